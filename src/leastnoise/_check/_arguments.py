@@ -1,0 +1,83 @@
+"""Checks of arguments, with one wording for all of them.
+
+Comparisons accept instead of reject (``if not value > 0``), so that NaN fails.
+"""
+
+import math
+import numbers
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+
+from leastnoise._check._errors import InputError
+
+Exact = int | float | str | Fraction | Decimal
+
+
+def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError:
+    """Build the error for an unusable argument.
+
+    >>> str(refuse("epsilon", -1, "a number above 0", "Choose for example 1."))
+    'epsilon must be a number above 0; got -1. Choose for example 1.'
+    """
+    return InputError(f"{name} must be {allowed}; got {got!r}." + (f" {advice}" if advice else ""))
+
+
+def exact(name: str, value: Exact) -> Fraction:
+    """Read a number exactly: integers, decimals and fractions; a float is read as the decimal it prints as.
+
+    >>> exact("epsilon", "1/3"), exact("epsilon", 0.1)
+    (Fraction(1, 3), Fraction(1, 10))
+    """
+    allowed = "a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'"
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction, Decimal, numbers.Real)):
+        raise refuse(name, value, allowed)
+    try:
+        if isinstance(value, (int, Fraction)):
+            return Fraction(value)
+        if isinstance(value, (str, Decimal)):
+            return Fraction(str(value).strip().replace(" ", ""))
+        if not math.isfinite(value):
+            raise ValueError
+        return Fraction(repr(float(value)))
+    except (ValueError, ZeroDivisionError, ArithmeticError):
+        raise refuse(name, value, allowed) from None
+
+
+def exact_positive(name: str, value: Exact) -> Fraction:
+    """Read an exact number above zero.
+
+    >>> exact_positive("rho", "0.5")
+    Fraction(1, 2)
+    """
+    number = exact(name, value)
+    if not number > 0:
+        raise refuse(name, value, "a number above 0")
+    return number
+
+
+def whole(name: str, value: object, low: int, high: int | None = None) -> int:
+    """Read a whole number of at least ``low`` and, if given, at most ``high``.
+
+    >>> whole("ways", 2, 0)
+    2
+    """
+    allowed = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise refuse(name, value, allowed)
+    number = int(value)
+    if not number >= low or not (high is None or number <= high):
+        raise refuse(name, value, allowed)
+    return number
+
+
+def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
+    """Read one word of a closed list.
+
+    >>> one_of("neighbours", "replace", ["add_remove", "replace"])
+    'replace'
+    """
+    words = list(allowed)
+    if not isinstance(value, str) or value not in words:
+        raise refuse(name, value, "one of " + ", ".join(repr(word) for word in words))
+    return value

@@ -1,0 +1,30 @@
+"""The error classes of the whole package.
+
+    LeastNoiseError
+    ├── InputError        an argument, a spec or a file is not usable (exit code 2)
+    ├── BudgetError       the ledger has less left than the plan would cost (exit code 2)
+    ├── LedgerError       the ledger file cannot be used as it is (exit code 2)
+    └── InternalError     a fault of this package; please report it (exit code 70)
+
+A message says what was wrong, what was got, what is allowed and what to do. On the private side it never contains a value of a row.
+"""
+
+
+class LeastNoiseError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InputError(LeastNoiseError, ValueError):
+    """An argument, a spec or a file cannot be used; nothing was spent."""
+
+
+class BudgetError(LeastNoiseError):
+    """The budget that is left does not cover the plan; nothing was spent."""
+
+
+class LedgerError(LeastNoiseError):
+    """The ledger file cannot be used as it is; nothing was spent."""
+
+
+class InternalError(LeastNoiseError):
+    """A fault of this package, not of its user."""
