@@ -1,0 +1,1 @@
+"""Budgets, the privacy unit, exact costs, and what a ledger sums."""

@@ -1,0 +1,1 @@
+"""Files, data frames and databases, encoded into a table."""

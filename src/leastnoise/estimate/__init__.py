@@ -1,0 +1,1 @@
+"""Reconstruction and post-processing of observations."""

@@ -1,0 +1,1 @@
+"""Small frozen integer operators and functions on them."""

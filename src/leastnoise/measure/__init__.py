@@ -1,0 +1,1 @@
+"""The kernel: measurement, ledger and noise."""

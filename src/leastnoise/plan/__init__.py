@@ -1,0 +1,1 @@
+"""The frozen, serialisable plan: public, made without data."""

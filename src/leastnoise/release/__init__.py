@@ -1,0 +1,1 @@
+"""Answers, error bars, manifest and report."""

@@ -1,0 +1,1 @@
+"""The one place where private data, planner, kernel, estimate and release meet."""

@@ -1,0 +1,1 @@
+"""The opaque handle on encoded private rows."""

@@ -1,0 +1,1 @@
+"""The linear queries that are asked."""
