@@ -1,0 +1,303 @@
+"""Questions about operators, answered by class: apply, transpose, weighted column sums, matrix, JSON.
+
+Every function works along the first axis of its array, in exact int64 arithmetic where the input is int64. Overflow is excluded by the
+caller from public bounds (``plan`` checks them); it could never harm privacy, only the answers.
+"""
+
+import base64
+import zlib
+from collections.abc import Callable, Mapping
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import InternalError, refuse
+from leastnoise.linop._operators import AllRanges, Dense, Identity, IntArray, Operator, Prefix, Ranges, Total, Tree
+
+Array = npt.NDArray[Any]
+
+_EXACT_FLOAT = 2**53
+
+
+def _unknown(operator: object) -> InternalError:
+    return InternalError(f"The operator class {type(operator).__name__} has not registered this function; see docs/add-an-operator.md.")
+
+
+@singledispatch
+def apply(operator: Operator, x: Array) -> Array:
+    """Multiply: A x along the first axis.
+
+    Args:
+        operator: A, of shape (rows, size).
+        x: array of shape (size, ...); int64 stays int64.
+
+    Returns:
+        Array of shape (rows, ...).
+
+    >>> apply(Prefix(3), np.array([1, 2, 3]))
+    array([1, 3, 6])
+    """
+    raise _unknown(operator)
+
+
+@singledispatch
+def apply_transpose(operator: Operator, y: Array) -> Array:
+    """Multiply by the transpose: A^T y along the first axis.
+
+    Args:
+        operator: A, of shape (rows, size).
+        y: array of shape (rows, ...).
+
+    Returns:
+        Array of shape (size, ...).
+
+    >>> apply_transpose(Prefix(3), np.array([1, 2, 3]))
+    array([6, 5, 3])
+    """
+    raise _unknown(operator)
+
+
+@singledispatch
+def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
+    """Sum |A_ij|^power * weights_i over the rows i, for every column j, exactly.
+
+    Args:
+        operator: A, of shape (rows, size).
+        weights: non-negative int64 of shape (rows,).
+        power: 1 for the Laplace sensitivity, 2 for the Gaussian one.
+
+    Returns:
+        int64 array of shape (size,).
+
+    >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
+    array([91,  4])
+    """
+    # All classes but Dense hold only 0 and 1, where every power of the entries is the matrix itself.
+    return apply_transpose(operator, weights)  # type: ignore[no-any-return]
+
+
+@apply.register
+def _(operator: Identity, x: Array) -> Array:
+    return x
+
+
+@apply_transpose.register
+def _(operator: Identity, y: Array) -> Array:
+    return y
+
+
+@apply.register
+def _(operator: Total, x: Array) -> Array:
+    return x.sum(axis=0, keepdims=True)
+
+
+@apply_transpose.register
+def _(operator: Total, y: Array) -> Array:
+    return np.repeat(y, operator.size, axis=0)
+
+
+@apply.register
+def _(operator: Prefix, x: Array) -> Array:
+    return np.cumsum(x, axis=0, dtype=x.dtype)
+
+
+@apply_transpose.register
+def _(operator: Prefix, y: Array) -> Array:
+    return np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
+
+
+def _padded_sums(x: Array) -> Array:
+    """Sums of the first 0, 1, ..., n cells."""
+    sums = np.zeros((x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype)
+    np.cumsum(x, axis=0, dtype=x.dtype, out=sums[1:])
+    return sums
+
+
+def _apply_ranges(low: IntArray, high: IntArray, x: Array) -> Array:
+    sums = _padded_sums(x)
+    return sums[high + 1] - sums[low]
+
+
+def _apply_ranges_transpose(size: int, low: IntArray, high: IntArray, y: Array) -> Array:
+    steps = np.zeros((size + 1, *y.shape[1:]), dtype=y.dtype)
+    np.add.at(steps, low, y)
+    np.subtract.at(steps, high + 1, y)
+    return np.cumsum(steps, axis=0, dtype=y.dtype)[:-1]
+
+
+@apply.register
+def _(operator: AllRanges, x: Array) -> Array:
+    return _apply_ranges(*all_range_ends(operator.size), x)
+
+
+@apply_transpose.register
+def _(operator: AllRanges, y: Array) -> Array:
+    return _apply_ranges_transpose(operator.size, *all_range_ends(operator.size), y)
+
+
+def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
+    """First and last cells of all intervals, in the order of AllRanges.
+
+    >>> all_range_ends(2)
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    low, high = np.triu_indices(size)
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+@apply.register
+def _(operator: Ranges, x: Array) -> Array:
+    return _apply_ranges(operator.low, operator.high, x)
+
+
+@apply_transpose.register
+def _(operator: Ranges, y: Array) -> Array:
+    return _apply_ranges_transpose(operator.size, operator.low, operator.high, y)
+
+
+@apply.register
+def _(operator: Tree, x: Array) -> Array:
+    levels = [x]
+    for width in reversed(operator.widths[:-1]):
+        finer = levels[-1]
+        starts = np.arange(0, operator.size, width) // (width // operator.branching)
+        levels.append(np.add.reduceat(finer, starts, axis=0))
+    return np.concatenate(levels[::-1], axis=0)
+
+
+@apply_transpose.register
+def _(operator: Tree, y: Array) -> Array:
+    ends = np.cumsum(operator.level_sizes)
+    carried = y[: ends[0]]
+    for level in range(1, len(operator.widths)):
+        own = y[ends[level - 1] : ends[level]]
+        carried = own + np.repeat(carried, operator.branching, axis=0)[: len(own)]
+    return carried
+
+
+def _tensor(matrix: IntArray, x: Array) -> Array:
+    return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
+
+
+@apply.register
+def _(operator: Dense, x: Array) -> Array:
+    return _tensor(operator.matrix, x)
+
+
+@apply_transpose.register
+def _(operator: Dense, y: Array) -> Array:
+    return _tensor(operator.matrix.T, y)
+
+
+@column_sums.register
+def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
+    powered: IntArray = np.abs(operator.matrix) ** power
+    most = int(powered.max()) * int(weights.max(initial=0)) * operator.rows
+    if most < _EXACT_FLOAT:
+        return (powered.T.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
+    if most >= 2**63:
+        raise refuse("matrix", f"entries whose weighted column sums may reach {most}", "small enough for sums below 2^63")
+    return powered.T @ weights
+
+
+def along(function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int) -> Array:
+    """Use ``apply`` or ``apply_transpose`` along any axis.
+
+    >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
+    array([[3],
+           [7]])
+    """
+    return np.moveaxis(function(operator, np.moveaxis(x, axis, 0)), 0, axis)
+
+
+def dense(operator: Operator) -> IntArray:
+    """The explicit matrix, int64 of shape (rows, size); only for small operators and tests.
+
+    >>> dense(Tree(3, 2)).tolist()
+    [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    """
+    return np.asarray(apply(operator, np.eye(operator.size, dtype=np.int64)))
+
+
+def non_negative(operator: Operator) -> bool:
+    """Whether all entries are at least 0.
+
+    >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
+    (True, False)
+    """
+    return not isinstance(operator, Dense) or bool((operator.matrix >= 0).all())
+
+
+def largest_row_sum(operator: Operator) -> int:
+    """The largest |entry|: |A x| is at most this times the sum of |x|.
+
+    >>> largest_row_sum(Dense([[1, -7]]))
+    7
+    """
+    return operator.largest if isinstance(operator, Dense) else 1
+
+
+def pack(array: IntArray) -> dict[str, object]:
+    """A JSON value of an int64 array: its shape and its compressed bytes.
+
+    >>> unpack(pack(np.array([[1, 2]]))).tolist()
+    [[1, 2]]
+    """
+    raw = zlib.compress(np.ascontiguousarray(array, dtype="<i8").tobytes(), 6)
+    return {"shape": list(array.shape), "zlib_int64": base64.b64encode(raw).decode("ascii")}
+
+
+def unpack(value: Mapping[str, Any]) -> IntArray:
+    """Read what ``pack`` wrote.
+
+    >>> unpack({"shape": [1], "zlib_int64": "eJxjZoAAAAAgAAQ="}).tolist()
+    [3]
+    """
+    try:
+        raw = np.frombuffer(zlib.decompress(base64.b64decode(value["zlib_int64"])), dtype="<i8")
+        return raw.reshape(value["shape"]).astype(np.int64)
+    except (KeyError, TypeError, ValueError, zlib.error):
+        raise refuse("array", type(value).__name__, "an object with shape and zlib_int64, as a plan file has it") from None
+
+
+def to_json(operator: Operator) -> dict[str, object]:
+    """A JSON value of an operator.
+
+    >>> to_json(Tree(4, 2))
+    {'kind': 'tree', 'size': 4, 'branching': 2}
+    """
+    kind = type(operator).__name__.lower()
+    if isinstance(operator, Dense):
+        return {"kind": kind, "matrix": pack(operator.matrix)}
+    if isinstance(operator, Ranges):
+        return {"kind": kind, "size": operator.size, "low": pack(operator.low), "high": pack(operator.high)}
+    if isinstance(operator, Tree):
+        return {"kind": kind, "size": operator.size, "branching": operator.branching}
+    return {"kind": kind, "size": operator.size}
+
+
+def from_json(value: Mapping[str, Any]) -> Operator:
+    """Read what ``to_json`` wrote.
+
+    Raises:
+        InputError: the value is of no known operator.
+
+    >>> from_json({"kind": "prefix", "size": 4})
+    Prefix(size=4)
+    """
+    simple = {"identity": Identity, "total": Total, "prefix": Prefix, "allranges": AllRanges}
+    try:
+        kind = value["kind"]
+        if kind in simple:
+            return simple[kind](value["size"])
+        if kind == "tree":
+            return Tree(value["size"], value["branching"])
+        if kind == "ranges":
+            return Ranges(value["size"], unpack(value["low"]), unpack(value["high"]))
+        if kind == "dense":
+            return Dense(unpack(value["matrix"]))
+    except (KeyError, TypeError):
+        pass
+    raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it")

@@ -1,0 +1,208 @@
+"""Integer linear operators as small frozen values.
+
+An operator stands for an integer matrix with ``rows`` queries over ``size`` cells. It says nothing about noise: the scale of a row's noise
+belongs to the plan. Questions about operators are functions in ``_functions``; they find their answer by the operator's class.
+"""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import refuse, whole
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+def _frozen(name: str, values: object, dimensions: int) -> IntArray:
+    """A read-only int64 copy of a list of whole numbers."""
+    raw = np.asarray(values)
+    if raw.ndim != dimensions or raw.size == 0 or raw.dtype.kind not in "iub":
+        raise refuse(name, f"{raw.dtype} of shape {raw.shape}", f"a non-empty array of whole numbers with {dimensions} dimension(s)")
+    array = np.array(raw, dtype=np.int64)
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Every cell by itself: the n x n identity matrix.
+
+    >>> Identity(3).rows
+    3
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of all cells: one row of ones.
+
+    >>> Total(3).rows
+    1
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Row i sums the cells 0..i: the lower triangular matrix of ones.
+
+    >>> Prefix(3).rows
+    3
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
+class AllRanges:
+    """One row for every interval of cells, by first cell and then by last: n(n+1)/2 rows.
+
+    >>> AllRanges(3).rows
+    6
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size * (self.size + 1) // 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """Given intervals: row i sums the cells low[i]..high[i], both included.
+
+    >>> Ranges(5, [0, 2], [1, 4]).rows
+    2
+    """
+
+    size: int
+    low: IntArray
+    high: IntArray
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+        object.__setattr__(self, "low", _frozen("low", self.low, 1))
+        object.__setattr__(self, "high", _frozen("high", self.high, 1))
+        if len(self.low) != len(self.high):
+            raise refuse("high", f"{len(self.high)} ends", f"as long as low ({len(self.low)})")
+        if not (np.all(self.low >= 0) and np.all(self.low <= self.high) and np.all(self.high < self.size)):
+            raise refuse("ranges", "an interval outside the cells or with its ends exchanged", f"pairs 0 <= low <= high <= {self.size - 1}")
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return len(self.low)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Ranges)
+            and self.size == other.size
+            and np.array_equal(self.low, other.low)
+            and np.array_equal(self.high, other.high)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.size, self.low.tobytes(), self.high.tobytes()))
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A hierarchy of nested partitions, from the root to the cells.
+
+    The level of height h cuts the cells into runs of ``branching**h`` (the last run may be shorter); rows go from the root level down to the
+    cells, left to right. Every cell lies in exactly one row of every level, so all columns have the same norm.
+
+    >>> Tree(5, 2).widths, Tree(5, 2).rows
+    ((8, 4, 2, 1), 11)
+    """
+
+    size: int
+    branching: int = 2
+    widths: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+        whole("branching", self.branching, 2)
+        widths = [1]
+        while widths[-1] < self.size:
+            widths.append(widths[-1] * self.branching)
+        object.__setattr__(self, "widths", tuple(reversed(widths)))
+
+    @property
+    def level_sizes(self) -> tuple[int, ...]:
+        """Number of rows on each level, from the root down."""
+        return tuple(-(-self.size // width) for width in self.widths)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return sum(self.level_sizes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dense:
+    """An explicit integer matrix of shape (rows, size).
+
+    >>> Dense([[1, 1, 0], [0, 1, -1]]).rows
+    2
+    """
+
+    matrix: IntArray
+    largest: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", _frozen("matrix", self.matrix, 2))
+        object.__setattr__(self, "largest", int(np.abs(self.matrix).max()))
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(self.matrix.shape[1])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dense) and np.array_equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        return hash((self.matrix.shape, self.matrix.tobytes()))
+
+
+Operator: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense
