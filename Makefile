@@ -1,0 +1,83 @@
+# Everything runs in .venv, which `make env` builds; an active virtual environment or PYTHONPATH has no influence.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PIP_NO_INPUT = 1
+export OMP_NUM_THREADS = 1
+export OPENBLAS_NUM_THREADS = 1
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# The first interpreter on the path that is new enough; `make PYTHON=/some/python3 ...` chooses another.
+PYTHON ?= $(shell for p in python3 python python3.14 python3.13 python3.12 python3.11; do \
+  "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+STEPS := lint types imports docs optimised wheel pytest
+
+.PHONY: help env test demo bench docs experiments lint format types imports optimised wheel oldest pytest clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(VENV)/.stamp-core: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "leastnoise needs Python 3.11 or newer; none was found on the path (try: make PYTHON=/path/to/python3)" >&2; exit 1; }
+	@echo "== env: $(PYTHON) -m venv $(VENV), pip install -e ."
+	@$(PYTHON) -m venv $(VENV) || { echo "could not make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install -q -e .
+	@touch $@
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-core
+	@echo "== env: pip install -e .[dev]"
+	@$(BIN)/python -m pip install -q -e '.[dev]'
+	@touch $@
+
+env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and benchmarks need
+
+test: env  ## all checks, then the tests; installs what it needs
+	@failed=; for step in $(STEPS); do \
+	  echo "== $$step"; start=$$(date +%s); \
+	  $(MAKE) $$step || failed="$$failed $$step"; \
+	  test $$step = pytest || echo "   $$step: $$(( $$(date +%s) - start )) s"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "FAILED steps:$$failed" >&2; exit 1; fi
+
+lint: env  ## ruff: rules and format
+	@$(BIN)/ruff check -q .
+
+format: env  ## rewrite the sources in the house format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+types: env  ## mypy, strict on the trusted packages
+	@$(BIN)/mypy --no-error-summary
+
+imports: env  ## the import contracts
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+docs: env  ## build the documentation into site/, any warning is an error
+	@$(BIN)/mkdocs build -q --strict
+
+optimised: env  ## the guards again under `python -O`, which removes assert statements
+	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -p no:doctest -W ignore::pytest.PytestConfigWarning tests/_check
+
+wheel: env  ## build the wheel, install it alone in a fresh environment, use it from there
+	@rm -rf build/wheel
+	@$(BIN)/python -m pip wheel -q --no-deps -w build/wheel .
+	@$(PYTHON) -m venv build/wheel/env
+	@build/wheel/env/bin/python -m pip install -q build/wheel/*.whl
+	@cd build/wheel && env/bin/python -I -c 'import leastnoise, pathlib; p = pathlib.Path(leastnoise.__file__); print("  ", p); assert "site-packages" in p.parts and (p.parent / "py.typed").exists()'
+	@cd build/wheel && env/bin/leastnoise --help >/dev/null
+
+pytest: env  ## tests and doctests only
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+oldest: env  ## the tests with the oldest dependencies that pyproject.toml allows
+	@echo "not written yet"; exit 1
+
+demo: $(VENV)/.stamp-core  ## a full release of a generated survey; needs no data
+	@$(BIN)/leastnoise demo
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,46 @@
+"""What holds for every test: fixed seeds, and a floor under the number of tests of a full run."""
+
+import os
+
+import hypothesis
+import pytest
+
+# Raise it when tests are added; a full run that collects fewer fails, so tests cannot get lost in silence.
+LEAST_NUMBER_OF_TESTS = 1
+
+hypothesis.settings.register_profile("project", deadline=None, derandomize=True, database=None, print_blob=True)
+hypothesis.settings.load_profile("project")
+
+
+def is_full_run(config: pytest.Config) -> bool:
+    """Tell whether pytest was started on the whole project, with nothing deselected."""
+    narrowed = [config.option.keyword, config.option.markexpr, config.option.deselect, config.option.ignore, config.option.ignore_glob]
+    narrowed += [config.getoption("lf", default=False), config.getoption("stepwise", default=False)]
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not any(narrowed)
+
+
+def too_few(config: pytest.Config, collected: int) -> str | None:
+    """Return the complaint about a full run that collected too few tests, or None."""
+    if not is_full_run(config) or collected >= LEAST_NUMBER_OF_TESTS:
+        return None
+    return (
+        f"only {collected} tests were collected; at least {LEAST_NUMBER_OF_TESTS} are expected. "
+        f"Find the missing ones, or lower LEAST_NUMBER_OF_TESTS in tests/conftest.py with a reason."
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a full run that lost tests; with xdist only the controller judges."""
+    if "PYTEST_XDIST_WORKER" in os.environ or session.exitstatus != pytest.ExitCode.OK:
+        return
+    if too_few(session.config, session.testscollected):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say why a full run failed for want of tests."""
+    complaint = too_few(config, terminalreporter._session.testscollected)  # the reporter has no public way to the session
+    if complaint:
+        terminalreporter.write_sep("=", "TOO FEW TESTS", red=True)
+        terminalreporter.write_line(complaint)
