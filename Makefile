@@ -25,12 +25,12 @@ $(VENV)/.stamp-core: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "leastnoise needs Python 3.11 or newer; none was found on the path (try: make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "== env: $(PYTHON) -m venv $(VENV), pip install -e ."
 	@$(PYTHON) -m venv $(VENV) || { echo "could not make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -m pip install -q -e .
+	@$(BIN)/python -m pip install -qq -e .
 	@touch $@
 
 $(VENV)/.stamp-dev: $(VENV)/.stamp-core
 	@echo "== env: pip install -e .[dev]"
-	@$(BIN)/python -m pip install -q -e '.[dev]'
+	@$(BIN)/python -m pip install -qq -e '.[dev]'
 	@touch $@
 
 env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and benchmarks need
@@ -64,9 +64,9 @@ optimised: env  ## the guards again under `python -O`, which removes assert stat
 
 wheel: env  ## build the wheel, install it alone in a fresh environment, use it from there
 	@rm -rf build/wheel
-	@$(BIN)/python -m pip wheel -q --no-deps -w build/wheel .
+	@$(BIN)/python -m pip wheel -qq --no-deps -w build/wheel .
 	@$(PYTHON) -m venv build/wheel/env
-	@build/wheel/env/bin/python -m pip install -q build/wheel/*.whl
+	@build/wheel/env/bin/python -m pip install -qq build/wheel/*.whl
 	@cd build/wheel && env/bin/python -I -c 'import leastnoise, pathlib; p = pathlib.Path(leastnoise.__file__); print("  ", p); assert "site-packages" in p.parts and (p.parent / "py.typed").exists()'
 	@cd build/wheel && env/bin/leastnoise --help >/dev/null
 
