@@ -57,7 +57,7 @@ imports: env  ## the import contracts
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 docs: env  ## build the documentation into site/, any warning is an error
-	@$(BIN)/mkdocs build -q --strict
+	@mkdir -p build; $(BIN)/mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
 
 optimised: env  ## the guards again under `python -O`, which removes assert statements
 	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -p no:doctest -W ignore::pytest.PytestConfigWarning tests/_check
