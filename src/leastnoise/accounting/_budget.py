@@ -24,7 +24,8 @@ def _delta(value: Exact) -> Fraction:
     if number == 0:
         raise refuse("delta", value, "a number above 0 and below 1", "For delta = 0 use PureDP(epsilon).")
     if not 0 < number < 1:
-        raise refuse("delta", value, "a number above 0 and below 1", "Choose far less than one over the number of people, for example '1e-9'.")
+        advice = "Choose far less than one over the number of people, for example '1e-9'."
+        raise refuse("delta", value, "a number above 0 and below 1", advice)
     return number
 
 
@@ -197,7 +198,7 @@ class Privacy:
             raise refuse("unit_column", unit_column, "the name of a column, or None if every row is a unit")
         rows = whole("max_rows", max_rows, 1)
         if unit_column is None and rows != 1:
-            raise InputError(f"max_rows must be 1 where the unit is a row; got {rows}. Name the column that tells the units apart (unit_column).")
+            raise InputError(f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the unit (unit_column).")
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "neighbours", one_of("neighbours", neighbours, ["add_remove", "replace"]))
         object.__setattr__(self, "unit_column", unit_column)

@@ -92,14 +92,14 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
         cost: what the plan was found to spend.
 
     Returns:
-        The charge: see the table. A cost with a denominator of more than 64 bits is rounded up to 128 bits, but never above what was declared.
+        The charge: see the table. A cost with a denominator of more than 64 bits is rounded up to 128 bits, at most to what was declared.
 
     Raises:
         InputError: the declared budget does not cover the cost, or the definition of the data set's budget cannot hold such a release.
 
     Guarantees:
-        The release satisfies the charge read as a budget: epsilon-DP, (epsilon, delta)-DP or rho-zCDP. The sum of charges is then valid for releases that were
-        chosen after seeing earlier ones (PROOFS-accounting.md, theorem 5).
+        The release satisfies the charge read as a budget: epsilon-DP, (epsilon, delta)-DP or rho-zCDP. The sum of charges is then valid for
+        releases that were chosen after seeing earlier ones (PROOFS-accounting.md, theorem 6).
 
     | budget   | pure cost       | Gaussian cost                 | concentrated cost             |
     |----------|-----------------|-------------------------------|-------------------------------|
@@ -113,7 +113,7 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     (Fraction(1, 3), Fraction(1, 2))
     """
     if not covers(declared, cost):
-        raise InputError(f"The plan declares {declared}, which is not proved to cover its cost {cost}. Make the plan again, for this budget.")
+        raise InputError(f"The plan declares {declared}, which is not proved to cover its cost, {cost}. Make the plan again.")
     limit = whole_budget(declared)
     if isinstance(budget, ZCDP):
         rho = rho_of(cost)

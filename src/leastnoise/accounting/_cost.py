@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from leastnoise._check import Exact, exact_positive, one_of, refuse
 from leastnoise.accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fields_of
-from leastnoise.accounting._fractions import fraction_from_text, fraction_to_text
+from leastnoise.accounting._fractions import fraction_from_text, fraction_to_text, readable
 from leastnoise.accounting._gaussian import gaussian_is_private
 from leastnoise.accounting._zcdp import zcdp_delta
 
@@ -22,6 +22,9 @@ class PureCost:
 
     def __init__(self, epsilon: Exact) -> None:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", epsilon))
+
+    def __str__(self) -> str:
+        return f"epsilon = {readable(self.epsilon)} (discrete Laplace noise)"
 
     def to_json(self) -> Json:
         """Give the values for a JSON object; `cost_from_json` reads them back.
@@ -47,6 +50,9 @@ class GaussianCost:
     def __init__(self, mu_squared: Exact) -> None:
         object.__setattr__(self, "mu_squared", exact_positive("mu_squared", mu_squared))
 
+    def __str__(self) -> str:
+        return f"mu squared = {readable(self.mu_squared)} (Gaussian noise)"
+
     def to_json(self) -> Json:
         """Give the values for a JSON object; `cost_from_json` reads them back.
 
@@ -68,6 +74,9 @@ class ConcentratedCost:
 
     def __init__(self, rho: Exact) -> None:
         object.__setattr__(self, "rho", exact_positive("rho", rho))
+
+    def __str__(self) -> str:
+        return f"rho = {readable(self.rho)} (discrete Gaussian noise)"
 
     def to_json(self) -> Json:
         """Give the values for a JSON object; `cost_from_json` reads them back.
@@ -101,7 +110,7 @@ def cost_from_json(data: object) -> Cost:
 def rho_of(cost: Cost) -> Fraction:
     """Give the least rho for which a mechanism of this cost is known to be rho-zCDP: ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself; exact.
 
-    Source: Bun and Steinke (TCC 2016), proposition 1.4 (pure) and lemma 2.4 (Gaussian); Canonne, Kamath, Steinke (2020), theorem 4 (discrete Gaussian).
+    Source: Bun and Steinke (TCC 2016), proposition 1.4 (pure) and lemma 2.4 (Gaussian).
 
     >>> rho_of(PureCost(1)), rho_of(GaussianCost("1/2"))
     (Fraction(1, 2), Fraction(1, 4))

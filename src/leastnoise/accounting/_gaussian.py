@@ -1,6 +1,7 @@
 """What Gaussian noise promises as (epsilon, delta), proved: Balle and Wang's formula in directed rounding.
 
-With ``a = epsilon/mu - mu/2``, ``b = epsilon/mu + mu/2``, phi the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio), as ``e^epsilon phi(b) = phi(a)``,
+With ``a = epsilon/mu - mu/2``, ``b = epsilon/mu + mu/2``, phi the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio),
+as ``e^epsilon phi(b) = phi(a)``,
 
     delta(epsilon) = Q(a) - e^epsilon Q(b) = phi(a) (R(a) - R(b))                if a >= 0
                                            = 1 - phi(a) (R(-a) + R(b))           if a < 0.
@@ -12,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._check import Exact, InputError, exact, exact_positive, refuse
+from leastnoise._check import Exact, exact, exact_positive, refuse
 from leastnoise.accounting._rounding import HOPELESS, LEAST_DELTA, Between, Rounding, largest, rounding, short_upper
 
 _FIRST_DIGITS = 40
@@ -38,7 +39,7 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
     Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
 
     >>> float(gaussian_delta(1, "0.1"))  # rho = 0.05
-    0.00010975859064382298
+    0.00010981048091928274
     """
     eps, square = _arguments(epsilon, mu_squared)
     if _hopeless(eps, square):
@@ -94,7 +95,8 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
         delta: from 1e-1000 to below 1.
 
     Returns:
-        A dyadic rational of 44 bits, below the true value by at most a relative 1e-12. Noise of variance ``sigma^2 = D^2 / mu^2`` is the least for an L2 sensitivity D.
+        A dyadic rational of 44 bits, below the true value by at most a relative 1e-12. Noise of variance ``sigma^2 = D^2 / mu^2`` is then
+        the least for an L2 sensitivity of D.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -104,15 +106,15 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
 
     Source: as `gaussian_delta`.
 
-    >>> float(gaussian_mu_squared(1, "1e-5")) ** -0.5
-    3.730631634816464
+    >>> round(float(gaussian_mu_squared(1, "1e-5")) ** -0.5, 9)  # sigma for a sensitivity of 1
+    3.730631635
     """
     eps = exact("epsilon", epsilon)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
     limit = exact("delta", delta)
     if not Fraction(1, 10**1000) <= limit < 1:
-        raise InputError("delta must be at least 1e-1000 and below 1 for Gaussian noise; got another number. Choose for example '1e-9', or PureDP.")
+        raise refuse("delta", delta, "at least 1e-1000 and below 1 for Gaussian noise", "Choose for example '1e-9', or PureDP.")
     return _mu_squared(eps, limit)
 
 

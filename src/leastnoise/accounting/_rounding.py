@@ -1,6 +1,7 @@
 """Decimal arithmetic with directed rounding: every number is a pair (low, high) with the true value between.
 
-Operations of `decimal` round as their context says; its ``exp``, ``ln`` and ``sqrt`` round to nearest, so that one step down or up encloses them.
+Operations of `decimal` round as their context says; its ``exp``, ``ln`` and ``sqrt`` round to nearest, so that one step down or up encloses
+them.
 """
 
 from collections.abc import Callable
@@ -113,7 +114,7 @@ def short_upper(value: Decimal) -> Fraction:
     """Round up to 17 significant digits, and to at least 1e-3000: a probability to be shown and stored.
 
     >>> short_upper(Decimal("0.123456789012345678"))
-    Fraction(3086419725308642, 25000000000000001)
+    Fraction(1543209862654321, 12500000000000000)
     """
     short = rounding(17).up.plus(value)
     return max(Fraction(short), LEAST_DELTA) if short.adjusted() >= -3001 else LEAST_DELTA

@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._check import Exact, InputError, exact, exact_positive, refuse
+from leastnoise._check import Exact, exact, exact_positive, refuse
 from leastnoise.accounting._rounding import HOPELESS, LEAST_DELTA, largest, rounding, short_upper
 
 # The search only: more digits would change the bound in second order.
@@ -27,7 +27,8 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
         epsilon: at least 0.
 
     Returns:
-        A fraction of 17 digits, at most 1, within a relative 1e-12 of the infimum of the bound over alpha; where that is below 1e-3000, the number 1e-3000.
+        A fraction of 17 digits, at most 1, within a relative 1e-12 of the infimum of the bound over alpha; where that is below 1e-3000, the
+        number 1e-3000.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -35,11 +36,11 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     Guarantees:
         An upper bound whatever alpha the search found.
 
-    Source: Canonne, Kamath, Steinke, The discrete Gaussian for differential privacy (2020), proposition 7 and corollary 13. For purely (continuous) Gaussian
-    noise `gaussian_delta` is exact, and smaller.
+    Source: Canonne, Kamath, Steinke, The discrete Gaussian for differential privacy (2020), the conversion from Renyi divergence.
+    For continuous Gaussian noise `gaussian_delta` is exact, and smaller.
 
     >>> float(zcdp_delta("0.05", 1))
-    0.0003856753605063389
+    0.0003857091637444122
     """
     eps, cost = exact("epsilon", epsilon), exact_positive("rho", rho)
     if not eps >= 0:
@@ -86,7 +87,7 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
 
     Source: as `zcdp_delta`, solved for epsilon: ``alpha rho + log(1 - 1/alpha) + (log(1/delta) - log(alpha)) / (alpha - 1)``.
 
-    >>> float(zcdp_epsilon("0.05", "0.0003856753605063389"))
+    >>> round(float(zcdp_epsilon("0.05", "0.0003857091637444122")), 12)
     1.0
     """
     cost, limit = exact_positive("rho", rho), _probability(delta)
@@ -125,11 +126,11 @@ def zcdp_rho(epsilon: Exact, delta: Exact) -> Fraction:
     Source: as `zcdp_delta`.
 
     >>> round(float(zcdp_rho(1, "1e-5")), 6)
-    0.030562
+    0.030557
     """
     eps, limit = exact_positive("epsilon", epsilon), _probability(delta)
     if limit < Fraction(1, 10**1000):
-        raise InputError("delta must be at least 1e-1000; got a smaller number. Choose for example '1e-9', or PureDP.")
+        raise refuse("delta", delta, "at least 1e-1000", "Choose for example '1e-9', or PureDP.")
     return _rho(eps, limit)
 
 
