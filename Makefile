@@ -60,7 +60,7 @@ docs: env  ## build the documentation into site/, any warning is an error
 	@mkdir -p build; $(BIN)/mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
 
 optimised: env  ## the guards again under `python -O`, which removes assert statements
-	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -p no:doctest -W ignore::pytest.PytestConfigWarning tests/_check
+	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning tests/_check
 
 wheel: env  ## build the wheel, install it alone in a fresh environment, use it from there
 	@rm -rf build/wheel

@@ -1,0 +1,90 @@
+"""Every guard of `_check` is seen to fire, with its message; run under `python -O` too."""
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leastnoise._check import (
+    BudgetError,
+    InputError,
+    InternalError,
+    LeastNoiseError,
+    LedgerError,
+    exact,
+    exact_positive,
+    one_of,
+    refuse,
+    whole,
+)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "one", "1/0", "nan", "inf", math.nan, math.inf, -math.inf, True, None, [1], 1j, b"1", Decimal("nan")]
+)
+def test_exact_refuses_what_is_no_finite_number(value: object) -> None:
+    with pytest.raises(
+        InputError, match=r"^epsilon must be a finite number, a decimal or a fraction such as .*; got " + re.escape(repr(value))
+    ):
+        exact("epsilon", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (3, Fraction(3)),
+        ("0.1", Fraction(1, 10)),
+        (" 1 / 3 ", Fraction(1, 3)),
+        ("1e-9", Fraction(1, 10**9)),
+        (0.1, Fraction(1, 10)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (Decimal("2.50"), Fraction(5, 2)),
+        (Fraction(2, 3), Fraction(2, 3)),
+        (-0.0, Fraction(0)),
+    ],
+)
+def test_exact_reads_the_number_that_is_written(value: object, number: Fraction) -> None:
+    assert exact("epsilon", value) == number
+
+
+@given(st.fractions())
+def test_exact_is_the_inverse_of_printing(number: Fraction) -> None:
+    assert exact("epsilon", str(number)) == number
+
+
+@pytest.mark.parametrize("value", [0, "0", -1, "-1/3", 0.0])
+def test_exact_positive_refuses_zero_and_below(value: object) -> None:
+    with pytest.raises(InputError, match=r"^rho must be a number above 0; got "):
+        exact_positive("rho", value)
+
+
+@pytest.mark.parametrize("value", [1, 4, 2.0, "2", True, None, math.nan])
+def test_whole_refuses_outside_the_range_and_other_types(value: object) -> None:
+    with pytest.raises(InputError, match=r"^ways must be a whole number from 2 to 3; got "):
+        whole("ways", value, 2, 3)
+
+
+def test_whole_without_an_upper_bound() -> None:
+    assert whole("ways", np.int64(7), 0) == 7
+    with pytest.raises(InputError, match=r"^ways must be a whole number of at least 0; got -1\.$"):
+        whole("ways", -1, 0)
+
+
+@pytest.mark.parametrize("value", ["Replace", "", None, 1])
+def test_one_of_refuses_other_words(value: object) -> None:
+    with pytest.raises(InputError, match=r"^neighbours must be one of 'add_remove', 'replace'; got "):
+        one_of("neighbours", value, ["add_remove", "replace"])
+
+
+def test_a_refusal_ends_with_the_advice() -> None:
+    assert str(refuse("delta", 2, "below 1", "Choose '1e-9'.")) == "delta must be below 1; got 2. Choose '1e-9'."
+
+
+def test_every_error_can_be_caught_as_one() -> None:
+    assert [issubclass(kind, LeastNoiseError) for kind in (BudgetError, InputError, InternalError, LedgerError)] == [True] * 4
+    assert issubclass(InputError, ValueError)
