@@ -1,0 +1,478 @@
+"""Gram matrices M = W^T W of workloads on one ordered attribute, kept as formulas, and the numerics that all planner families share.
+
+Notation: ``n`` cells, ``m`` queries, W (m x n) the workload, A a strategy, ||A|| its largest column norm (L1 or L2).
+The *unit RMSE* of A is ``sqrt(||A||^2 tr(M (A^T A)^-1) / m)``: root mean square error per query, in counts, when the noise put on
+a sensitivity-1 strategy has variance 1. Under pure DP multiply it by sqrt(2)/epsilon, under a Gaussian budget by sigma.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leastnoise._check import InputError, refuse, whole
+
+Reals = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Generators = tuple[tuple[Reals, Reals], ...]
+
+
+class Gram(Protocol):
+    """What the planner's families need to know of a workload; nothing of it costs n^2 unless it says so."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells n."""
+
+    @property
+    def queries(self) -> int:
+        """Number of queries m (rows of W)."""
+
+    @property
+    def mirrored(self) -> bool:
+        """True when M is known to be unchanged by reversing the order of the cells."""
+
+    def rows(self, matrix: Reals) -> Reals:
+        """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
+
+    def matmul(self, matrix: Reals) -> Reals:
+        """``M @ matrix`` for an n x p matrix."""
+
+    def diagonal(self) -> Reals:
+        """The n diagonal entries of M: how often each cell is asked for."""
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+
+    def dense(self) -> Reals:
+        """The n x n matrix."""
+
+    def generators(self) -> Generators | None:
+        """Pairs (a, b) with ``M_ij = sum a_i b_j`` for i <= j; None when M has no such short form."""
+
+    def block_totals(self, width: int) -> Reals:
+        """Sum of the entries of each diagonal block of ``width`` consecutive cells (the last one may be shorter)."""
+
+    def coarsen(self, factor: int) -> "Gram":
+        """The same kind of workload on groups of ``factor`` consecutive cells: a smaller problem to start from."""
+
+    def singular_values(self) -> Reals:
+        """Singular values of W, largest first; a closed form for prefix sums and all ranges, else O(n^3)."""
+
+
+class _Common:
+    """The operations that follow from the others."""
+
+    __slots__ = ()
+
+    def matmul(self: Any, matrix: Reals) -> Reals:
+        return np.asarray(self.rows(np.asarray(matrix, float).T).T)
+
+    def trace(self: Any) -> float:
+        return float(self.diagonal().sum())
+
+    def dense(self: Any) -> Reals:
+        return np.asarray(self.rows(np.eye(self.size)))
+
+    def block_totals(self: Any, width: int) -> Reals:
+        pairs = self.generators()
+        if pairs is None:
+            starts = np.arange(0, self.size, width)
+            return np.array([self.dense()[start : start + width, start : start + width].sum() for start in starts])
+        blocks = -(-self.size // width)
+        total = np.zeros(blocks)
+        for a, b in pairs:
+            first, second = (np.pad(side, (0, blocks * width - self.size)).reshape(blocks, width) for side in (a, b))
+            total += 2 * np.einsum("ij,ij->i", np.cumsum(first, axis=1), second) - np.einsum("ij,ij->i", first, second)
+        return total
+
+    def singular_values(self: Any) -> Reals:
+        return np.sqrt(np.maximum(np.linalg.eigvalsh(self.dense())[::-1], 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixGram(_Common):
+    """All n prefix sums: ``M_ij = n - max(i, j)``.
+
+    >>> PrefixGram(3).dense().astype(int).tolist()
+    [[3, 2, 1], [2, 2, 1], [1, 1, 1]]
+    """
+
+    size: int
+    mirrored = False
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+
+    @property
+    def queries(self) -> int:
+        return self.size
+
+    def rows(self, matrix: Reals) -> Reals:
+        return np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
+
+    def diagonal(self) -> Reals:
+        return np.arange(self.size, 0, -1, dtype=float)
+
+    def generators(self) -> Generators:
+        return ((np.ones(self.size), self.diagonal()),)
+
+    def coarsen(self, factor: int) -> "PrefixGram":
+        return PrefixGram(-(-self.size // factor))
+
+    def singular_values(self) -> Reals:
+        odd = 2.0 * np.arange(1, self.size + 1) - 1
+        return 1 / (2 * np.sin(odd * math.pi / (4 * self.size + 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class AllRangesGram(_Common):
+    """All n (n + 1) / 2 ranges of consecutive cells: ``M_ij = (min(i, j) + 1) (n - max(i, j))``.
+
+    >>> AllRangesGram(2).dense().astype(int).tolist(), AllRangesGram(2).queries
+    ([[2, 1], [1, 2]], 3)
+    """
+
+    size: int
+    mirrored = True
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+
+    @property
+    def queries(self) -> int:
+        return self.size * (self.size + 1) // 2
+
+    def rows(self, matrix: Reals) -> Reals:
+        ((rising, falling),) = self.generators()
+        before = np.cumsum(matrix * rising, axis=1)
+        before *= falling
+        after = np.cumsum(matrix * falling, axis=1)
+        np.subtract(after[:, -1:].copy(), after, out=after)
+        after *= rising
+        before += after
+        return before
+
+    def diagonal(self) -> Reals:
+        ((rising, falling),) = self.generators()
+        return rising * falling
+
+    def generators(self) -> Generators:
+        return ((np.arange(1, self.size + 1, dtype=float), np.arange(self.size, 0, -1, dtype=float)),)
+
+    def coarsen(self, factor: int) -> "AllRangesGram":
+        return AllRangesGram(-(-self.size // factor))
+
+    def singular_values(self) -> Reals:
+        k = np.arange(1, self.size + 1)
+        return math.sqrt(self.size + 1) / (2 * np.sin(k * math.pi / (2 * (self.size + 1))))
+
+
+@dataclass(frozen=True, slots=True)
+class WidthGram(_Common):
+    """The n - width + 1 ranges of ``width`` consecutive cells; width 1 is the identity, width n the total.
+
+    >>> WidthGram(3, 2).dense().astype(int).tolist()
+    [[1, 1, 0], [1, 2, 1], [0, 1, 1]]
+    """
+
+    size: int
+    width: int
+    mirrored = True
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+        whole("width", self.width, 1, self.size)
+
+    @property
+    def queries(self) -> int:
+        return self.size - self.width + 1
+
+    def rows(self, matrix: Reals) -> Reals:
+        if self.width == 1:
+            return np.array(matrix, float)
+        sums = np.pad(np.cumsum(matrix, axis=1), ((0, 0), (1, 0)))
+        answers = sums[:, self.width :] - sums[:, : self.queries]
+        sums = np.pad(np.cumsum(answers, axis=1), ((0, 0), (1, 0)))
+        cell = np.arange(self.size)
+        return sums[:, np.minimum(cell, self.queries - 1) + 1] - sums[:, np.maximum(0, cell - self.width + 1)]
+
+    def diagonal(self) -> Reals:
+        cell = np.arange(self.size)
+        return (np.minimum(cell, self.queries - 1) + 1.0) - np.maximum(0, cell - self.width + 1)
+
+    def generators(self) -> Generators | None:
+        return ((np.ones(self.size), np.ones(self.size)),) if self.width == self.size else None
+
+    def block_totals(self, width: int) -> Reals:
+        start = np.arange(0, self.size, width)
+        length = np.minimum(width, self.size - start)
+        peak, flat = np.minimum(length, self.width), np.abs(length - self.width)
+
+        # The overlaps of one block with the ranges, in order of their start, rise 1..peak, stay, and fall peak-1..1.
+        def squares(count: NDArray[np.int64]) -> Reals:
+            top = count.astype(float)
+            return np.asarray(top * (top + 1) * (2 * top + 1) / 6)
+
+        def overlaps(count: NDArray[np.int64]) -> Reals:
+            fallen = np.clip(count - peak - flat, 0, peak - 1)
+            level = peak.astype(float) ** 2 * np.clip(count - peak, 0, flat)
+            return np.asarray(squares(np.clip(count, 0, peak)) + level + squares(peak - 1) - squares(peak - 1 - fallen))
+
+        first = start - self.width + 1
+        return overlaps(np.minimum(self.queries, start + length) - first) - overlaps(np.maximum(0, -first))
+
+    def coarsen(self, factor: int) -> "WidthGram":
+        size = -(-self.size // factor)
+        return WidthGram(size, min(size, max(1, round(self.width / factor))))
+
+    def singular_values(self) -> Reals:
+        if self.width == 1:
+            return np.ones(self.size)
+        return _Common.singular_values(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseGram(_Common):
+    """Any workload, by its n x n Gram matrix.
+
+    Args:
+        array: M, n x n, symmetric, finite and positive semidefinite (the last is not checked: it costs n^3).
+        queries: Number of queries m.
+
+    Raises:
+        InputError: the array is not square, not finite or not symmetric.
+
+    >>> DenseGram(np.eye(2), 2).trace()
+    2.0
+    """
+
+    array: Reals
+    queries: int
+    mirrored: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        array = np.ascontiguousarray(self.array, dtype=float)
+        whole("queries", self.queries, 1)
+        if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] == 0:
+            raise refuse("array", array.shape, "a square matrix")
+        if not np.isfinite(array).all() or not np.allclose(array, array.T, rtol=1e-9, atol=1e-9 * np.abs(array).max()):
+            raise InputError("A Gram matrix must be symmetric with finite entries. Build it as W.T @ W.")
+        object.__setattr__(self, "array", array)
+        object.__setattr__(self, "mirrored", bool(np.allclose(array, array[::-1, ::-1], rtol=1e-12, atol=0)))
+
+    @property
+    def size(self) -> int:
+        return len(self.array)
+
+    def rows(self, matrix: Reals) -> Reals:
+        return np.asarray(matrix @ self.array)
+
+    def diagonal(self) -> Reals:
+        return self.array.diagonal().copy()
+
+    def dense(self) -> Reals:
+        return self.array
+
+    def generators(self) -> None:
+        return None
+
+    def block_totals(self, width: int) -> Reals:
+        return np.array([self.array[i : i + width, i : i + width].sum() for i in range(0, self.size, width)])
+
+    def coarsen(self, factor: int) -> "DenseGram":
+        starts = np.arange(0, self.size, factor)
+        summed = np.add.reduceat(np.add.reduceat(self.array, starts, axis=0), starts, axis=1)
+        return DenseGram(summed / factor**2, self.queries)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledSum(_Common):
+    """A union of query sets on one attribute: ``M = sum weight * part``, a weight being the square of the queries' own weight.
+
+    >>> both = ScaledSum(((1.0, WidthGram(2, 1)), (4.0, WidthGram(2, 2))))
+    >>> both.dense().tolist(), both.queries
+    ([[5.0, 4.0], [4.0, 5.0]], 3)
+    """
+
+    parts: tuple[tuple[float, Gram], ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts or len({part.size for _, part in self.parts}) != 1:
+            raise InputError("A sum of Gram matrices needs at least one part, and parts of the same number of cells.")
+        for weight, _ in self.parts:
+            if not (weight >= 0 and math.isfinite(weight)):
+                raise refuse("weight", weight, "a finite number of at least 0")
+
+    @property
+    def size(self) -> int:
+        return self.parts[0][1].size
+
+    @property
+    def queries(self) -> int:
+        return sum(part.queries for _, part in self.parts)
+
+    @property
+    def mirrored(self) -> bool:
+        return all(part.mirrored for _, part in self.parts)
+
+    def rows(self, matrix: Reals) -> Reals:
+        total = self.parts[0][0] * self.parts[0][1].rows(matrix)
+        for weight, part in self.parts[1:]:
+            total += weight * part.rows(matrix)
+        return total
+
+    def diagonal(self) -> Reals:
+        return np.asarray(sum(weight * part.diagonal() for weight, part in self.parts))
+
+    def generators(self) -> Generators | None:
+        pairs: list[tuple[Reals, Reals]] = []
+        for weight, part in self.parts:
+            own = part.generators()
+            if own is None:
+                return None
+            pairs += [(weight * a, b) for a, b in own]
+        return tuple(pairs)
+
+    def block_totals(self, width: int) -> Reals:
+        return np.asarray(sum(weight * part.block_totals(width) for weight, part in self.parts))
+
+    def coarsen(self, factor: int) -> "ScaledSum":
+        return ScaledSum(tuple((weight, part.coarsen(factor)) for weight, part in self.parts))
+
+    def singular_values(self) -> Reals:
+        if len(self.parts) == 1:
+            return math.sqrt(self.parts[0][0]) * self.parts[0][1].singular_values()
+        return _Common.singular_values(self)
+
+
+def singular_value_bound(gram: Gram) -> float:
+    """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``.
+
+    Source: Li and Miklau, arXiv 1202.3399; FORMULAS 5.
+
+    >>> round(singular_value_bound(PrefixGram(128)), 4)
+    2.2544
+    """
+    return float(gram.singular_values().sum() / math.sqrt(gram.size * gram.queries))
+
+
+def column_norm(matrix: Reals, norm: int) -> float:
+    """Sensitivity of a strategy: its largest column L1 (``norm=1``) or L2 (``norm=2``) norm, absolute values taken.
+
+    >>> column_norm(np.array([[-2.0, 0.0], [1.0, 1.0]]), 1)
+    3.0
+    """
+    if norm == 1:
+        return float(np.abs(matrix).sum(axis=0).max())
+    return math.sqrt(float(np.square(matrix, dtype=float).sum(axis=0).max()))
+
+
+def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
+    """Unit RMSE of any strategy given as a matrix, for instance of a rounded one; O(n^3).
+
+    Args:
+        gram: Gram matrix of the workload, n cells.
+        matrix: The strategy, k x n, real or integer, of any scale.
+        norm: 1 for pure DP, 2 for a Gaussian budget.
+
+    Returns:
+        The unit RMSE, or infinity when the row space of the strategy does not contain the workload's.
+
+    >>> strategy_rmse(WidthGram(4, 1), np.eye(4), 1)
+    1.0
+    """
+    real = np.asarray(matrix, float)
+    scale = column_norm(real, norm)
+    if scale == 0:
+        return math.inf
+    real = real / scale
+    values, vectors = np.linalg.eigh(real.T @ real)
+    seen = values > values[-1] * gram.size * 1e-15
+    asked = np.einsum("ij,ij->j", vectors, gram.matmul(vectors))
+    if asked[~seen].sum() > 1e-9 * gram.trace():
+        return math.inf
+    return math.sqrt(float((asked[seen] / values[seen]).sum()) / gram.queries)
+
+
+def merge_equal_cells(gram: DenseGram) -> tuple[DenseGram, Wholes]:
+    """Merge the cells which no query tells apart: the workload then needs no strategy on the single cells.
+
+    Returns:
+        The Gram matrix of the groups, and for each of the n cells the number of its group. A strategy on the groups, its columns
+        repeated by that array, is one on the cells with the same sensitivity and the same error.
+
+    >>> small, group = merge_equal_cells(DenseGram(np.array([[2.0, 2, 1], [2, 2, 1], [1, 1, 1]]), 2))
+    >>> group.tolist(), small.array.tolist()
+    ([0, 0, 1], [[2.0, 1.0], [1.0, 1.0]])
+    """
+    _, first, group = np.unique(gram.array, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    kept = first[order]
+    return DenseGram(gram.array[np.ix_(kept, kept)], gram.queries), place[group.reshape(-1)]
+
+
+def line_order(gram: DenseGram) -> Wholes:
+    """Order the cells along a line so that cells which few queries tell apart lie together.
+
+    Two cells are ``M_ii + M_jj - 2 M_ij`` apart. The order by the Fiedler vector of M itself (ranges of one width) or of the
+    closeness (prefix sums, whose cells differ much in how often they are asked for), whichever makes the shorter way from cell
+    to cell, undoes any permutation of a workload of ranges, so that one given as a matrix is planned as well as one given by name.
+
+    Source: Atkins, Boman, Hendrickson 1998 (seriation of Robinson matrices).
+
+    >>> shuffled = AllRangesGram(5).dense()[np.ix_([2, 0, 4, 1, 3], [2, 0, 4, 1, 3])]
+    >>> order = line_order(DenseGram(shuffled, 15))
+    >>> bool(np.allclose(shuffled[np.ix_(order, order)], AllRangesGram(5).dense()))
+    True
+    """
+    from scipy.linalg import eigh
+
+    if gram.size < 3:
+        return np.arange(gram.size)
+    own = gram.diagonal()
+    apart = own[:, None] + own - 2 * gram.array
+    best, shortest = np.arange(gram.size), math.inf
+    for close in (gram.array, apart.max() - apart):
+        _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
+        # The constant vector may share its eigenvalue with others when the workload falls into parts.
+        fiedler = vectors[:, 1] if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]) else vectors[:, 0]
+        order = np.argsort(fiedler if fiedler[0] <= fiedler[-1] else -fiedler, kind="stable")
+        length = float(apart[order[1:], order[:-1]].sum())
+        if length < shortest * (1 - 1e-9):
+            best, shortest = order, length
+    return best
+
+
+def to_dyadic(matrix: Reals, bits: int = 20) -> Wholes:
+    """Round a strategy to nearest on the grid 2^-bits, as integers, without the rows that vanish.
+
+    Args:
+        matrix: The strategy, k x n, normalised to sensitivity 1.
+        bits: Grid of the rounding, 1 to 20.
+
+    Returns:
+        Integers, about ``matrix * 2^bits``; a row that rounds to zero is left out. The sensitivity is that of the integers:
+        recompute it. Whether the workload is still supported is seen by ``strategy_rmse``, which is then infinite.
+
+    Raises:
+        InputError: ``matrix`` is not two-dimensional, not finite, or everything rounds to zero.
+
+    Source: DESIGN 2.
+
+    >>> to_dyadic(np.array([[1.0, 0.25], [0.0, 1e-9]]), bits=2).tolist()
+    [[4, 1]]
+    """
+    whole("bits", bits, 1, 20)
+    if np.ndim(matrix) != 2 or not np.isfinite(matrix).all():
+        raise InputError("A strategy to be rounded must be a matrix of finite numbers.")
+    grid = np.rint(np.ldexp(matrix, bits)).astype(np.int64)
+    grid = grid[grid.any(axis=1)]
+    if not len(grid):
+        message = f"Every coefficient of the strategy rounds to zero on the grid 2^-{bits}."
+        raise InputError(message + " Use more bits, or scale the strategy to sensitivity 1.")
+    return grid
