@@ -247,7 +247,7 @@ def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
     order = 0
     while term.numerator << bits > term.denominator:
         order += 1
-        term /= divisor * order
+        term *= Fraction(1, divisor * order)
         if order % 2:
             below = above - term
         else:

@@ -66,15 +66,16 @@ def discrete_gaussian(numerator: int | Integers, denominator: int | Integers, co
         start = k * mine
         y = (start + (step - np.uint64(1))) // step + j  # G2
         x = y * step - start
-        for i in np.flatnonzero(k >= np.uint64(8 * parts)).tolist():  # G3: the products may leave 64 bits
-            p_i, step_i, k_i = item(mine, i), item(step, i), int(k[i])
-            y_i = -(-k_i * p_i // step_i) + int(j[i])
-            y[i], x[i] = y_i % 2**64, min(y_i * step_i - k_i * p_i, p_i)
+        far = k >= np.uint64(8 * parts)
+        for i in np.flatnonzero(far).tolist():  # G3: the products may leave 64 bits
+            p_i, step_i, start_i = item(mine, i), item(step, i), int(k[i]) * item(mine, i)
+            exact = -(-start_i // step_i) + int(j[i])
+            y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
         accepted &= x < mine
         inside = np.flatnonzero(accepted)
         accepted[inside] = _accept(parts, k[inside], Ratios(numerators=x, denominators=mine), inside, entropy)  # G4
         negative = random_signs(size, entropy)
-        accepted &= (y != 0) | ~negative  # G5: a zero with a sign would count the zero twice
+        accepted &= (y != 0) | far | ~negative  # G5: a zero with a sign would count the zero twice
         return signed(y, negative), accepted
 
     return draw_in_blocks(count, attempt)

@@ -52,20 +52,22 @@ def discrete_laplace(numerator: int | Integers, denominator: int | Integers, cou
         accepted &= toss_exp(Ratios(numerators=u, denominators=mine), np.arange(size), entropy, linear=one, square=False, slots=_PARTS)
         v = table.draw(size, entropy)  # L2
         magnitude = (u + mine * v) // divisor  # L3: v is at most 128, so the sum is below 2^64
+        zero = magnitude == 0
         for i in np.flatnonzero(v == _CUT).tolist():
-            magnitude[i] = _far_magnitude(int(u[i]), item(mine, i), item(divisor, i), entropy)
+            exact = (int(u[i]) + item(mine, i) * _far_number(entropy)) // item(divisor, i)
+            magnitude[i], zero[i] = exact % 2**64, exact == 0
         negative = random_signs(size, entropy)
-        accepted &= (magnitude != 0) | ~negative  # L4: a zero with a sign would count the zero twice
+        accepted &= ~(zero & negative)  # L4: a zero with a sign would count the zero twice
         return signed(magnitude, negative), accepted
 
     return draw_in_blocks(count, attempt)
 
 
-def _far_magnitude(u: int, p: int, divisor: int, entropy: Entropy) -> int:
-    """Return the magnitude when V is at least 128, modulo 2^64 (L2, L3)."""
+def _far_number(entropy: Entropy) -> int:
+    """Draw V given that it is at least 128: the geometric distribution has no memory (L2)."""
     v = _CUT
     while True:
         further = int(geometric_table().draw(1, entropy)[0])
         v += further
         if further < _CUT:
-            return (u + p * v) // divisor % 2**64
+            return v

@@ -1,0 +1,87 @@
+"""Samples per CPU second of our exact noise and of OpenDP's integer samplers, in one run on one thread.
+
+    python bench/noise.py [--draws 1000000] [--reference-draws 100000] [--repeats 3]
+
+OpenDP's cost per draw does not depend on the length, so that fewer draws are enough for it. The ratio decides, not the times.
+Nothing is written to disk. Without OpenDP only our own speed is printed.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
+    os.environ[_threads] = "1"
+
+import numpy as np  # noqa: E402  # after the number of threads is set
+
+from leastnoise.measure._entropy import SystemEntropy  # noqa: E402
+from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian  # noqa: E402
+from leastnoise.measure._laplace import discrete_laplace  # noqa: E402
+
+SCALES = [(1, 8), (3, 10), (1, 1), (3, 2), (3, 1), (10, 1), (1000, 1), (2_500_000_001, 1000), (2**40, 1)]
+SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
+GOAL = 20
+
+
+def cpu_seconds(run: Callable[[], object]) -> float:
+    """Return the CPU seconds of one call."""
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def reference(name: str, scale: float, draws: int) -> Callable[[], object] | None:
+    """Return a call that draws from OpenDP's integer sampler, or None without OpenDP."""
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        return None
+    dp.enable_features("contrib")
+    make = dp.m.make_laplace if name == "discrete_laplace" else dp.m.make_gaussian
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64") if name == "discrete_laplace" else dp.l2_distance(T=float)
+    measurement = make(*space, scale=scale)
+    zeros = [0] * draws
+    return lambda: measurement(zeros)
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=1_000_000, help="length of our vectors")
+    parser.add_argument("--reference-draws", type=int, default=100_000, help="length of OpenDP's vectors")
+    parser.add_argument("--repeats", type=int, default=3, help="the quickest of so many interleaved runs counts")
+    options = parser.parse_args()
+    entropy = SystemEntropy()
+    mixed = np.array([p for p, _ in SCALES], dtype=np.int64), np.array([q for _, q in SCALES], dtype=np.int64)
+    print(f"{'sampler':18} {'scale':>16} {'ours M/s':>9} {'OpenDP M/s':>11} {'ratio':>7}")
+    least = {}
+    for name, sampler in SAMPLERS.items():
+        for p, q in SCALES:
+            other = reference(name, p / q, options.reference_draws)
+            ours_seconds = []
+            other_seconds = []
+            for _ in range(options.repeats):
+                ours_seconds.append(cpu_seconds(lambda p=p, q=q, sampler=sampler: sampler(p, q, options.draws, entropy)))
+                if other:
+                    other_seconds.append(cpu_seconds(other))
+            ours = options.draws / min(ours_seconds) / 1e6
+            label = f"{p}/{q}" if q > 1 else f"{p}"
+            if not other:
+                print(f"{name:18} {label:>16} {ours:9.2f} {'-':>11} {'-':>7}")
+                continue
+            theirs = options.reference_draws / min(other_seconds) / 1e6
+            least[name] = min(least.get(name, np.inf), ours / theirs)
+            print(f"{name:18} {label:>16} {ours:9.2f} {theirs:11.4f} {ours / theirs:7.0f}")
+        numerators, denominators = (np.resize(part, options.draws) for part in mixed)
+        seconds = min(
+            cpu_seconds(lambda n=numerators, d=denominators, s=sampler: s(n, d, options.draws, entropy)) for _ in range(options.repeats)
+        )
+        print(f"{name:18} {'one scale a draw':>16} {options.draws / seconds / 1e6:9.2f}")
+    for name, ratio in least.items():
+        print(f"{name}: at least {ratio:.0f} times OpenDP (goal {GOAL}){'' if ratio >= GOAL else ': MISSED'}")
+
+
+if __name__ == "__main__":
+    main()
