@@ -1,1 +1,5 @@
-"""Noisy integers with the plan that made them: all that crosses the wall."""
+"""Noisy integers with the plan that made them: the only thing that crosses the wall."""
+
+from leastnoise.observation._observation import Observation
+
+__all__ = ["Observation"]

@@ -1,1 +1,22 @@
-"""The frozen, serialisable plan: public, made without data."""
+"""The frozen, serialisable plan, its exact privacy cost, and the fitting of its noise to a budget."""
+
+from leastnoise.plan._fit import fit, root_up, round_up
+from leastnoise.plan._plan import MECHANISMS, MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Plan, Promise, TableError
+from leastnoise.plan._sensitivity import column_norm, cost, sum_up
+
+__all__ = [
+    "MECHANISMS",
+    "MOST_ROWS",
+    "MOST_TABLE_CELLS",
+    "Block",
+    "Factor",
+    "Plan",
+    "Promise",
+    "TableError",
+    "column_norm",
+    "cost",
+    "fit",
+    "root_up",
+    "round_up",
+    "sum_up",
+]

@@ -1,0 +1,174 @@
+"""What a strategy along one attribute knows: the split of its Gram matrix into the total and the rest.
+
+Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the residual inverse
+R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, the residual basis of ResidualPlanner; for any
+other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals of any such product strategies is.
+
+Source: FORMULAS 4.3 and 7.2 (identity); the general case is proved in docs/mathematics.md.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from leastnoise._check import InputError
+from leastnoise.accuracy._noise import FloatArray
+from leastnoise.accuracy._tree import TreeInverse
+from leastnoise.linop import AllRanges, Dense, Identity, IntArray, Operator, Prefix, Ranges, Total, Tree, all_range_ends, apply, dense
+from leastnoise.plan import Factor
+
+MOST_DENSE = 4096
+
+
+class Undetermined(InputError):
+    """The queries along an attribute do not determine its cells."""
+
+
+class Basis(Protocol):
+    """Questions about a strategy along one attribute of ``size`` cells."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """The estimate of the cells if only the total is known to be 1, shape (size,)."""
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row q of an operator, shape (rows,)."""
+
+
+def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
+    """First and last cells if every row is an interval, else None.
+
+    >>> interval_ends(Prefix(2))
+    (array([0, 0]), array([0, 1]))
+    """
+    n = operator.size
+    cells = np.arange(n, dtype=np.int64)
+    if isinstance(operator, Identity):
+        return cells, cells
+    if isinstance(operator, Total):
+        return np.array([0]), np.array([n - 1])
+    if isinstance(operator, Prefix):
+        return np.zeros(n, dtype=np.int64), cells
+    if isinstance(operator, AllRanges):
+        return all_range_ends(n)
+    if isinstance(operator, Ranges):
+        return operator.low, operator.high
+    if isinstance(operator, Tree):
+        low = np.concatenate([np.arange(0, n, width) for width in operator.widths])
+        widths = np.repeat(operator.widths, operator.level_sizes)
+        return low, np.minimum(low + widths, n) - 1
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityBasis:
+    """Every cell is measured by itself, with equal noise."""
+
+    size: int
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.size)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Uniform."""
+        return np.full(self.size, 1 / self.size)
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """Subtract the mean."""
+        return v - v.mean(axis=0, keepdims=True)
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """Row norms squared."""
+        if isinstance(operator, Dense):
+            return (operator.matrix.astype(float) ** 2).sum(axis=1)
+        return apply(operator, np.ones(self.size))
+
+
+@dataclass(frozen=True, slots=True)
+class DenseBasis:
+    """Any strategy that determines every cell, by the inverse of its Gram matrix, shape (size, size)."""
+
+    inverse: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.inverse)
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.inverse.sum())
+
+    @property
+    def mean(self) -> FloatArray:
+        """G^-1 1 / kappa."""
+        return self.inverse.sum(axis=1) / self.kappa
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        flat = v.reshape(self.size, -1)
+        solved = self.inverse @ flat
+        return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row."""
+        ends = interval_ends(operator)
+        if ends is None:
+            rows = dense(operator).astype(float)
+            return np.einsum("ij,ij->i", rows @ self.inverse, rows)
+        low, high = ends
+        sums = np.zeros((self.size + 1, self.size + 1))
+        sums[1:, 1:] = self.inverse.cumsum(axis=0).cumsum(axis=1)
+        return sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low]
+
+
+@lru_cache(maxsize=8)
+def basis(factor: Factor) -> Basis:
+    """The basis of a factor on one attribute.
+
+    Args:
+        factor: queries along one attribute with their row weights.
+
+    Raises:
+        InputError: the queries do not determine every cell, or there are more than 4096 cells and no structure to use.
+
+    >>> basis(Factor(("age",), Identity(4))).kappa
+    4.0
+    """
+    operator = factor.operator
+    if isinstance(operator, Identity) and factor.row_weights is None:
+        return IdentityBasis(operator.size)
+    if isinstance(operator, Tree):
+        return TreeInverse(operator, factor.weights.astype(float) ** 2)
+    if operator.size > MOST_DENSE:
+        raise InputError(
+            f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "
+            "Choose a hierarchy or the identity along this attribute."
+        )
+    rows = dense(operator).astype(float) * factor.weights[:, None]
+    gram = rows.T @ rows
+    try:
+        lower = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        lower = np.zeros((1, 1))
+    if not np.min(np.diag(lower)) > 1e-7 * np.max(np.diag(lower)):
+        raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")
+    inverse = np.linalg.inv(lower)
+    return DenseBasis(inverse.T @ inverse)

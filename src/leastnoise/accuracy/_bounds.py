@@ -1,0 +1,158 @@
+"""Lower bounds on the total squared error of any unbiased plan, from singular values.
+
+For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the
+squared sensitivity (Cauchy-Schwarz; Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided by sqrt(n), so that
+domains of any size can be handled. It holds for pure DP too, because the L1 norm of a column is at least its L2 norm.
+
+A union of products is split over the residual subspaces tau (the projectors are orthogonal): the nuclear norm of W is at least the sum over
+tau of that of one product's part in tau, or of all marginals' parts in tau together; pinching never increases a nuclear norm.
+
+Source: FORMULAS 5, 8.1 (closed forms for prefix sums and ranges) and 7.2 (marginals); replace neighbours are derived in docs/mathematics.md.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from leastnoise.accounting import ApproxDP, Privacy, PureDP, gaussian_mu_squared
+from leastnoise.accuracy._noise import noise_variance
+from leastnoise.accuracy._structure import Names, subsets
+from leastnoise.linop import AllRanges, Dense, Identity, Operator, Prefix, Total, apply, apply_transpose
+from leastnoise.workload import Product, Workload
+
+_MOST_GRAM = 2048
+
+
+def closed_singular_values(operator: Operator) -> np.ndarray | None:
+    """Singular values where a closed form is known, largest first, else None.
+
+    >>> closed_singular_values(Prefix(2)).round(3)
+    array([1.618, 0.618])
+    """
+    n = operator.size
+    if isinstance(operator, Identity):
+        return np.ones(n)
+    if isinstance(operator, Total):
+        return np.array([math.sqrt(n)])
+    if isinstance(operator, Prefix):
+        return 0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2))
+    if isinstance(operator, AllRanges):
+        return math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1))))
+    return None
+
+
+@lru_cache(maxsize=256)
+def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
+    """Nuclear norms over sqrt(n): of the matrix, of its part along the total, and of its part across it.
+
+    Returns:
+        ||W||_* / sqrt(n), |W 1| / n, and ||W (I - J/n)||_* / sqrt(n); beyond 2048 cells the last, and without a closed form the first,
+        are replaced by smaller quantities (Frobenius norms or the triangle inequality).
+
+    >>> [round(part, 4) for part in nuclear_parts(Identity(4))]
+    [2.0, 0.5, 1.5]
+    """
+    n = operator.size
+    ones = apply(operator, np.ones(n))
+    along = float(np.linalg.norm(ones)) / n
+    if isinstance(operator, Identity):
+        return math.sqrt(n), along, (n - 1) / math.sqrt(n)
+    closed = closed_singular_values(operator)
+    if n <= _MOST_GRAM:
+        gram = apply_transpose(operator, apply(operator, np.eye(n)))
+        centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+        whole = closed.sum() if closed is not None else np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum()
+        across = np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()
+        return float(whole) / math.sqrt(n), along, float(across) / math.sqrt(n)
+    if closed is not None:
+        return float(closed.sum()) / math.sqrt(n), along, max(0.0, float(closed.sum()) / math.sqrt(n) - along)
+    # The nuclear norm is at least the Frobenius norm.
+    mean_square = squared_norm(operator) / n
+    return math.sqrt(mean_square), along, math.sqrt(max(0.0, mean_square - along**2))
+
+
+def squared_norm(operator: Operator) -> float:
+    """Sum of the squares of all entries.
+
+    >>> squared_norm(Prefix(3))
+    6.0
+    """
+    if isinstance(operator, Dense):
+        return float((operator.matrix.astype(float) ** 2).sum())
+    return float(apply(operator, np.ones(operator.size)).sum())  # entries are 0 and 1
+
+
+def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
+    """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells); exact for marginals and single products.
+
+    Returns:
+        The bound, and the part of it that lies across the total.
+
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.workload import marginals
+    >>> [round(x, 4) for x in nuclear_norm(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1).products)]
+    [3.4142, 2.0]
+    """
+    gram: dict[Names, float] = {}
+    best: dict[Names, float] = {}
+    single = across_single = 0.0
+    for product in products:
+        root = math.sqrt(product.importance)
+        parts = [nuclear_parts(operator) for operator in product.operators]
+        whole = root * math.prod(part[0] for part in parts)
+        along = root * math.prod(part[1] for part in parts)
+        single, across_single = max(single, whole), max(across_single, whole - along)
+        for tau in subsets(product.attributes):
+            if product.is_marginal:
+                sizes = math.prod(operator.size for operator in product.operators)
+                gram[tau] = gram.get(tau, 0.0) + product.importance / sizes
+            else:
+                value = root * math.prod(part[2] if name in tau else part[1] for name, part in zip(product.attributes, parts, strict=True))
+                best[tau] = max(best.get(tau, 0.0), value)
+    domain = products[0].domain
+    for tau, value in gram.items():
+        multiplicity = math.prod(domain.kind(name).size - 1 for name in tau)
+        best[tau] = max(best.get(tau, 0.0), multiplicity * math.sqrt(value))
+    total = sum(best.values())
+    return max(single, total), max(across_single, total - best.get((), 0.0))
+
+
+def lower_bound(workload: Workload, privacy: Privacy, mechanism: str) -> float:
+    """A total squared error that no unbiased plan with this noise can go below.
+
+    Args:
+        workload: what is asked.
+        privacy: budget, neighbours, unit.
+        mechanism: the noise distribution.
+
+    Returns:
+        In squared counts, weights included, as ``Promise.total_squared_error``.
+
+    Guarantees: valid for every strategy with integer queries and least squares, at any dimension; loose for Laplace noise.
+
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.workload import marginals
+    >>> round(lower_bound(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP("0.01")), "discrete_laplace"))
+    40000
+    """
+    norms = [nuclear_norm([product for product in workload if product.measure == measure]) for measure in workload.measures]
+    rows = privacy.max_rows
+    replace = privacy.neighbours == "replace"
+    # Counts and sums share the sensitivity of a row, so their nuclear norms add up.
+    norm = sum(across if replace else whole for whole, across in norms)
+    # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
+    return (2 if replace else 1) * norm**2 * _least_variance(privacy, mechanism, rows)
+
+
+def _least_variance(privacy: Privacy, mechanism: str, rows: int) -> float:
+    """Least noise variance of a query that one unit changes by ``rows``, over that change squared, times it."""
+    budget = privacy.budget
+    if mechanism == "discrete_laplace":
+        epsilon = float(budget.epsilon) if isinstance(budget, (PureDP, ApproxDP)) else math.sqrt(2 * float(budget.rho))
+        # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
+        return noise_variance(mechanism, rows / epsilon)
+    mu_squared = float(gaussian_mu_squared(budget.epsilon, budget.delta)) if isinstance(budget, ApproxDP) else 2 * float(budget.rho)  # type: ignore[union-attr]
+    sigma = rows / math.sqrt(mu_squared)
+    return noise_variance(mechanism, sigma) if mechanism == "discrete_gaussian" else sigma**2

@@ -1,0 +1,75 @@
+"""The expected error of a workload under a plan: the same formula for planners, for plans and for error bars."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from leastnoise.accuracy._bounds import lower_bound
+from leastnoise.accuracy._structure import Structure, structure
+from leastnoise.plan import Plan, Promise, TableError
+from leastnoise.workload import Workload
+
+_MOST_LISTED = 2**22
+
+
+def structures(workload: Workload, plan: Plan) -> dict[str | None, Structure]:
+    """The covariance structure of every measure that a workload asks about.
+
+    Raises:
+        InputError: a measure is asked about and not measured, or least squares would need too large a matrix.
+
+    >>> structures.__name__
+    'structures'
+    """
+    return {measure: structure(plan, measure) for measure in workload.measures}
+
+
+def total_squared_error(workload: Workload, plan: Plan) -> float:
+    """Sum over all queries of their importance times the variance of their answer.
+
+    Args:
+        workload: what is asked.
+        plan: how it is measured.
+
+    Raises:
+        InputError: the measurements do not determine a query.
+
+    >>> total_squared_error.__name__
+    'total_squared_error'
+    """
+    known = structures(workload, plan)
+    return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
+
+
+def promised(workload: Workload, plan: Plan) -> Plan:
+    """The plan with the expected error of a workload, its lower bound and the questions themselves.
+
+    Args:
+        workload: what is asked.
+        plan: how it is measured.
+
+    Raises:
+        InputError: the measurements do not determine a query.
+
+    >>> promised.__name__
+    'promised'
+    """
+    known = structures(workload, plan)
+    tables, total = [], 0.0
+    for product in workload:
+        squared = known[product.measure].total(product)
+        total += product.importance * squared
+        mean = squared / product.rows
+        largest = float(np.max(known[product.measure].variances(product))) if product.rows <= _MOST_LISTED else math.nan
+        tables.append(
+            TableError(
+                name=product.name,
+                queries=product.rows,
+                weight=float(product.weight),
+                rmse=math.sqrt(mean),
+                largest_std=math.sqrt(max(largest, mean)) if largest == largest else math.sqrt(mean),
+            )
+        )
+    promise = Promise(total, lower_bound(workload, plan.privacy, plan.mechanism), tuple(tables))
+    return replace(plan, promise=promise, questions=tuple(workload.to_json()))

@@ -1,0 +1,275 @@
+"""The covariance of the least squares estimate from a plan's measurements, in a form that is never larger than the tables themselves.
+
+Product form: along every attribute all blocks use one strategy (or sum over it). Then the information matrix of all measurements is diagonal in
+the residual basis of ``_basis``: with tau a set of attributes, p_B one over a block's noise variance and S_B its attributes,
+
+    lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in tau of 1 / kappa_i
+    Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
+
+for a query q, a product of q_i over the attributes T. With identities everywhere this is ResidualPlanner's formula.
+
+Dense form: any blocks, on a joint domain of at most 4096 cells.
+
+Source: FORMULAS 4.3, 7.2; the general statement is proved in docs/mathematics.md.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from leastnoise._check import InputError
+from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, basis
+from leastnoise.accuracy._noise import FloatArray, noise_variance
+from leastnoise.domain import Domain
+from leastnoise.linop import Identity, Operator, Total, apply, dense
+from leastnoise.plan import Block, Factor, Plan
+from leastnoise.workload import Product
+
+Names = tuple[str, ...]
+_MOST_LISTED = 10
+
+
+class UnsupportedQuery(InputError):
+    """The measurements do not determine the query."""
+
+
+def subsets(names: Names) -> Iterator[Names]:
+    """All subsets of a tuple of names, in its order, smallest first.
+
+    >>> list(subsets(("a", "b")))
+    [(), ('a',), ('b',), ('a', 'b')]
+    """
+    for size in range(len(names) + 1):
+        yield from combinations(names, size)
+
+
+def block_variance(plan: Plan, block: Block) -> float:
+    """Noise variance of a row of weight 1 of a block.
+
+    Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2 b^2, which is
+    above the exact one by less than 1 / (12 b^2) of it.
+
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), scale=10),), strategy="total")
+    >>> round(block_variance(plan, plan.blocks[0]), 4)
+    199.8335
+    """
+    scale = float(block.scale)
+    if plan.mechanism == "discrete_laplace" and any(factor.row_weights is not None for factor in block.factors):
+        return 2 * scale**2
+    return noise_variance(plan.mechanism, scale, plan.grid)
+
+
+def used(factor: Factor) -> bool:
+    """Whether a factor is more than a total."""
+    return not (isinstance(factor.operator, Total) and factor.row_weights is None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductStructure:
+    """Covariance in product form, for the blocks of one measure.
+
+    Args:
+        bases: the basis of every attribute that is measured.
+        narrow: lambda(tau) from all tables of at most 10 attributes, listed.
+        wide: attributes and precision of the other tables, whose subsets are too many to list.
+    """
+
+    bases: Mapping[str, Basis]
+    narrow: Mapping[Names, float]
+    wide: tuple[tuple[Names, float], ...]
+    _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
+
+    def strength(self, tau: Names) -> float:
+        """lambda(tau); 0 if no measured table contains tau."""
+        known = self.narrow.get(tau, 0.0)
+        for names, precision in self.wide:
+            if set(tau) <= set(names):
+                known += precision * math.prod(1 / self.bases[name].kappa for name in names if name not in tau)
+        return known
+
+    def parts(self, name: str, operator: Operator) -> tuple[FloatArray, FloatArray]:
+        """For every row q along an attribute: (q mean)^2 and q R q."""
+        key = (name, operator)
+        if key not in self._cache:
+            if name not in self.bases:
+                raise UnsupportedQuery(f"The measurements say nothing about {name}.")
+            own = self.bases[name]
+            along = apply(operator, own.mean) ** 2
+            # The difference is at least 0; rounding could leave it just below.
+            self._cache[key] = along, np.maximum(own.variances(operator) - own.kappa * along, 0.0)
+        return self._cache[key]
+
+    def variances(self, product: Product) -> FloatArray:
+        """Variance of every answer of a product, shape ``product.shape``."""
+        total = np.zeros(product.shape)
+        parts = [self.parts(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+        for tau in subsets(product.attributes):
+            term = np.ones(())
+            for name, (along, spread) in zip(product.attributes, parts, strict=True):
+                term = np.multiply.outer(term, spread if name in tau else along)
+            known = self.strength(tau)
+            if known > 0:
+                total += term / known
+            elif term.max() > 1e-12:
+                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+        return total
+
+    def total(self, product: Product) -> float:
+        """Sum of the variances of a product's answers, without listing them."""
+        sums = []
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            along, spread = self.parts(name, operator)
+            sums.append((float(along.sum()), float(spread.sum())))
+        answer = 0.0
+        for tau in subsets(product.attributes):
+            term = math.prod(spread if name in tau else along for name, (along, spread) in zip(product.attributes, sums, strict=True))
+            known = self.strength(tau)
+            if known > 0:
+                answer += term / known
+            elif term > 1e-12:
+                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+        return answer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseStructure:
+    """Covariance as one matrix over the product of the measured attributes.
+
+    Args:
+        names: the attributes.
+        shape: their sizes.
+        covariance: of the estimated cells, shape (cells, cells).
+        determined: projector on the row space of the measurements, same shape, or None if it is everything.
+    """
+
+    names: Names
+    shape: tuple[int, ...]
+    covariance: FloatArray
+    determined: FloatArray | None
+
+    def variances(self, product: Product) -> FloatArray:
+        """Variance of every answer of a product, shape ``product.shape``."""
+        rows = self.rows(product)
+        if self.determined is not None and not np.allclose(rows @ self.determined, rows, atol=1e-8 * max(1.0, float(np.abs(rows).max()))):
+            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+        return np.einsum("ij,ij->i", rows @ self.covariance, rows).reshape(product.shape)
+
+    def total(self, product: Product) -> float:
+        """Sum of the variances of a product's answers."""
+        return float(self.variances(product).sum())
+
+    def rows(self, product: Product) -> FloatArray:
+        """The queries over the joint cells, shape (product.rows, cells)."""
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        if any(name not in self.names for name in operators):
+            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+        return joint_rows([operators.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)])
+
+
+Structure = ProductStructure | DenseStructure
+
+
+def joint_rows(operators: Sequence[Operator]) -> FloatArray:
+    """The explicit Kronecker product of operators.
+
+    >>> joint_rows([Identity(2), Total(2)]).tolist()
+    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
+    """
+    rows = np.ones((1, 1))
+    for operator in operators:
+        rows = np.kron(rows, dense(operator).astype(float))
+    return rows
+
+
+def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
+    """A block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells).
+
+    >>> domain = Domain(a=["x", "y"], b=["x", "y"])
+    >>> block_rows(domain, ("a", "b"), Block((Factor(("b",), Identity(2)),), scale=1)).tolist()
+    [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
+    """
+    rows, measured = np.ones((1, 1)), []
+    for factor in block.factors:
+        rows = np.kron(rows, dense(factor.operator).astype(float) * factor.weights[:, None])
+        measured.extend(factor.attributes)
+    rest = [name for name in names if name not in measured]
+    rows = np.kron(rows, np.ones((1, math.prod(domain.kind(name).size for name in rest))))
+    order = [*measured, *rest]
+    cube = rows.reshape(len(rows), *(domain.kind(name).size for name in order))
+    return np.moveaxis(cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)).reshape(len(rows), -1)
+
+
+def structure(plan: Plan, measure: str | None) -> Structure:
+    """The covariance of least squares from the blocks of one measure.
+
+    Args:
+        plan: the plan.
+        measure: whose blocks to use; None for counts.
+
+    Raises:
+        InputError: the blocks have no product form and their joint domain has more than 4096 cells, or nothing of the measure is measured.
+
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",
+    ...             blocks=(Block((Factor(("age",), Identity(2)),), scale=1),))
+    >>> structure(plan, None).variances(marginals(domain, ways=1).products[0]).round(3)
+    array([1.841, 1.841])
+    """
+    blocks = [block for block in plan.blocks if block.measure == measure]
+    if not blocks:
+        raise UnsupportedQuery(f"The plan measures nothing of {measure or 'the counts'}.")
+    factors: dict[str, Factor] = {}
+    product_form = True
+    for block in blocks:
+        for factor in filter(used, block.factors):
+            one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], factor) == factor
+            product_form = product_form and one
+    if product_form:
+        try:
+            return _product_structure(plan, blocks, {name: basis(factor) for name, factor in factors.items()})
+        except Undetermined:  # a strategy that does not determine every cell may still determine the queries
+            pass
+    return _dense_structure(plan, blocks)
+
+
+def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, Basis]) -> ProductStructure:
+    narrow: dict[Names, float] = {}
+    wide = []
+    for block in blocks:
+        names = tuple(factor.attributes[0] for factor in block.factors if used(factor))
+        precision = 1 / block_variance(plan, block)
+        if len(names) > _MOST_LISTED:
+            wide.append((names, precision))
+            continue
+        shrink = {name: 1 / bases[name].kappa for name in names}
+        for tau in subsets(names):
+            narrow[tau] = narrow.get(tau, 0.0) + precision * math.prod(shrink[name] for name in names if name not in tau)
+    return ProductStructure(bases, narrow, tuple(wide))
+
+
+def _dense_structure(plan: Plan, blocks: Sequence[Block]) -> DenseStructure:
+    touched = {name for block in blocks for factor in filter(used, block.factors) for name in factor.attributes}
+    names = tuple(name for name in plan.domain.names if name in touched)
+    shape = tuple(plan.domain.kind(name).size for name in names)
+    cells = math.prod(shape)
+    if not cells <= MOST_DENSE:
+        raise InputError(
+            f"Least squares over these measurements needs a dense matrix of {cells} x {cells}; at most {MOST_DENSE} cells are allowed. "
+            "Choose another strategy, such as marginals."
+        )
+    gram = np.zeros((cells, cells))
+    for block in blocks:
+        rows = block_rows(plan.domain, names, block)
+        gram += rows.T @ rows / block_variance(plan, block)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > 1e-10 * values[-1]
+    basis_vectors = vectors[:, kept]
+    covariance = (basis_vectors / values[kept]) @ basis_vectors.T
+    return DenseStructure(names, shape, covariance, None if kept.all() else basis_vectors @ basis_vectors.T)

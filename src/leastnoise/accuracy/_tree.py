@@ -1,0 +1,162 @@
+"""Least squares on a hierarchy in O(n): two passes over the tree, and the variance of any interval in O(log n).
+
+Up: v_u = 1 / (p_u + 1 / sum of the children's v) is the variance of node u from the measurements in its subtree. Down: a child's estimate moves
+by its share v_c / sum v of what the parent's estimate differs from the sum of its children's. Given a node's value the subtrees are independent
+of everything above it, which gives interval variances by one more pass.
+
+Source: FORMULAS 1.6 (inference by two passes); Hay et al. 2010.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from leastnoise.accuracy._noise import FloatArray
+from leastnoise.linop import AllRanges, Dense, IntArray, Operator, Prefix, Ranges, Tree, all_range_ends, apply
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeInverse:
+    """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed.
+
+    Args:
+        tree: the hierarchy, ``rows`` nodes over ``size`` cells.
+        precision: one over the noise variance of every row, shape (rows,), above 0 for the cells.
+
+    >>> round(TreeInverse(Tree(4, 2), np.ones(7)).kappa, 4)
+    0.5714
+    """
+
+    tree: Tree
+    precision: FloatArray
+    own: tuple[FloatArray, ...] = field(init=False, repr=False)
+    below: tuple[FloatArray, ...] = field(init=False, repr=False)
+    mean: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        ends = np.cumsum(self.tree.level_sizes)[:-1]
+        precisions = np.split(np.asarray(self.precision, dtype=float), ends)
+        # own[l]: variance of the nodes of level l from their subtrees; below[l]: sum of their children's variances.
+        own: list[FloatArray] = [1 / precisions[-1]]
+        below: list[FloatArray] = [np.zeros(self.tree.size)]
+        for precision in precisions[-2::-1]:
+            summed = self._sum(own[0], len(precision))
+            below.insert(0, summed)
+            own.insert(0, 1 / (precision + 1 / summed))
+        object.__setattr__(self, "own", tuple(own))
+        object.__setattr__(self, "below", tuple(below))
+        solved = self.solve(np.ones(self.tree.size))
+        object.__setattr__(self, "mean", solved / solved.sum())
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.tree.size
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.own[0][0])
+
+    def _sum(self, values: FloatArray, parents: int) -> FloatArray:
+        """Sums over the children of every parent, along the first axis."""
+        return np.add.reduceat(values, np.arange(parents) * self.tree.branching, axis=0)
+
+    def _spread(self, values: FloatArray, children: int) -> FloatArray:
+        """Every parent's value repeated for its children."""
+        return np.repeat(values, self.tree.branching, axis=0)[:children]
+
+    def solve(self, b: FloatArray) -> FloatArray:
+        """G^-1 b along the first axis, by the two passes."""
+        column = (slice(None),) + (None,) * (b.ndim - 1)
+        estimates = [b * self.own[-1][column]]
+        for own, below in zip(self.own[-2::-1], self.below[-2::-1], strict=True):
+            # Only the cells carry data here, so a node's estimate is its children's, shrunk by its own measurement of zero.
+            estimates.insert(0, self._sum(estimates[0], len(own)) * (own / below)[column])
+        for level in range(1, len(self.own)):
+            own, parents = self.own[level], estimates[level - 1]
+            missing = (parents - self._sum(estimates[level], len(parents))) / self.below[level - 1][column]
+            estimates[level] = estimates[level] + own[column] * self._spread(missing, len(own))
+        return estimates[-1]
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        solved = self.solve(v)
+        return solved - np.multiply.outer(self.mean, solved.sum(axis=0))
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row of an operator; O(log n) a row for intervals."""
+        n = self.tree.size
+        if isinstance(operator, Dense):
+            rows = operator.matrix.astype(float)
+            return np.einsum("ij,ji->i", rows, self.solve(rows.T))
+        cells = np.arange(n, dtype=np.int64)
+        if isinstance(operator, Prefix):
+            return self.interval_variances(np.zeros(n, dtype=np.int64), cells)
+        if isinstance(operator, (Ranges, AllRanges)):
+            low, high = (operator.low, operator.high) if isinstance(operator, Ranges) else all_range_ends(n)
+            return self.interval_variances(low, high)
+        # Identity, Total and Tree: the rows of a level follow each other without a gap.
+        widths = apply(operator, np.ones(n)).astype(np.int64)
+        levels = operator.level_sizes if isinstance(operator, Tree) else (len(widths),)
+        high = np.concatenate([np.cumsum(part) - 1 for part in np.split(widths, np.cumsum(levels)[:-1])])
+        return self.interval_variances(high - widths + 1, high)
+
+    def posterior(self) -> list[FloatArray]:
+        """Variance of every node's final estimate, level by level from the root."""
+        final = [self.own[0]]
+        for level in range(1, len(self.own)):
+            own = self.own[level]
+            summed = self._spread(self.below[level - 1], len(own))
+            final.append(own - own**2 / summed + (own / summed) ** 2 * self._spread(final[-1], len(own)))
+        return final
+
+    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Variance of the estimated sums over the cells low..high.
+
+        Args:
+            low: first cells, shape (m,).
+            high: last cells, shape (m,), not before ``low``.
+
+        Returns:
+            Array of shape (m,).
+        """
+        final = self.posterior()
+        answer = np.empty(len(low))
+        # A range is, at every level, a prefix part of the node that holds its end and a suffix part of the one that holds its start:
+        # share * (node's value) + independent noise of this variance.
+        starts, ends = low.copy(), high.copy()
+        from_start, noise_start = np.ones(len(low)), np.zeros(len(low))
+        to_end, noise_end = np.ones(len(low)), np.zeros(len(low))
+        open_ = np.ones(len(low), dtype=bool)
+        same = starts == ends
+        answer[same] = final[-1][starts[same]]
+        open_ &= ~same
+        for level in range(len(self.own) - 1, 0, -1):
+            own = self.own[level]
+            summed, above = self.below[level - 1], final[level - 1]
+            ahead = np.concatenate([[0.0], np.cumsum(own)])
+            parent_start, parent_end = starts // self.tree.branching, ends // self.tree.branching
+            meet = open_ & (parent_start == parent_end)
+            if meet.any():
+                s, e, p = starts[meet], ends[meet], parent_start[meet]
+                middle = ahead[e] - ahead[s + 1]
+                first, last = from_start[meet], to_end[meet]
+                linear = first * own[s] + middle + last * own[e]
+                square = first**2 * own[s] + middle + last**2 * own[e]
+                share = linear / summed[p]
+                answer[meet] = noise_start[meet] + noise_end[meet] + square - linear * share + share**2 * above[p]
+                open_ &= ~meet
+            # Both parts move up one level: the end's part takes in all siblings before it, the start's part those after it.
+            begin = ahead[parent_end * self.tree.branching]
+            finish = ahead[np.minimum((parent_start + 1) * self.tree.branching, len(own))]
+            to_end, noise_end = _lift(to_end, noise_end, own[ends], ahead[ends] - begin, summed[parent_end])
+            from_start, noise_start = _lift(from_start, noise_start, own[starts], finish - ahead[starts + 1], summed[parent_start])
+            starts, ends = parent_start, parent_end
+        return answer
+
+
+def _lift(share: FloatArray, noise: FloatArray, own: FloatArray, siblings: FloatArray, summed: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Express a part of a node, with all of some siblings, by its parent's value and independent noise."""
+    linear = share * own + siblings
+    return linear / summed, noise + share**2 * own + siblings - linear**2 / summed

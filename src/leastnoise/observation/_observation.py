@@ -1,0 +1,64 @@
+"""The only thing that crosses the wall: noisy integers, with the plan that made them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leastnoise._check import InputError, refuse
+from leastnoise.linop import IntArray, pack, unpack
+from leastnoise.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """Noisy answers of a plan's queries.
+
+    Args:
+        plan: the plan that was carried out.
+        values: for every block int64 of shape (block.rows,), in multiples of 1 / plan.grid.
+        receipt: the ledger's identification of the payment; empty if nothing was paid because the noise was not private.
+        private: False if the noise came from a seed, for a test or an experiment.
+
+    Raises:
+        InputError: the values do not fit the plan.
+    """
+
+    plan: Plan
+    values: tuple[IntArray, ...]
+    receipt: str
+    private: bool
+
+    def __post_init__(self) -> None:
+        if [len(value) for value in self.values] != [block.rows for block in self.plan.blocks]:
+            raise refuse("the values of an observation", f"{len(self.values)} arrays", "one array a block of the plan, as long as its rows")
+        for value in self.values:
+            value.setflags(write=False)
+
+    def to_json(self) -> str:
+        """The observation without its plan, as one JSON text."""
+        return json.dumps(
+            {
+                "plan_digest": self.plan.digest(),
+                "receipt": self.receipt,
+                "private": self.private,
+                "values": [pack(value) for value in self.values],
+            }
+        )
+
+    @staticmethod
+    def from_json(plan: Plan, text: str) -> "Observation":
+        """Read what ``to_json`` wrote.
+
+        Raises:
+            InputError: the text belongs to another plan or is damaged.
+        """
+        try:
+            value: Mapping[str, Any] = json.loads(text)
+            if value["plan_digest"] != plan.digest():
+                raise InputError("This observation belongs to another plan. Read it with the plan that lies beside it.")
+            return Observation(plan, tuple(np.asarray(unpack(entry)) for entry in value["values"]), value["receipt"], bool(value["private"]))
+        except (KeyError, TypeError, json.JSONDecodeError):
+            raise InputError("This is not an observation, or a damaged one.") from None

@@ -1,0 +1,299 @@
+"""The plan: which integer queries are measured, with which noise, under which promise. A frozen, serialisable, public value."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
+from leastnoise.accounting import Privacy, privacy_from_json
+from leastnoise.domain import Domain
+from leastnoise.linop import IntArray, Operator, from_json, largest_row_sum, pack, to_json, unpack
+
+# Public bounds from which all headroom is decided; the data never are asked.
+MOST_ROWS = 2**32
+MOST_TABLE_CELLS = 2**28
+MOST_SCALE_TERM = 2**56
+MECHANISMS = ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """Integer queries along some attributes, taken together in row-major order.
+
+    Args:
+        attributes: names in the order of the domain.
+        operator: the queries, over the product of the attributes' cells.
+        row_weights: None, or whole numbers from 1 to 2^20, one a row: a row's noise scale is divided by its weight.
+    """
+
+    attributes: tuple[str, ...]
+    operator: Operator
+    row_weights: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.row_weights is None:
+            return
+        weights = np.array(self.row_weights, dtype=np.int64)
+        if weights.shape != (self.operator.rows,) or not (weights.min() >= 1 and weights.max() <= 2**20):
+            raise refuse(
+                "row_weights", f"{weights.shape} from {weights.min()} to {weights.max()}", f"{self.operator.rows} whole numbers from 1 to 2^20"
+            )
+        weights.setflags(write=False)
+        object.__setattr__(self, "row_weights", weights)
+
+    @property
+    def weights(self) -> IntArray:
+        """The row weights, ones if there are none."""
+        return np.ones(self.operator.rows, dtype=np.int64) if self.row_weights is None else self.row_weights
+
+    def key(self) -> tuple[Operator, bytes]:
+        """A hashable value that is equal for equal queries and weights."""
+        return self.operator, b"" if self.row_weights is None else self.row_weights.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Factor) and self.attributes == other.attributes and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash((self.attributes, self.key()))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The product of some factors, measured with one scale; attributes in no factor are summed over.
+
+    Args:
+        factors: on disjoint attributes, together in the order of the domain; none for the total.
+        scale: noise scale of a row of weight 1, in rows (or in units of the measure), exact.
+        measure: the measure that is summed, None for counts.
+    """
+
+    factors: tuple[Factor, ...]
+    scale: Fraction
+    measure: str | None = None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of all factors."""
+        return tuple(name for factor in self.factors for name in factor.attributes)
+
+    @property
+    def rows(self) -> int:
+        """Number of measured queries."""
+        return math.prod(factor.operator.rows for factor in self.factors)
+
+    def row_weights(self) -> IntArray:
+        """The product of the factors' row weights, int64 of shape (rows,)."""
+        weights = np.ones(1, dtype=np.int64)
+        for factor in self.factors:
+            weights = np.multiply.outer(weights, factor.weights).reshape(-1)
+        return weights
+
+
+@dataclass(frozen=True, slots=True)
+class TableError:
+    """What a plan promises for one table of the workload.
+
+    Args:
+        name: the table.
+        queries: number of its queries.
+        weight: their weight.
+        rmse: square root of the mean variance, in rows (or units of the measure).
+        largest_std: the largest standard error among its queries, same unit.
+    """
+
+    name: str
+    queries: int
+    weight: float
+    rmse: float
+    largest_std: float
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The expected error of a workload under a plan, computed before any data is seen.
+
+    Args:
+        total_squared_error: sum over all queries of weight squared times variance (a sum's error in units of its largest contribution).
+        lower_bound: no unbiased plan of this kind has a smaller total.
+        tables: one record a product of the workload.
+    """
+
+    total_squared_error: float
+    lower_bound: float
+    tables: tuple[TableError, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that a release will do, but for the data.
+
+    Args:
+        domain: the public domain.
+        privacy: budget, neighbours and privacy unit.
+        mechanism: discrete_laplace, discrete_gaussian or rounded_gaussian.
+        blocks: what is measured.
+        strategy: name of the strategy, for people.
+        grid: an observation is a whole number of 1/grid; a power of two.
+        questions: the workload, as its JSON value.
+        promise: the expected error of those questions.
+        details: further public facts, such as a duality gap.
+
+    Raises:
+        InputError: a query outside the domain, a scale that cannot be drawn exactly, or public bounds too large for exact arithmetic.
+    """
+
+    domain: Domain
+    privacy: Privacy
+    mechanism: str
+    blocks: tuple[Block, ...]
+    strategy: str
+    grid: int = 1
+    questions: tuple[Mapping[str, Any], ...] = ()
+    promise: Promise | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one_of("mechanism", self.mechanism, MECHANISMS)
+        whole("grid", self.grid, 1, 2**20)
+        if not self.blocks:
+            raise InputError("A plan must measure at least one query; got no blocks.")
+        for block in self.blocks:
+            self._check(block)
+
+    def _check(self, block: Block) -> None:
+        exact_positive("scale", block.scale)
+        names = block.attributes
+        if list(names) != [name for name in self.domain.names if name in names]:
+            raise refuse("the attributes of a block", list(names), "attributes of the domain, each once, in its order")
+        for factor in block.factors:
+            cells = math.prod(self.domain.kind(name).size for name in factor.attributes)
+            if not factor.attributes or factor.operator.size != cells:
+                raise refuse("the size of an operator", factor.operator.size, f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}")
+        cells = math.prod(self.domain.kind(name).size for name in names)
+        if not cells <= MOST_TABLE_CELLS:
+            raise InputError(
+                f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(names)}. "
+                "Ask for marginals on fewer attributes, use coarser attributes, or choose another strategy."
+            )
+        if block.measure is not None and block.measure not in self.domain.measures:
+            raise refuse("the measure of a block", block.measure, "a measure of the domain")
+        most = MOST_ROWS * self.largest_value(block) * math.prod(largest_row_sum(factor.operator) for factor in block.factors) * self.grid
+        if not most < 2**62:
+            raise InputError(
+                f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
+                "Choose a larger unit or smaller clip bounds for the measure."
+            )
+        heaviest = math.prod(int(factor.weights.max()) for factor in block.factors)
+        if not (block.scale.numerator * self.grid < MOST_SCALE_TERM and block.scale.denominator * heaviest < MOST_SCALE_TERM):
+            raise refuse("scale", str(block.scale), "a fraction whose terms, with grid and row weights, stay below 2^56")
+
+    def largest_value(self, block: Block) -> int:
+        """The most that one row can add to a cell of a block's table."""
+        return 1 if block.measure is None else self.domain.measures[block.measure].largest
+
+    def expected_error(self) -> Promise:
+        """The expected error of the plan's questions.
+
+        Raises:
+            InputError: the plan was made without questions.
+        """
+        if self.promise is None:
+            raise InputError("This plan has no questions, so it promises no error. Make plans with leastnoise.plan(workload, budget).")
+        return self.promise
+
+    def lower_bound(self) -> float:
+        """A bound below which no plan of this kind can bring the total squared error."""
+        return self.expected_error().lower_bound
+
+    def with_promise(self, promise: Promise) -> "Plan":
+        """The same plan with its expected error."""
+        return replace(self, promise=promise)
+
+    def to_json(self) -> str:
+        """The plan as one JSON text, the same for equal plans."""
+        factors: dict[Factor, int] = {}
+        blocks = [
+            {
+                "factors": [factors.setdefault(factor, len(factors)) for factor in block.factors],
+                "scale": str(block.scale),
+                "measure": block.measure,
+            }
+            for block in self.blocks
+        ]
+        promise = self.promise
+        value = {
+            "format": FORMAT,
+            "strategy": self.strategy,
+            "mechanism": self.mechanism,
+            "privacy": self.privacy.to_json(),
+            "domain": self.domain.to_json(),
+            "grid": self.grid,
+            "factors": [
+                {
+                    "attributes": list(factor.attributes),
+                    "operator": to_json(factor.operator),
+                    "row_weights": None if factor.row_weights is None else pack(factor.row_weights),
+                }
+                for factor in factors
+            ],
+            "blocks": blocks,
+            "questions": list(self.questions),
+            "promise": None
+            if promise is None
+            else {
+                "total_squared_error": promise.total_squared_error,
+                "lower_bound": promise.lower_bound,
+                "tables": [[t.name, t.queries, t.weight, t.rmse, t.largest_std] for t in promise.tables],
+            },
+            "details": dict(self.details),
+        }
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+    def digest(self) -> str:
+        """SHA-256 of the plan's JSON text, in hexadecimal."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @staticmethod
+    def from_json(text: str) -> "Plan":
+        """Read what ``to_json`` wrote.
+
+        Raises:
+            InputError: the text is no plan, or of another format.
+        """
+        try:
+            value = json.loads(text)
+            if value["format"] != FORMAT:
+                raise refuse("the format of a plan", value["format"], str(FORMAT), "Make the plan again with this version.")
+            factors = [
+                Factor(
+                    tuple(entry["attributes"]),
+                    from_json(entry["operator"]),
+                    None if entry["row_weights"] is None else unpack(entry["row_weights"]),
+                )
+                for entry in value["factors"]
+            ]
+            promise = value["promise"]
+            return Plan(
+                domain=Domain.from_json(value["domain"]),
+                privacy=privacy_from_json(value["privacy"]),
+                mechanism=value["mechanism"],
+                blocks=tuple(
+                    Block(tuple(factors[place] for place in entry["factors"]), Fraction(entry["scale"]), entry["measure"]) for entry in value["blocks"]
+                ),
+                strategy=value["strategy"],
+                grid=value["grid"],
+                questions=tuple(value["questions"]),
+                promise=None
+                if promise is None
+                else Promise(promise["total_squared_error"], promise["lower_bound"], tuple(TableError(*entry) for entry in promise["tables"])),
+                details=value["details"],
+            )
+        except (KeyError, TypeError, IndexError, json.JSONDecodeError, ZeroDivisionError):
+            raise InputError("This is not a plan, or a damaged one. Make it again with leastnoise.plan and Plan.to_json.") from None
