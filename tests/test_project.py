@@ -1,9 +1,11 @@
 """Rules of the whole project, as checks: they hold for every file, whoever wrote it."""
 
 import ast
+import doctest
 import importlib
 import inspect
 import json
+import os
 import pkgutil
 import re
 import subprocess
@@ -11,6 +13,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import unquote
 
 import pytest
@@ -19,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "leastnoise"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PACKAGES = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "changelog.d").glob("*.md")])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "changelog.d").glob("*.md"), *SOURCE.rglob("*.md")])
 
 MOST_LINES = {"src": 600, "tests": 800}
 # Oracles and other people's mechanisms are for tests, baselines and experiments; reading a pickle runs code; nothing needs the network.
@@ -70,23 +73,8 @@ def at_import_time(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield from at_import_time(node)
 
 
-def package_of(path: Path) -> str:
-    parts = path.relative_to(SOURCE).parts
-    return parts[0] if len(parts) > 1 else ""
-
-
 def module_name(package: str) -> str:
     return ".".join(filter(None, ["leastnoise", package]))
-
-
-def public_names() -> list[tuple[str, str]]:
-    """Read (module, name) for every public name without importing anything, so that one broken module does not hide the others."""
-    found = []
-    for package in ["", *PACKAGES]:
-        for node in tree_of(SOURCE / package / "__init__.py").body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                found += [(module_name(package), name) for name in ast.literal_eval(node.value)]
-    return found
 
 
 def sort_key(name: str) -> tuple[int, str]:
@@ -119,56 +107,110 @@ def test_every_module_can_be_imported() -> None:
         importlib.import_module(name)
 
 
-@pytest.mark.parametrize(("module", "name"), public_names())
-def test_public_functions_have_examples_and_classes_have_docstrings(module: str, name: str) -> None:
-    thing = getattr(importlib.import_module(module), name)
-    if not (inspect.isclass(thing) or inspect.isroutine(thing)) or not getattr(thing, "__module__", "").startswith("leastnoise"):
-        pytest.skip("a constant or an alias of a type")
-    text = inspect.getdoc(thing) or ""
-    assert text, f"{name} has no docstring"
-    # a dataclass without a docstring gets its signature as one
-    assert not (inspect.isclass(thing) and text.startswith(f"{thing.__name__}(")), f"{name} has no docstring"
-    if inspect.isroutine(thing) and f"{module}.{name}" not in NO_EXAMPLE:
-        assert ">>>" in text, f"{name} has no example that runs"
+def undocumented(module: ModuleType) -> list[str]:
+    """List the public classes without a docstring and the public functions without an example."""
+    found = []
+    for name in getattr(module, "__all__", []):
+        thing = getattr(module, name)
+        text = inspect.getdoc(thing) or ""
+        if not getattr(thing, "__module__", "").startswith("leastnoise"):
+            continue  # a constant, or an alias of a type
+        if inspect.isclass(thing) and (not text or text.startswith(f"{thing.__name__}(")):  # a dataclass gets its signature as a docstring
+            found.append(f"{name} has no docstring")
+        if inspect.isroutine(thing) and ">>>" not in text and f"{module.__name__}.{name}" not in NO_EXAMPLE:
+            found.append(f"{name} has no example that runs")
+    return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_source_file_keeps_the_rules(path: Path) -> None:
-    tree = tree_of(path)
-    package = package_of(path)
-    relative = path.relative_to(SOURCE).as_posix()
-    faults = []
+@pytest.mark.parametrize("package", ["", *PACKAGES])
+def test_public_functions_have_examples_and_classes_have_docstrings(package: str) -> None:
+    assert undocumented(importlib.import_module(module_name(package))) == []
+
+
+def test_missing_documentation_is_seen() -> None:
+    module = ModuleType("leastnoise.bad")
+    source = "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\ndef b():\n    'Nothing to show.'\n__all__ = ['A', 'b']\n"
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, "bad", "exec"), module.__dict__)  # noqa: S102 - text of this very test
+    finally:
+        del sys.modules[module.__name__]
+    assert undocumented(module) == ["A has no docstring", "b has no example that runs"]
+
+
+def faults(relative: str, text: str) -> list[str]:
+    """List what a source file, named by its path within the package, does against the rules."""
+    tree = ast.parse(text, filename=relative)
+    package, _, file = relative.rpartition("/") if "/" in relative else ("", "", relative)
+    package = package.split("/")[0]
+    found = []
     for node in ast.walk(tree):
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Assert):
-            faults.append(f"{line}: `assert` vanishes under python -O; raise InternalError")
+            found.append(f"{line}: `assert` vanishes under python -O; raise InternalError")
         if isinstance(node, ast.Name) and node.id == "__debug__":
-            faults.append(f"{line}: __debug__ changes under python -O")
+            found.append(f"{line}: __debug__ changes under python -O")
         if isinstance(node, ast.Attribute) and ast.unparse(node) in {"np.random", "numpy.random"} and relative not in SEEDED:
-            faults.append(f"{line}: numpy.random draws nothing that protects anybody; use leastnoise.measure")
+            found.append(f"{line}: numpy.random draws nothing that protects anybody; use leastnoise.measure")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec"}:
-            faults.append(f"{line}: {node.func.id} runs text as code")
+            found.append(f"{line}: {node.func.id} runs text as code")
     for line, name in imported(tree):
-        top = name.split(".")[0]
-        inner = name.split(".")[1:2]
+        top, *inner = name.split(".")
+        other = inner[0] if top == "leastnoise" and inner else ""
         if name.startswith("."):
-            faults.append(f"{line}: relative import {name}")
-        if top in BANNED_EVERYWHERE or name.startswith("numpy.random"):
-            faults.append(f"{line}: {name} is not to be imported in the package")
-        if package in TRUSTED and top not in sys.stdlib_module_names and top not in {"numpy", "leastnoise"}:
-            faults.append(f"{line}: {name}: trusted code needs numpy and the standard library only")
-        if top == "leastnoise" and package and name == f"leastnoise.{package}" and path.name != "__init__.py":
-            faults.append(f"{line}: import from the private module, not from the package's own __init__")
-        if top == "leastnoise" and package and name == "leastnoise":
-            faults.append(f"{line}: a package does not import the public face above it")
-        if top == "leastnoise" and inner and inner != [package] and any(part.startswith("_") for part in name.split(".")[2:]):
-            faults.append(f"{line}: {name} is private to {inner[0]}")
-    faults += [
+            found.append(f"{line}: relative import {name}")
+        if top in BANNED_EVERYWHERE or (name.startswith("numpy.random") and relative not in SEEDED):
+            found.append(f"{line}: {name} is not to be imported in the package")
+        if package in TRUSTED and top not in sys.stdlib_module_names and top not in {"", "numpy", "leastnoise"}:
+            found.append(f"{line}: {name}: trusted code needs numpy and the standard library only")
+        if package and other == package and len(inner) == 1 and file != "__init__.py":
+            found.append(f"{line}: import from the private module, not from the package's own __init__")
+        if package and name == "leastnoise":
+            found.append(f"{line}: a package does not import the public face above it")
+        if other and other != package and any(part.startswith("_") for part in inner[1:]):
+            found.append(f"{line}: {name} is private to {other}")
+    found += [
         f"{line}: {name} is imported at import time; the command line must start fast"
         for line, name in at_import_time(tree)
         if name.split(".")[0] in LAZY
     ]
-    assert faults == []
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_source_file_keeps_the_rules(path: Path) -> None:
+    assert faults(path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("relative", "text", "complaint"),
+    [
+        ("plan/_x.py", "assert 1", "vanishes under python -O"),
+        ("plan/_x.py", "if __debug__: pass", "changes under python -O"),
+        ("plan/_x.py", "import numpy as np\nnp.random.default_rng()", "draws nothing that protects"),
+        ("plan/_x.py", "from numpy.random import default_rng", "not to be imported"),
+        ("plan/_x.py", "def f():\n    import opendp.prelude", "opendp.prelude is not to be imported"),
+        ("plan/_x.py", "eval('1')", "runs text as code"),
+        ("plan/_x.py", "from . import _y", "relative import"),
+        ("plan/_x.py", "from leastnoise.plan import Plan", "own __init__"),
+        ("plan/_x.py", "import leastnoise", "public face above"),
+        ("plan/_x.py", "from leastnoise.domain._kinds import Bins", "private to domain"),
+        ("plan/_x.py", "import scipy.linalg", "imported at import time"),
+        ("measure/_x.py", "def f():\n    import scipy.linalg", "standard library only"),
+        ("measure/_noise/_x.py", "import duckdb", "standard library only"),
+    ],
+)
+def test_the_rules_are_seen_to_fire(relative: str, text: str, complaint: str) -> None:
+    assert [complaint in fault for fault in faults(relative, text)] == [True]
+
+
+def test_the_rules_allow_what_they_should() -> None:
+    text = "import json\nimport numpy as np\nfrom leastnoise._check import refuse\nfrom leastnoise.measure._noise import draw\n"
+    assert faults("measure/_x.py", text) == []
+    assert (
+        faults("planner/_x.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import scipy\ndef f():\n    import scipy\n") == []
+    )
+    assert faults("measure/_entropy.py", "import numpy as np\nnp.random.PCG64(1)") == []
 
 
 @pytest.mark.parametrize("folder", ["src", "tests"])
@@ -247,3 +289,35 @@ def test_every_decision_is_in_the_list() -> None:
     pages = [path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")]
     assert pages != []
     assert [page for page in pages if f"({page})" not in listed] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_examples_in_the_documentation_run(page: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    source = "\n".join(block for block in blocks if ">>>" in block)
+    example = doctest.DocTestParser().get_doctest(source, {}, name_of(page), str(page), 0)
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(example, out=report.append)
+    assert "".join(report) == ""
+
+
+# --- the floor under the number of tests --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [([], 1), (["-n", "2"], 1), (["-k", "one"], 0), (["test_small.py"], 0)],
+    ids=["full", "full on two workers", "selected by name", "selected by path"],
+)
+def test_a_full_run_with_too_few_tests_fails(tmp_path: Path, arguments: list[str], code: int) -> None:
+    conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(
+        re.sub(r"(?m)^LEAST_NUMBER_OF_TESTS = \d+$", "LEAST_NUMBER_OF_TESTS = 3", conftest), encoding="utf-8"
+    )
+    (tmp_path / "test_small.py").write_text("def test_one():\n    assert True\n\ndef test_two():\n    assert True\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\n", encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    assert run.returncode == code, run.stdout + run.stderr
+    assert ("only 2 tests were collected; at least 3 are expected" in run.stdout) == bool(code)
