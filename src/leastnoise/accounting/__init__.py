@@ -4,7 +4,7 @@ The proofs are in PROOFS-accounting.md beside this file.
 """
 
 from leastnoise.accounting._budget import ZCDP, ApproxDP, Budget, Neighbours, Privacy, PureDP, budget_from_json, privacy_from_json
-from leastnoise.accounting._charge import Charge, charge, charge_from_json, left, missing, total, whole_budget
+from leastnoise.accounting._charge import Charge, charge, charge_from_json, in_words, is_charge_of, left, missing, total, whole_budget
 from leastnoise.accounting._cost import ConcentratedCost, Cost, GaussianCost, PureCost, cost_from_json, covers, rho_of
 from leastnoise.accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise.accounting._gaussian import gaussian_delta, gaussian_is_private, gaussian_mu_squared
@@ -32,6 +32,8 @@ __all__ = [
     "gaussian_delta",
     "gaussian_is_private",
     "gaussian_mu_squared",
+    "in_words",
+    "is_charge_of",
     "left",
     "missing",
     "privacy_from_json",

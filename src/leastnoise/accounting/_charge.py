@@ -177,3 +177,29 @@ def missing(requested: Charge, available: Charge) -> Charge:
         delta=max(zero, requested.delta - available.delta),
         rho=max(zero, requested.rho - available.rho),
     )
+
+
+def in_words(budget: Budget, amount: Charge) -> str:
+    """Write a charge for people, with every part that the definition of the budget has, also those that are zero.
+
+    >>> in_words(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
+    'epsilon = 0.5 and delta = 0'
+    """
+    if isinstance(budget, PureDP):
+        return f"epsilon = {readable(amount.epsilon)}"
+    if isinstance(budget, ApproxDP):
+        return f"epsilon = {readable(amount.epsilon)} and delta = {readable(amount.delta)}"
+    return f"rho = {readable(amount.rho)}"
+
+
+def is_charge_of(budget: Budget, amount: Charge) -> bool:
+    """Tell whether a charge could have come from `charge` for this budget: above zero, and no part that its definition does not have.
+
+    >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
+    (True, False)
+    """
+    if isinstance(budget, PureDP):
+        return amount.epsilon > 0 and amount.delta == amount.rho == 0
+    if isinstance(budget, ApproxDP):
+        return amount.epsilon > 0 and amount.rho == 0
+    return amount.rho > 0 and amount.epsilon == amount.delta == 0
