@@ -1,1 +1,10 @@
-"""Attributes with a finite public list of values, and what happens to a value outside it."""
+"""Attributes with finite public lists of cells, and what happens to a value outside them.
+
+The rule that turns a value into a cell is written in `leastnoise.domain._kinds`; nothing here sees a row, and nothing here needs numpy.
+"""
+
+from leastnoise.domain._domain import Domain
+from leastnoise.domain._kinds import Bins, Categories, Coded, Integers, Kind, Measure
+from leastnoise.domain._names import did_you_mean
+
+__all__ = ["Bins", "Categories", "Coded", "Domain", "Integers", "Kind", "Measure", "did_you_mean"]
