@@ -1,1 +1,100 @@
-"""Batches of linear queries over a sensitive table, under differential privacy, with the least error known to be possible."""
+"""Differentially private answers to a batch of linear queries, with the least error known to be possible.
+
+    domain, workload, budget -> plan (public) -> release of a table -> answers with error bars
+
+Names are loaded when first used, so that ``import leastnoise`` and ``leastnoise --help`` are quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError
+    from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
+    from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
+    from leastnoise.measure import Ledger
+    from leastnoise.plan import Plan
+    from leastnoise.release import Release
+    from leastnoise.session import compare, plan, read_spec, release
+    from leastnoise.workload import (
+        Workload,
+        all_ranges,
+        identity,
+        marginals,
+        matrix,
+        predicates,
+        prefix,
+        queries,
+        ranges,
+        total,
+    )
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "_check": ("BudgetError", "InputError", "InternalError", "LeastNoiseError", "LedgerError"),
+    "accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
+    "domain": ("Bins", "Categories", "Coded", "Domain", "Integers", "Measure"),
+    "measure": ("Ledger",),
+    "plan": ("Plan",),
+    "release": ("Release",),
+    "session": ("compare", "plan", "read_spec", "release"),
+    "workload": (
+        "Workload",
+        "all_ranges",
+        "identity",
+        "marginals",
+        "matrix",
+        "predicates",
+        "prefix",
+        "queries",
+        "ranges",
+        "total",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "Bins",
+    "BudgetError",
+    "Categories",
+    "Coded",
+    "Domain",
+    "InputError",
+    "Integers",
+    "InternalError",
+    "LeastNoiseError",
+    "Ledger",
+    "LedgerError",
+    "Measure",
+    "Plan",
+    "Privacy",
+    "PureDP",
+    "Release",
+    "Workload",
+    "all_ranges",
+    "compare",
+    "identity",
+    "marginals",
+    "matrix",
+    "plan",
+    "predicates",
+    "prefix",
+    "queries",
+    "ranges",
+    "read_spec",
+    "release",
+    "total",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'leastnoise' has no attribute {name!r}")
+    return getattr(import_module(f"leastnoise.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,1 +1,7 @@
-"""The kernel: measurement, ledger and noise."""
+"""The kernel: the ledger, exact noise, and the one place where private counts and noise meet."""
+
+from leastnoise.measure._entropy import Entropy, SeededEntropy, SystemEntropy
+from leastnoise.measure._kernel import measure, simulate
+from leastnoise.measure._ledger import Entry, Ledger, Receipt
+
+__all__ = ["Entropy", "Entry", "Ledger", "Receipt", "SeededEntropy", "SystemEntropy", "measure", "simulate"]

@@ -1,0 +1,151 @@
+"""The kernel: checks a plan against its claim, pays for it, and only then draws noise. In no other order.
+
+The argument that a release is private has four steps; the labels stand in the code.
+
+(K1) The queries are integers and the data are integers, so what a block answers is an integer vector A x, and replacing the table by a neighbour
+     changes it by the columns that ``plan.cost`` bounds. ``plan.cost`` reads the operators themselves, not what a planner says of them.
+(K2) The table keeps at most ``max_rows`` rows of a unit and was encoded row by row over the plan's own domain, so neighbouring data give tables
+     that differ by at most that many rows.
+(K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is drawn.
+     Whatever happens afterwards, the budget is gone.
+(K4) Each row gets noise of its own, of exactly the scale that ``plan.cost`` used (PROOFS-noise.md): discrete Laplace gives pure DP, the discrete
+     Gaussian zCDP, the rounded Gaussian GDP, by independence of the rows.
+
+Overflow: ``Plan`` bounds |A x| times the grid below 2^62 from public numbers. int64 arithmetic is exact modulo 2^64 and the noise is added modulo
+2^64 too, so a value beyond would be a wrong answer and no leak: reduction modulo 2^64 is post-processing. Nothing is raised because of a row.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from leastnoise._check import InputError
+from leastnoise.accounting import covers
+from leastnoise.linop import IntArray, along, apply
+from leastnoise.measure._entropy import Entropy, SystemEntropy
+from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian
+from leastnoise.measure._laplace import discrete_laplace
+from leastnoise.measure._ledger import Ledger, Receipt
+from leastnoise.observation import Observation
+from leastnoise.plan import Block, Plan, cost
+from leastnoise.table import Table, count
+
+_SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
+_BATCH_ROWS = 2**18
+
+
+def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, description: str = "") -> tuple[Observation, Receipt]:
+    """Carry out a plan on private data, for real.
+
+    Args:
+        plan: what to measure; public.
+        table: the encoded private rows.
+        ledger: pays.
+        output: where the release will be published, for the ledger.
+        description: one line for people, for the ledger.
+
+    Returns:
+        The observation, and the receipt to seal the ledger's entry with once the release is published.
+
+    Raises:
+        InputError: the table does not belong to the plan, or the plan's cost is not covered by the budget it declares; nothing was spent.
+        BudgetError: the ledger has less left than the plan costs; nothing was spent.
+        LedgerError: the ledger cannot be used; nothing was spent.
+
+    Guarantees: the observation satisfies the plan's declared budget for the plan's neighbours and unit; (K1) to (K4) above.
+
+    >>> measure.__name__
+    'measure'
+    """
+    _verify(plan, table)
+    receipt = ledger.reserve(  # (K3)
+        cost=cost(plan), declared=plan.privacy.budget, privacy=plan.privacy, plan_digest=plan.digest(), output=output, description=description
+    )
+    return Observation(plan, _measure(plan, table, SystemEntropy()), receipt.id, private=True), receipt
+
+
+def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
+    """Carry out a plan with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
+
+    Args:
+        plan: what to measure.
+        table: encoded rows that are not secret.
+        entropy: a source that says of itself that it is not private.
+
+    Returns:
+        An observation marked as not private, without a receipt.
+
+    Raises:
+        InputError: the source is private (use ``measure``), or as ``measure``.
+
+    >>> simulate.__name__
+    'simulate'
+    """
+    if entropy.private:
+        raise InputError("simulate is for seeded noise, which protects nobody; got a private source. Use measure, with a ledger.")
+    _verify(plan, table)
+    return Observation(plan, _measure(plan, table, entropy), "", private=False)
+
+
+def _verify(plan: Plan, table: Table) -> None:
+    """(K1), (K2): the table is the plan's, and the declared budget covers what the integers really cost."""
+    if table.domain != plan.domain:
+        raise InputError("The table was encoded over another domain than the plan's. Read the source again with the domain of the plan.")
+    if (table.unit_column, table.max_rows) != (plan.privacy.unit_column, plan.privacy.max_rows):
+        raise InputError("The table was bounded for another privacy unit than the plan's. Read the source again with the unit of the plan.")
+    if not covers(plan.privacy.budget, cost(plan)):
+        raise InputError(f"The plan's queries cost more than the budget it declares, {plan.privacy.budget!r}. Make the plan again; nothing was spent.")
+
+
+def _measure(plan: Plan, table: Table, entropy: Entropy) -> tuple[IntArray, ...]:
+    """All blocks' answers plus noise."""
+    values: list[IntArray | None] = [None] * len(plan.blocks)
+    pending: list[tuple[int, IntArray]] = []
+    rows = 0
+    for place, exact in _answers(plan, table):
+        pending.append((place, exact))
+        rows += len(exact)
+        if rows >= _BATCH_ROWS:
+            _add_noise(plan, pending, values, entropy)
+            pending, rows = [], 0
+    _add_noise(plan, pending, values, entropy)
+    return tuple(value for value in values if value is not None)
+
+
+def _answers(plan: Plan, table: Table) -> Iterator[tuple[int, IntArray]]:
+    """A x of every block in multiples of 1 / grid, exact; never leaves this module without noise."""
+    for measure_name in dict.fromkeys(block.measure for block in plan.blocks):
+        places: dict[tuple[str, ...], list[int]] = {}
+        for place, block in enumerate(plan.blocks):
+            if block.measure == measure_name:
+                places.setdefault(block.attributes, []).append(place)
+        for names, cells in count(table, places, measure_name):
+            for place in places[names]:
+                yield place, _apply(plan.blocks[place], cells) * plan.grid
+
+
+def _apply(block: Block, cells: IntArray) -> IntArray:
+    """The block's queries on the cells of its table, flat in row-major order."""
+    cube = cells.reshape([factor.operator.size for factor in block.factors])
+    for axis, factor in enumerate(block.factors):
+        cube = along(apply, factor.operator, cube, axis)
+    return np.ascontiguousarray(cube).reshape(-1)
+
+
+def _add_noise(plan: Plan, pending: Sequence[tuple[int, IntArray]], values: list[IntArray | None], entropy: Entropy) -> None:
+    """(K4): one draw a row, of scale block.scale * grid / row weight, in whole multiples of 1 / grid."""
+    if not pending:
+        return
+    numerators = [np.full(len(exact), plan.blocks[place].scale.numerator * plan.grid) for place, exact in pending]
+    denominators = [plan.blocks[place].scale.denominator * plan.blocks[place].row_weights() for place, _ in pending]
+    total = sum(len(exact) for _, exact in pending)
+    noise = _SAMPLERS[plan.mechanism](_one(np.concatenate(numerators)), _one(np.concatenate(denominators)), total, entropy)
+    start = 0
+    for place, exact in pending:
+        values[place] = exact + noise[start : start + len(exact)]
+        start += len(exact)
+
+
+def _one(terms: IntArray) -> int | IntArray:
+    """A single number where all are equal, which the samplers are faster for."""
+    return int(terms[0]) if (terms == terms[0]).all() else terms

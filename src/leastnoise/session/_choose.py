@@ -1,0 +1,123 @@
+"""The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from leastnoise import planner
+from leastnoise._check import InputError, refuse
+from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.accuracy import promised
+from leastnoise.plan import Plan, fit
+from leastnoise.planner import Planner
+from leastnoise.workload import Workload
+
+PLANNERS: dict[str, Planner] = {
+    "identity": planner.identity,
+    "workload": planner.measured_workload,
+    "marginals": planner.marginals,
+    "hierarchy": planner.hierarchy,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One strategy with one kind of noise, tried on a workload.
+
+    Args:
+        strategy: its name.
+        mechanism: the noise.
+        plan: the plan with its promise, or None if the strategy cannot be used.
+        reason: why it cannot be used; empty if it can.
+        seconds: wall time of planning.
+    """
+
+    strategy: str
+    mechanism: str
+    plan: Plan | None
+    reason: str
+    seconds: float
+
+    @property
+    def total(self) -> float:
+        """Expected total squared error; infinite if the strategy cannot be used."""
+        return float("inf") if self.plan is None else self.plan.expected_error().total_squared_error
+
+
+def mechanisms(privacy: Privacy) -> tuple[str, ...]:
+    """The kinds of noise that can meet a budget, the usual one first.
+
+    >>> mechanisms(Privacy(PureDP(1)))
+    ('discrete_laplace',)
+    """
+    if isinstance(privacy.budget, PureDP):
+        return ("discrete_laplace",)
+    return ("discrete_gaussian",) if isinstance(privacy.budget, ZCDP) else ("rounded_gaussian", "discrete_laplace")
+
+
+def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> Iterator[Candidate]:
+    """Try strategies one by one.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        strategy: "auto" for all, or one name.
+
+    Yields:
+        One candidate a strategy and kind of noise, also those that cannot be used.
+
+    Raises:
+        InputError: an unknown strategy.
+
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.workload import marginals
+    >>> [c.strategy for c in candidates(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))]
+    ['identity', 'workload', 'marginals', 'hierarchy']
+    """
+    if strategy != "auto" and strategy not in PLANNERS:
+        raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
+    for name in PLANNERS if strategy == "auto" else (strategy,):
+        for mechanism in mechanisms(privacy):
+            start = time.perf_counter()
+            plan, reason = None, ""
+            try:
+                proposal = PLANNERS[name](workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
+                fitted = fit(workload.domain, privacy, mechanism, proposal.blocks, proposal.name, details=proposal.details)
+                plan = promised(workload, fitted)
+            except InputError as error:
+                reason = str(error)
+            yield Candidate(name, mechanism, plan, reason, time.perf_counter() - start)
+
+
+def choose(
+    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None
+) -> tuple[Plan, tuple[Candidate, ...]]:
+    """The plan of least expected total squared error.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        strategy: "auto" or one name.
+        progress: called with the name of every strategy that has been tried.
+
+    Returns:
+        The plan and everything that was tried.
+
+    Raises:
+        InputError: no strategy can be used; the message has every reason.
+
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.workload import marginals
+    >>> choose(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))[0].strategy
+    'identity'
+    """
+    tried = []
+    for candidate in candidates(workload, privacy, strategy):
+        tried.append(candidate)
+        if progress is not None:
+            progress(candidate.strategy)
+    best = min(tried, key=lambda candidate: candidate.total)
+    if best.plan is None:
+        reasons = "; ".join(dict.fromkeys(f"{candidate.strategy}: {candidate.reason}" for candidate in tried))
+        raise InputError(f"No strategy can be used for this workload. {reasons}")
+    return best.plan, tuple(tried)

@@ -1,0 +1,217 @@
+"""Plan, release, compare: the one place that wires adapters, planner, kernel, estimate and release together."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from leastnoise import adapters
+from leastnoise._check import InputError, refuse
+from leastnoise.accounting import ApproxDP, Budget, Privacy, PureDP, ZCDP
+from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, measure, simulate
+from leastnoise.plan import Plan
+from leastnoise.release import Release, build, check_target, write
+from leastnoise.session._choose import Candidate, choose
+from leastnoise.session._spec import checked_formats, checked_level
+from leastnoise.table import Table
+from leastnoise.workload import Workload
+
+IN_MEMORY = "(in memory)"
+
+
+def plan(
+    workload: Workload,
+    budget: Budget | Privacy,
+    *,
+    neighbours: str = "add_remove",
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    strategy: str = "auto",
+    progress: Callable[[str], None] | None = None,
+) -> Plan:
+    """Plan a release: public, without data, and with its expected error.
+
+    Args:
+        workload: what is asked.
+        budget: PureDP, ApproxDP or ZCDP; or a Privacy, which holds the next three too.
+        neighbours: "add_remove" or "replace".
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: at most this many rows of a unit count.
+        strategy: "auto" for the least expected error, or a name.
+        progress: called with the name of every strategy that has been tried.
+
+    Returns:
+        The plan; see ``expected_error()``, ``lower_bound()`` and ``to_json()``.
+
+    Raises:
+        InputError: something of the above cannot be used.
+
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.workload import marginals
+    >>> made = plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1))
+    >>> made.strategy, round(made.expected_error().total_squared_error, 2)
+    ('identity', 3.68)
+    """
+    if not isinstance(workload, Workload):
+        raise refuse("workload", type(workload).__name__, "a workload, such as leastnoise.marginals(domain, ways=2)")
+    if isinstance(budget, Privacy):
+        if (neighbours, unit_column, max_rows) != ("add_remove", None, 1):
+            raise InputError("neighbours, unit_column and max_rows must be given in the Privacy or beside a budget, not both.")
+        privacy = budget
+    elif isinstance(budget, (PureDP, ApproxDP, ZCDP)):
+        privacy = Privacy(budget, neighbours, unit_column, max_rows)
+    else:
+        raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
+    return choose(workload, privacy, strategy, progress)[0]
+
+
+def compare(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None = None) -> tuple[Candidate, ...]:
+    """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        progress: called with the name of every strategy that has been tried.
+
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.workload import marginals
+    >>> [c.strategy for c in compare(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1)))]
+    ['identity', 'workload', 'marginals', 'hierarchy']
+    """
+    return tuple(sorted(choose(workload, privacy, "auto", progress)[1], key=lambda candidate: candidate.total))
+
+
+def release(
+    plan: Plan,
+    source: Any,
+    *,
+    ledger: str | Path | Ledger | None = None,
+    out: str | Path | None = None,
+    dataset: str | None = None,
+    level: float = 0.95,
+    formats: tuple[str, ...] = ("csv", "parquet"),
+    non_negative: bool = False,
+    integer: bool = False,
+    seed: int | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Release:
+    """Measure, estimate and answer; pay for it first.
+
+    Args:
+        plan: what to do, from ``plan``.
+        source: a .csv, .csv.gz or .parquet file, or a pandas, Polars, PyArrow or DuckDB table.
+        ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed unless ``seed`` is given.
+        out: a directory to write, which must not exist yet; None to write nothing.
+        dataset: the data set's name in the ledger; None for the source's file name.
+        level: of the intervals.
+        formats: of the files with answers: csv, parquet or both.
+        non_negative: also give non-negative answers, beside the unbiased ones.
+        integer: also give whole answers, beside the unbiased ones.
+        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so.
+        progress: called with the rows read so far and their number if it is known.
+
+    Returns:
+        The release; its ``answers`` are a data frame.
+
+    Raises:
+        InputError: something of the above cannot be used; nothing was spent.
+        BudgetError: the ledger has too little left; nothing was spent.
+        LedgerError: the ledger cannot be used; nothing was spent.
+
+    Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn. Killed at any instant, the release is paid and
+        absent or paid and whole.
+
+    >>> import leastnoise as ln
+    >>> import pandas
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> release = ln.release(made, pandas.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
+    >>> release.observation.private
+    False
+    """
+    if not isinstance(plan, Plan):
+        raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
+    plan.expected_error()
+    checked_level(level)
+    checked_formats(formats)
+    if out is not None:
+        check_target(out)
+    if seed is not None:
+        entropy = SeededEntropy(seed)
+        if ledger is not None:
+            raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
+        observation = simulate(plan, _table(plan, source, progress), entropy)
+        return _published(build(observation, level=level, non_negative=non_negative, integer=integer), out, formats)
+    if ledger is None:
+        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
+    paying = None if isinstance(ledger, Ledger) else Path(ledger)
+    if paying is not None and paying.exists():
+        _check_dataset(Ledger.open(paying), source, dataset)
+    table = _table(plan, source, progress)
+    if paying is None:
+        book = ledger
+    elif paying.exists():
+        book = Ledger.open(paying)
+    else:
+        book = Ledger.create(paying, dataset or _name(source), plan.privacy)
+    if not isinstance(book, Ledger):
+        raise refuse("ledger", type(ledger).__name__, "a path or a Ledger")
+    settle(book)
+    where = IN_MEMORY if out is None else str(Path(out).resolve())
+    tables = len(plan.expected_error().tables)
+    observation, receipt = measure(plan, table, book, output=where, description=f"{tables} table{'s' * (tables != 1)}, {plan.strategy}")
+    made = build(observation, level=level, non_negative=non_negative, integer=integer, receipt=_facts(receipt, book))
+    published = _published(made, out, formats)
+    book.seal(receipt)
+    return published
+
+
+def settle(ledger: Ledger) -> tuple[Entry, ...]:
+    """Find out what became of releases that were paid and not sealed, because their process was stopped.
+
+    Args:
+        ledger: the ledger.
+
+    Returns:
+        The entries that were settled: sealed if their directory is there and whole, else absent. No budget comes back.
+
+    >>> settle.__name__
+    'settle'
+    """
+    return ledger.reconcile(_is_published)
+
+
+def _is_published(entry: Entry) -> bool:
+    """A directory appears in one step, so a manifest with the entry's receipt means that it is whole."""
+    try:
+        manifest = json.loads((Path(entry.output) / "manifest.json").read_text(encoding="utf-8"))
+        return bool(manifest["receipt"]["id"] == entry.id)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _published(made: Release, out: str | Path | None, formats: tuple[str, ...]) -> Release:
+    if out is not None:
+        write(made, out, formats=formats)
+    return made
+
+
+def _facts(receipt: Receipt, ledger: Ledger) -> dict[str, str]:
+    return {"id": receipt.id, "dataset": receipt.dataset, "ledger": ledger.path.name, "charge": str(receipt.charge)}
+
+
+def _table(plan: Plan, source: Any, progress: Callable[[int, int | None], None] | None) -> Table:
+    return adapters.read(source, plan.domain, unit_column=plan.privacy.unit_column, max_rows=plan.privacy.max_rows, progress=progress)
+
+
+def _name(source: Any) -> str:
+    return Path(source).name.split(".")[0] if isinstance(source, (str, Path)) else "data"
+
+
+def _check_dataset(ledger: Ledger, source: Any, dataset: str | None) -> None:
+    """A ledger belongs to one data set; a file of another name needs the user's word that it is the same people."""
+    name = dataset or (_name(source) if isinstance(source, (str, Path)) else ledger.dataset)
+    if name != ledger.dataset:
+        raise InputError(
+            f"The ledger {ledger.path} belongs to the data set {ledger.dataset!r}; got {name!r}. "
+            f"Use the ledger of {name!r}, or say dataset={ledger.dataset!r} if these are the same people."
+        )
