@@ -1,0 +1,456 @@
+"""Marginals in the residual basis, where every design of marginals is diagonal.
+
+The space of data vectors splits into orthogonal pieces U_tau, one per attribute set tau: contrasts on the attributes of tau, totals over
+the others, of dimension prod_{i in tau} (n_i - 1). Measuring all cells of the marginal S with weight theta (noise scale proportional to
+1 / theta, unit noise on theta times the cells) multiplies U_tau by theta^2 N / size(S) if tau is inside S and by nothing else. The common
+factor N, which would overflow for 100 attributes, is divided out everywhere in this package:
+
+    lambda_tau = sum over measured S containing tau of theta_S^2 strength_S,      strength_S = 1 / size(S)
+    c_tau      = prod_{i in tau} (n_i - 1) * sum over asked T containing tau of weight_T^2 / size(T)
+    total squared error at unit noise = sum_tau c_tau / lambda_tau
+
+A *signed* attribute i of a measured table is measured through its orthonormal contrasts instead of its cells (for two values: the one row
+(1, -1), so the table shrinks by a factor of two). The table then covers only the tau that contain all its signed attributes. With two
+values a signed attribute has strength 1 at the same cost per record; with more, strength 1 / n_i for orthonormal contrasts.
+
+Source: FORMULAS 4.3 (closed form of generalised least squares for marginals) and 7.2 (residual basis), proved in the tests by brute force.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leastnoise._check import InputError, refuse
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+AttributeSet = tuple[int, ...]
+Matrix = Any  # a numpy array, or a sparse matrix of scipy, which is imported only when needed
+
+_MASK_ATTRIBUTES = 62  # up to here a set is one 62-bit mask; above, its digits in base d
+_DENSE_ENTRIES = 1 << 21  # incidence matrices up to this many entries are kept dense
+_MOST_ENTRIES = 400_000_000  # containments that an incidence matrix may hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Closure:
+    """A family of attribute sets closed under taking subsets, ordered by size and then lexicographically.
+
+    Attributes:
+        shape: values per attribute of the whole domain.
+        blocks: blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order.
+        keys: keys[k] are the ascending numbers by which the rows of blocks[k] are found.
+
+    >>> closure = downward_closure((2, 3, 4), [(0, 1), (2,)])
+    >>> attribute_sets(closure)
+    [(), (0,), (1,), (2,), (0, 1)]
+    """
+
+    shape: tuple[int, ...]
+    blocks: tuple[Ints, ...]
+    keys: tuple[Ints, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of attribute sets, the empty one included."""
+        return sum(len(keys) for keys in self.keys)
+
+    @property
+    def offsets(self) -> list[int]:
+        """Position of the first set of each size."""
+        return [0, *itertools.accumulate(len(keys) for keys in self.keys)]
+
+
+def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """Check the number of values of each attribute.
+
+    >>> check_shape([2, 3])
+    (2, 3)
+    """
+    checked = tuple(int(n) for n in shape)
+    if not all(n >= 1 for n in checked):
+        raise refuse("shape", tuple(shape), "one whole number of at least 1 per attribute")
+    return checked
+
+
+def check_set(name: str, attributes: Iterable[int], count: int) -> AttributeSet:
+    """Check one attribute set: ascending, without repetition, inside the domain.
+
+    >>> check_set("table", (0, 2), 3)
+    (0, 2)
+    """
+    checked = tuple(int(i) for i in attributes)
+    if not (all(a < b for a, b in itertools.pairwise(checked)) and all(0 <= i < count for i in checked)):
+        raise refuse(name, checked, f"attribute numbers from 0 to {count - 1} in ascending order, none twice")
+    return checked
+
+
+def _keys(rows: Ints, count: int) -> Ints:
+    """Number the rows (ascending attribute sets of one size) so that the numbers ascend when the rows do."""
+    size = rows.shape[1]
+    if count <= _MASK_ATTRIBUTES:
+        masks = (np.int64(1) << (count - 1 - rows)).sum(axis=1, dtype=np.int64)
+        return np.int64((1 << count) - 1) - masks
+    if not size * math.log2(count) < _MASK_ATTRIBUTES:
+        raise InputError(
+            f"marginals of {size} attributes out of {count} are too wide; got {size}, allowed are at most "
+            f"{int(_MASK_ATTRIBUTES / math.log2(count))}. Ask for smaller marginals or for fewer attributes."
+        )
+    keys = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        keys = keys * count + column
+    return keys
+
+
+def _by_size(sets: Sequence[AttributeSet]) -> dict[int, tuple[Ints, Ints]]:
+    """Group sets by size: size -> (positions in the sequence, rows of attributes)."""
+    positions: dict[int, list[int]] = {}
+    for position, attributes in enumerate(sets):
+        positions.setdefault(len(attributes), []).append(position)
+    return {
+        size: (np.array(where), np.array([sets[p] for p in where], dtype=np.int64).reshape(len(where), size))
+        for size, where in sorted(positions.items())
+    }
+
+
+def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Closure:
+    """Find all subsets of the given attribute sets.
+
+    Args:
+        shape: values per attribute.
+        sets: attribute sets as ascending tuples of attribute numbers.
+
+    Returns:
+        The closure; it always holds the empty set.
+
+    Raises:
+        InputError: a set is not ascending or leaves the domain, or is too wide to be numbered.
+
+    >>> downward_closure((2,) * 100, [(0, 1, 99), (1, 2, 3)]).count
+    14
+    """
+    shape = check_shape(shape)
+    count = len(shape)
+    families = _by_size([check_set("attribute set", attributes, count) for attributes in sets])
+    found: dict[int, list[tuple[Ints, Ints]]] = {0: [(np.zeros((1, 0), dtype=np.int64), _keys(np.zeros((1, 0), dtype=np.int64), count))]}
+    for size in range(max(families, default=0), 0, -1):  # subsets of one attribute less, level by level
+        parts = [families[size][1]] if size in families else []
+        parts += [rows for rows, _ in found.pop(size, [])]
+        rows = np.concatenate(parts) if parts else np.zeros((0, size), dtype=np.int64)
+        keys, first = np.unique(_keys(rows, count), return_index=True)
+        rows = rows[first]
+        found[size] = [(rows, keys)]
+        if size > 1 and len(rows):
+            smaller = np.concatenate([np.delete(rows, drop, axis=1) for drop in range(size)])
+            found.setdefault(size - 1, []).append((smaller, keys[:0]))
+    largest = max(found)
+    return Closure(
+        shape=shape,
+        blocks=tuple(found[size][0][0] for size in range(largest + 1)),
+        keys=tuple(found[size][0][1] for size in range(largest + 1)),
+    )
+
+
+def attribute_sets(closure: Closure) -> list[AttributeSet]:
+    """List the sets of a closure in its order.
+
+    >>> attribute_sets(downward_closure((2, 2), [(0, 1)]))
+    [(), (0,), (1,), (0, 1)]
+    """
+    return [tuple(row) for block in closure.blocks for row in block.tolist()]
+
+
+def locate(closure: Closure, sets: Sequence[AttributeSet]) -> Ints:
+    """Find the positions of sets in a closure, -1 for those that are absent.
+
+    >>> locate(downward_closure((2, 2, 2), [(0, 1)]), [(0, 1), (1, 2), ()]).tolist()
+    [3, -1, 0]
+    """
+    where = np.full(len(sets), -1, dtype=np.int64)
+    for positions, rows in _by_size(sets).values():
+        where[positions] = _locate_rows(closure, rows)
+    return where
+
+
+def _locate_rows(closure: Closure, rows: Ints) -> Ints:
+    size = rows.shape[1]
+    if size >= len(closure.blocks) or not len(closure.keys[size]):
+        return np.full(len(rows), -1, dtype=np.int64)
+    keys = _keys(rows, len(closure.shape))
+    at = np.minimum(np.searchsorted(closure.keys[size], keys), len(closure.keys[size]) - 1)
+    return np.where(closure.keys[size][at] == keys, at + closure.offsets[size], -1)
+
+
+def dimensions(closure: Closure) -> Floats:
+    """Return prod_{i in tau} (n_i - 1) for every set of a closure: the dimension of its residual space.
+
+    >>> dimensions(downward_closure((2, 3, 4), [(1, 2)])).tolist()
+    [1.0, 2.0, 3.0, 6.0]
+    """
+    less = np.array(closure.shape, dtype=np.float64) - 1
+    return np.concatenate([less[block].prod(axis=1) for block in closure.blocks])
+
+
+def table_sizes(shape: Sequence[int], sets: Sequence[AttributeSet]) -> Floats:
+    """Return the number of cells of each marginal.
+
+    >>> table_sizes((2, 3, 4), [(), (0, 2)]).tolist()
+    [1.0, 8.0]
+    """
+    values = np.array(shape, dtype=np.float64)
+    sizes = np.ones(len(sets))
+    for positions, rows in _by_size(sets).values():
+        sizes[positions] = values[rows].prod(axis=1)
+    return sizes
+
+
+def strengths(shape: Sequence[int], tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> Floats:
+    """Return what a unit of theta^2 on each measured table adds to the lambda_tau it covers.
+
+    Args:
+        shape: values per attribute.
+        tables: measured attribute sets.
+        signed: for each table the attributes measured through contrasts (a subset of the table); none by default.
+
+    Returns:
+        One number a table: the product of 1 / n_i, without the factor of a signed attribute of two values.
+
+    >>> strengths((2, 3), [(0, 1), (0, 1)], [(), (0,)]).round(4).tolist()
+    [0.1667, 0.3333]
+    """
+    result = 1.0 / table_sizes(shape, tables)
+    for position, attributes in enumerate(signed or ()):
+        result[position] *= math.prod(2 for i in attributes if shape[i] == 2)  # (1, -1) has squared norm 2
+    return result
+
+
+def incidence(closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> Matrix:
+    """Build the matrix K with lambda = K theta^2: one row a set of the closure, one column a measured table.
+
+    Args:
+        closure: the sets whose residual spaces matter.
+        tables: measured attribute sets; they need not be in the closure.
+        signed: for each table its signed attributes, as in `strengths`.
+
+    Returns:
+        K, entry strength_S where the table covers tau and else 0: an array while small, a sparse matrix beyond. Both know `K @ u`.
+
+    Raises:
+        InputError: a table leaves the domain, a signed attribute is not of its table, or there are too many containments to hold.
+
+    >>> closure = downward_closure((2, 3), [(0,), (1,)])
+    >>> incidence(closure, [(0, 1), (0,)]).round(4).tolist()
+    [[0.1667, 0.5], [0.1667, 0.5], [0.1667, 0.0]]
+    """
+    count = len(closure.shape)
+    tables = [check_set("table", attributes, count) for attributes in tables]
+    weight = strengths(closure.shape, tables, signed)
+    row_parts: list[Ints] = []
+    column_parts: list[Ints] = []
+    total = 0
+    for positions, rows in _by_size(tables).values():
+        found_rows, found_columns = _containments(closure, rows)
+        total += len(found_rows)
+        if not total <= _MOST_ENTRIES:
+            raise InputError(
+                f"the tables contain too many of the {closure.count} attribute sets; got over {_MOST_ENTRIES} containments, "
+                f"allowed are at most that many. Measure smaller or fewer tables."
+            )
+        row_parts.append(found_rows)
+        column_parts.append(positions[found_columns])
+    rows_all = np.concatenate(row_parts) if row_parts else np.zeros(0, dtype=np.int64)
+    columns_all = np.concatenate(column_parts) if column_parts else np.zeros(0, dtype=np.int64)
+    if signed is not None and any(signed):
+        keep = _contains_signed(closure, tables, signed, rows_all, columns_all)
+        rows_all, columns_all = rows_all[keep], columns_all[keep]
+    if closure.count * len(tables) <= _DENSE_ENTRIES:
+        matrix = np.zeros((closure.count, len(tables)))
+        matrix[rows_all, columns_all] = weight[columns_all]
+        return matrix
+    from scipy.sparse import csr_array
+
+    return csr_array((weight[columns_all], (rows_all, columns_all)), shape=(closure.count, len(tables)))
+
+
+def _containments(closure: Closure, rows: Ints) -> tuple[Ints, Ints]:
+    """Find all (set of the closure, row) with the set inside the row; rows are tables of one size."""
+    size = rows.shape[1]
+    sizes = range(min(size, len(closure.blocks) - 1) + 1)
+    patterns = sum(math.comb(size, k) for k in sizes)
+    # Either list the subsets of every table and look them up, or test every set of the closure against every table.
+    if patterns * (3 * len(rows) * len(closure.blocks) + 3000) > closure.count * len(rows) * 4:
+        outside = np.ones((len(closure.shape), len(rows)), dtype=np.float32)
+        outside[rows, np.arange(len(rows))[:, None]] = 0
+        parts = [np.nonzero(_membership(block, len(closure.shape)) @ outside == 0) for block in closure.blocks]
+        offsets = closure.offsets
+        return (
+            np.concatenate([part[0] + offsets[k] for k, part in enumerate(parts)]),
+            np.concatenate([part[1] for part in parts]),
+        )
+    found_rows, found_columns = [], []
+    every = np.arange(len(rows))
+    for k in sizes:
+        for pattern in itertools.combinations(range(size), k):
+            at = _locate_rows(closure, rows[:, list(pattern)])
+            present = at >= 0
+            found_rows.append(at[present])
+            found_columns.append(every[present])
+    return np.concatenate(found_rows), np.concatenate(found_columns)
+
+
+def _membership(block: Ints, count: int) -> NDArray[np.float32]:
+    member = np.zeros((len(block), count), dtype=np.float32)
+    member[np.arange(len(block))[:, None], block] = 1
+    return member
+
+
+def _contains_signed(
+    closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet], rows: Ints, columns: Ints
+) -> NDArray[np.bool_]:
+    for table, attributes in zip(tables, signed, strict=True):
+        if not set(attributes) <= set(table):
+            raise refuse("signed attributes", tuple(attributes), f"attributes of their table {table}")
+    count = len(closure.shape)
+    needed = np.zeros((len(tables), count), dtype=bool)
+    for position, attributes in enumerate(signed):
+        needed[position, list(attributes)] = True
+    member = np.concatenate([_membership(block, count) for block in closure.blocks]).astype(bool)
+    missing = np.zeros(len(rows), dtype=bool)
+    for i in np.nonzero(needed.any(axis=0))[0]:
+        missing |= needed[columns, i] & ~member[rows, i]
+    return ~missing
+
+
+def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> Floats:
+    """Return c_tau for asked marginals: total squared error at unit noise is the sum of c_tau / lambda_tau.
+
+    Args:
+        closure: a closure that holds every target.
+        targets: asked attribute set -> weight squared of each of its cells.
+
+    Returns:
+        One number at least 0 per set of the closure, in weight squared.
+
+    Raises:
+        InputError: a weight squared is negative or not finite, or a target is not in the closure.
+
+    >>> closure = downward_closure((2, 3), [(0, 1)])
+    >>> coefficients(closure, {(0, 1): 1.0, (0,): 2.0}).round(4).tolist()
+    [1.1667, 1.1667, 0.3333, 0.3333]
+    """
+    sets = list(targets)
+    weights = np.array([float(targets[attributes]) for attributes in sets])
+    if not bool(np.all((weights >= 0) & np.isfinite(weights))):
+        raise refuse("weight squared", weights[~((weights >= 0) & np.isfinite(weights))][0], "a finite number of at least 0")
+    for position in np.nonzero(locate(closure, sets) < 0)[0]:
+        raise refuse("target", sets[position], "an attribute set of the closure")
+    result: Floats = dimensions(closure) * np.asarray(incidence(closure, sets) @ weights)
+    return result
+
+
+def eigenvalues(closure: Closure, tables: Sequence[AttributeSet], theta: Floats, signed: Sequence[AttributeSet] | None = None) -> Floats:
+    """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance).
+
+    >>> closure = downward_closure((2, 3), [(0, 1)])
+    >>> eigenvalues(closure, [(0, 1), (0,)], np.array([1.0, 2.0])).round(4).tolist()
+    [2.1667, 2.1667, 0.1667, 0.1667]
+    """
+    result: Floats = np.asarray(incidence(closure, tables, signed) @ np.asarray(theta, dtype=np.float64) ** 2)
+    return result
+
+
+def total_squared_error(coefficient: Floats, eigenvalue: Floats) -> float:
+    """Return the sum of c_tau / lambda_tau, infinite when something asked is not measured.
+
+    >>> total_squared_error(np.array([1.0, 0.0]), np.array([0.5, 0.0]))
+    2.0
+    """
+    asked = coefficient > 0
+    if not bool(np.all(eigenvalue[asked] > 0)):
+        return math.inf
+    return float(np.sum(coefficient[asked] / eigenvalue[asked]))
+
+
+def cell_variances(closure: Closure, eigenvalue: Floats, sets: Sequence[AttributeSet]) -> Floats:
+    """Return the variance of a cell of each marginal at unit noise: (1 / size^2) times the sum of dim_tau / lambda_tau inside it.
+
+    Args:
+        closure: a closure that holds every set.
+        eigenvalue: lambda_tau, shape (closure.count,); 0 where nothing is measured (a marginal that needs it gets infinity).
+        sets: the marginals.
+
+    >>> closure = downward_closure((2, 3), [(0, 1)])
+    >>> one = eigenvalues(closure, [(0, 1)], np.array([1.0]))
+    >>> cell_variances(closure, one, [(0, 1), (1,), ()]).round(6).tolist()
+    [1.0, 2.0, 6.0]
+    """
+    measured = eigenvalue > 0
+    spread = np.where(measured, dimensions(closure) / np.where(measured, eigenvalue, 1.0), 0.0)
+    matrix = incidence(closure, sets)
+    variances: Floats = np.asarray(matrix.T @ spread) / table_sizes(closure.shape, sets)
+    variances[np.asarray(matrix.T @ (~measured).astype(np.float64)) > 0] = math.inf
+    return variances
+
+
+def cell_covariance(closure: Closure, eigenvalue: Floats, table: AttributeSet, agree: AttributeSet) -> float:
+    """Return the covariance at unit noise of two cells of one marginal that agree exactly on the attributes `agree`.
+
+    >>> closure = downward_closure((2, 3), [(0, 1)])
+    >>> one = eigenvalues(closure, [(0, 1)], np.array([1.0]))
+    >>> round(cell_covariance(closure, one, (0, 1), (0, 1)), 9), abs(round(cell_covariance(closure, one, (0, 1), (0,)), 9))
+    (1.0, 0.0)
+    """
+    total = 0.0
+    size = math.prod(closure.shape[i] for i in table)
+    subsets = [sub for k in range(len(table) + 1) for sub in itertools.combinations(table, k)]
+    for position, sub in zip(locate(closure, subsets), subsets, strict=True):
+        if position < 0 or not eigenvalue[position] > 0:
+            return math.inf
+        product = math.prod((i in agree) - 1 / closure.shape[i] for i in sub) / math.prod(closure.shape[i] for i in table if i not in sub)
+        total += product / (size * float(eigenvalue[position]))
+    return total
+
+
+def lattice_sum_over_supersets(values: Floats) -> Floats:
+    """Sum over supersets on the lattice of all 2^d sets: out[tau] = sum of values[S] over S containing tau (bit i: attribute i).
+
+    The transpose (`lattice_sum_over_subsets`) sums over subsets; both take d 2^d additions.
+
+    >>> lattice_sum_over_supersets(np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+    [10.0, 6.0, 7.0, 4.0]
+    """
+    return _lattice(values, into=0, source=1, sign=1)
+
+
+def lattice_sum_over_subsets(values: Floats) -> Floats:
+    """Sum over subsets on the lattice of all 2^d sets: out[S] = sum of values[tau] over tau inside S.
+
+    >>> lattice_sum_over_subsets(np.array([1.0, 2.0, 3.0, 4.0])).tolist()
+    [1.0, 3.0, 4.0, 10.0]
+    """
+    return _lattice(values, into=1, source=0, sign=1)
+
+
+def lattice_difference_over_supersets(values: Floats) -> Floats:
+    """Undo `lattice_sum_over_supersets` (the Moebius transform).
+
+    >>> lattice_difference_over_supersets(np.array([10.0, 6.0, 7.0, 4.0])).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    return _lattice(values, into=0, source=1, sign=-1)
+
+
+def _lattice(values: Floats, *, into: int, source: int, sign: int) -> Floats:
+    result = np.array(values, dtype=np.float64)
+    count = result.size.bit_length() - 1
+    if not result.size == 1 << count:
+        raise refuse("lattice", result.size, "one value for each of 2^d sets")
+    for i in range(count):
+        halves = result.reshape(-1, 2, 1 << i)
+        halves[:, into] += sign * halves[:, source]
+    return result
