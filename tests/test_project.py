@@ -56,6 +56,8 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "leastnoise":
+            yield from ((node.lineno, f"leastnoise.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.lineno, "." * node.level + (node.module or "")
 
@@ -276,6 +278,16 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_toml_blocks_are_toml(page: Path) -> None:
     for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE):
         assert tomllib.loads(block)
+
+
+def test_pages_named_in_the_sources_exist() -> None:
+    missing = []
+    for path in MODULES:
+        for name in re.findall(r"\bdocs/[\w/-]+\.md|\bPROOFS-[\w-]+\.md", path.read_text(encoding="utf-8")):
+            folder = ROOT if name.startswith("docs/") else path.parent
+            if not (folder / name).exists():
+                missing.append(f"{name_of(path)}: {name}")
+    assert missing == []
 
 
 def test_every_page_is_in_the_navigation() -> None:
