@@ -197,7 +197,7 @@ def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
     Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion backwards from any n encloses T_0 = 1/R.
     """
     down, up = way.down, way.up
-    depth = way.digits
+    depth = 2 * way.digits
     low, high = x, up.add(x, up.divide(Decimal(depth + 1), x))
     for k in range(depth, 0, -1):
         step = Decimal(k)

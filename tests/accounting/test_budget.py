@@ -1,0 +1,164 @@
+"""Budgets and the privacy unit: what is read, what is refused and in which words, and JSON there and back."""
+
+import json
+import math
+import pickle
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError
+from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP, budget_from_json, privacy_from_json
+
+POSITIVE = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
+BELOW_ONE = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(10**12 - 1, 10**12))
+BUDGETS = st.one_of(POSITIVE.map(PureDP), POSITIVE.map(ZCDP), st.builds(ApproxDP, POSITIVE, BELOW_ONE))
+PRIVACIES = st.one_of(
+    st.builds(Privacy, BUDGETS, st.sampled_from(["add_remove", "replace"])),
+    st.builds(Privacy, BUDGETS, st.sampled_from(["add_remove", "replace"]), st.just("person id"), st.integers(1, 10**6)),
+)
+
+
+@pytest.mark.parametrize("value", [1, "1", 1.0, Fraction(1), Decimal(1), "2/2", "1e0", np.float64(1), np.int64(1)])
+def test_the_same_number_in_any_notation_is_the_same_budget(value) -> None:
+    assert PureDP(value) == PureDP(1)
+    assert ZCDP(value) == ZCDP(1)
+    assert ApproxDP(value, "1e-9") == ApproxDP(1, Fraction(1, 10**9))
+
+
+def test_a_float_is_the_decimal_that_it_prints_as() -> None:
+    assert PureDP(0.1).epsilon == Fraction(1, 10)
+    assert ApproxDP(0.3, 1e-6).delta == Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [
+        (math.nan, "a finite number"),
+        (math.inf, "a finite number"),
+        (-math.inf, "a finite number"),
+        ("nan", "a finite number"),
+        (None, "a finite number"),
+        (True, "a finite number"),
+        (0, "a number above 0; got 0. A budget of nothing allows no release."),
+        (-1, "a number above 0; got -1."),
+        ("-1/3", "a number above 0; got '-1/3'."),
+    ],
+)
+@pytest.mark.parametrize(("name", "make"), [("epsilon", PureDP), ("rho", ZCDP), ("epsilon", lambda value: ApproxDP(value, "1e-9"))])
+def test_what_is_no_positive_number_is_refused(name, make, value, allowed) -> None:
+    with pytest.raises(InputError, match=re.escape(f"{name} must be {allowed}")):
+        make(value)
+
+
+@pytest.mark.parametrize(
+    ("delta", "message"),
+    [
+        (0, "delta must be a number above 0 and below 1; got 0. For delta = 0 use PureDP(epsilon)."),
+        (1, "delta must be a number above 0 and below 1; got 1. Choose far less than one over the number of people"),
+        ("1.5", "delta must be a number above 0 and below 1; got '1.5'."),
+        (-1e-9, "delta must be a number above 0 and below 1; got -1e-09."),
+        (math.nan, "delta must be a finite number"),
+        (math.inf, "delta must be a finite number"),
+    ],
+)
+def test_delta_out_of_range_is_refused(delta, message) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        ApproxDP(1, delta)
+
+
+@pytest.mark.parametrize("make", [PureDP, ZCDP, lambda value: ApproxDP(1, value)])
+def test_numbers_too_long_to_be_written_to_a_file_are_refused(make) -> None:
+    with pytest.raises(InputError, match="at most 1000 digits each; got a longer one"):
+        make(Fraction(1, 10**1000 + 1))
+
+
+def test_the_longest_numbers_can_be_written_and_read() -> None:
+    budget = PureDP(Fraction(10**1000 - 1, 10**999 + 7))
+    assert budget_from_json(json.loads(json.dumps(budget.to_json()))) == budget
+
+
+@given(BUDGETS)
+def test_budgets_survive_json_pickle_and_repr(budget) -> None:
+    assert budget_from_json(json.loads(json.dumps(budget.to_json()))) == budget
+    assert pickle.loads(pickle.dumps(budget)) == budget
+    assert eval(repr(budget)) == budget  # noqa: S307 - our own text
+    assert hash(budget) == hash(budget_from_json(budget.to_json()))
+
+
+def test_budgets_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        PureDP(1).epsilon = Fraction(2)
+
+
+def test_definitions_are_told_apart() -> None:
+    assert PureDP(1) != ZCDP(1)
+
+
+@given(PRIVACIES)
+def test_privacy_survives_json(privacy) -> None:
+    assert privacy_from_json(json.loads(json.dumps(privacy.to_json()))) == privacy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"budget": 1}, "budget must be PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho); got 1."),
+        ({"neighbours": "add-remove"}, "neighbours must be one of 'add_remove', 'replace'; got 'add-remove'."),
+        ({"unit_column": " "}, "unit_column must be the name of a column, or None if every row is a unit; got ' '."),
+        ({"unit_column": 3}, "unit_column must be the name of a column"),
+        ({"unit_column": "id", "max_rows": 0}, "max_rows must be a whole number of at least 1; got 0."),
+        ({"unit_column": "id", "max_rows": 1.5}, "max_rows must be a whole number of at least 1; got 1.5."),
+        ({"max_rows": 5}, "max_rows must be 1 where the unit is a row; got 5. Name the column of the unit (unit_column)."),
+    ],
+)
+def test_unusable_privacy_is_refused(arguments, message) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        Privacy(**{"budget": PureDP(1), **arguments})
+
+
+def test_same_unit_compares_everything_but_the_budget() -> None:
+    one = Privacy(PureDP(1), unit_column="id", max_rows=2)
+    assert one.same_unit(Privacy(ZCDP(3), unit_column="id", max_rows=2))
+    assert not one.same_unit(Privacy(PureDP(1), unit_column="id", max_rows=3))
+    assert not one.same_unit(Privacy(PureDP(1), unit_column="other", max_rows=2))
+    assert not one.same_unit(Privacy(PureDP(1), "replace", "id", 2))
+    assert not one.same_unit(Privacy(PureDP(1)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        "PureDP",
+        [],
+        {},
+        {"definition": "PureDP"},
+        {"definition": "Pure", "epsilon": "1"},
+        {"definition": "PureDP", "epsilon": "1", "delta": "0"},
+        {"definition": "PureDP", "epsilon": 1},
+        {"definition": "PureDP", "epsilon": "0.1"},
+        {"definition": "PureDP", "epsilon": "1/0"},
+        {"definition": "PureDP", "epsilon": "-1"},
+        {"definition": "PureDP", "epsilon": "0"},
+        {"definition": "PureDP", "epsilon": " 1"},
+        {"definition": "PureDP", "epsilon": "\N{ARABIC-INDIC DIGIT ONE}"},
+        {"definition": "PureDP", "epsilon": "9" * 5000},
+        {"definition": "ApproxDP", "epsilon": "1", "delta": "1"},
+        {"definition": "ZCDP", "rho": "nan"},
+    ],
+)
+def test_json_that_was_not_ours_is_refused(data) -> None:
+    with pytest.raises(InputError, match=" must be "):
+        budget_from_json(data)
+
+
+@pytest.mark.parametrize("change", [{"unit_column": 3}, {"max_rows": True}, {"max_rows": "1"}, {"neighbours": None}, {"more": 1}])
+def test_privacy_json_that_was_not_ours_is_refused(change) -> None:
+    with pytest.raises(InputError, match=" must be "):
+        privacy_from_json({**Privacy(PureDP(1), unit_column="id").to_json(), **change})

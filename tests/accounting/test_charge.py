@@ -1,0 +1,226 @@
+"""Charges and their sums, checked against the exact output distributions of small mechanisms composed adaptively."""
+
+import json
+import math
+import re
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError
+from leastnoise.accounting import (
+    ZCDP,
+    ApproxDP,
+    Charge,
+    ConcentratedCost,
+    GaussianCost,
+    PureCost,
+    PureDP,
+    charge,
+    charge_from_json,
+    covers,
+    in_words,
+    is_charge_of,
+    left,
+    missing,
+    total,
+    whole_budget,
+)
+
+AMOUNT = st.fractions(min_value=0, max_value=100)
+CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT)
+
+
+@pytest.mark.parametrize(
+    ("budget", "declared", "cost", "expected"),
+    [
+        (PureDP(5), PureDP(1), PureCost("1/3"), Charge(epsilon=Fraction(1, 3))),
+        (ZCDP(5), ZCDP(1), PureCost("1/3"), Charge(rho=Fraction(1, 18))),
+        (ZCDP(5), PureDP(1), PureCost("1/3"), Charge(rho=Fraction(1, 18))),
+        (ZCDP(5), ZCDP(1), GaussianCost("1/3"), Charge(rho=Fraction(1, 6))),
+        (ZCDP(5), ApproxDP(9, "0.5"), GaussianCost("1/3"), Charge(rho=Fraction(1, 6))),
+        (ZCDP(5), ZCDP(1), ConcentratedCost("1/3"), Charge(rho=Fraction(1, 3))),
+        (ApproxDP(5, "0.1"), PureDP(1), PureCost("1/3"), Charge(epsilon=Fraction(1, 3))),
+        (ApproxDP(5, "0.1"), ApproxDP(1, "1e-9"), PureCost("1/3"), Charge(epsilon=Fraction(1, 3))),
+        (ApproxDP(5, "0.1"), ApproxDP(1, "0.01"), GaussianCost("1/100"), Charge(epsilon=Fraction(1), delta=Fraction(1, 100))),
+        (ApproxDP(5, "0.1"), ApproxDP(1, "0.01"), ConcentratedCost("1/100"), Charge(epsilon=Fraction(1), delta=Fraction(1, 100))),
+    ],
+)
+def test_what_a_release_takes(budget, declared, cost, expected) -> None:
+    taken = charge(budget, declared, cost)
+    assert taken == expected
+    assert is_charge_of(budget, taken)
+
+
+@pytest.mark.parametrize(
+    ("budget", "declared", "cost", "message"),
+    [
+        (
+            PureDP(5),
+            ApproxDP(1, "0.1"),
+            GaussianCost("1/100"),
+            "The data set has a PureDP budget, which only pure releases can be charged to",
+        ),
+        (PureDP(5), ZCDP(1), ConcentratedCost(1), "Plan with PureDP(epsilon), or set a ZCDP or ApproxDP budget for the data set."),
+        (PureDP(5), ZCDP(1), PureCost(1), "only pure releases"),
+        (ApproxDP(5, "0.1"), ZCDP(1), GaussianCost(1), "The data set has an ApproxDP budget, which adds up (epsilon, delta)"),
+        (
+            ApproxDP(5, "0.1"),
+            ZCDP(1),
+            PureCost(1),
+            "or set a ZCDP budget for the data set, which adds many Gaussian releases up more tightly.",
+        ),
+        (
+            PureDP(5),
+            PureDP("1/3"),
+            PureCost("1/2"),
+            "The plan declares PureDP(epsilon='1/3'), which is not proved to cover its cost, epsilon = 0.5",
+        ),
+        (
+            ZCDP(5),
+            PureDP(1),
+            GaussianCost("1e-9"),
+            "is not proved to cover its cost, mu squared = 1e-9 (Gaussian noise). Make the plan again.",
+        ),
+    ],
+)
+def test_what_a_ledger_refuses(budget, declared, cost, message) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        charge(budget, declared, cost)
+
+
+def test_long_costs_become_short_charges_not_below_them_nor_above_what_was_declared() -> None:
+    long = Fraction(7**200 - 1, 7**200)
+    assert charge(PureDP(5), PureDP(1), PureCost(long)).epsilon == 1
+    assert charge(PureDP(5), PureDP(long), PureCost(long)).epsilon == long
+    taken = charge(ZCDP(5), PureDP(1), PureCost(long)).rho
+    assert long**2 / 2 <= taken <= long**2 / 2 * (1 + Fraction(1, 2**127))
+    assert taken.denominator.bit_length() <= 130
+
+
+@given(CHARGES)
+def test_charges_survive_json(amount) -> None:
+    assert charge_from_json(json.loads(json.dumps(amount.to_json()))) == amount
+
+
+@given(st.lists(CHARGES, max_size=8))
+def test_totals_do_not_depend_on_order_or_grouping(charges) -> None:
+    half = len(charges) // 2
+    assert total(charges) == total(reversed(charges)) == total(charges[:half]) + total(charges[half:])
+    assert all(one.within(total(charges)) for one in charges)
+
+
+@given(CHARGES, st.fractions(Fraction(1, 100), 100))
+def test_left_and_spent_make_the_whole(spent, epsilon) -> None:
+    budget = PureDP(epsilon)
+    rest = left(budget, spent)
+    assert rest.epsilon == max(Fraction(0), epsilon - spent.epsilon)
+    assert rest.within(whole_budget(budget))
+    assert missing(spent, whole_budget(budget)).epsilon == max(Fraction(0), spent.epsilon - epsilon)
+
+
+def test_ten_tenths_and_three_thirds_are_a_whole() -> None:
+    assert total([charge(PureDP(1), PureDP(0.1), PureCost(0.1))] * 10) == whole_budget(PureDP(1))
+    assert total([charge(PureDP(1), PureDP("1/3"), PureCost("1/3"))] * 3) == whole_budget(PureDP(1))
+
+
+@pytest.mark.parametrize("value", [Fraction(-1), 0.5, 1, None])
+def test_a_charge_holds_fractions_of_at_least_zero(value) -> None:
+    with pytest.raises(InputError, match="rho must be a Fraction of at least 0; got"):
+        Charge(rho=value)
+
+
+def test_charges_of_other_definitions_are_told_apart() -> None:
+    assert not is_charge_of(PureDP(1), Charge())
+    assert not is_charge_of(PureDP(1), Charge(epsilon=Fraction(1), delta=Fraction(1)))
+    assert not is_charge_of(ApproxDP(1, "0.1"), Charge(delta=Fraction(1, 10)))
+    assert not is_charge_of(ZCDP(1), Charge(epsilon=Fraction(1), rho=Fraction(1)))
+    assert in_words(ApproxDP(1, "0.1"), Charge(epsilon=Fraction(1))) == "epsilon = 1 and delta = 0"
+    assert str(Charge()) == "nothing"
+
+
+# --- composition, by brute force -----------------------------------------------------------------------------------------------------
+# One bit is the data. A mechanism is a pair of output distributions, one for each value of the bit.
+
+
+def randomised_response(epsilon: float) -> tuple[dict, dict]:
+    """Exactly epsilon-DP."""
+    p = 1 / (1 + math.exp(-epsilon))
+    return {0: p, 1: 1 - p}, {0: 1 - p, 1: p}
+
+
+def leaky_response(epsilon: float, delta: float) -> tuple[dict, dict]:
+    """Exactly (epsilon, delta)-DP: the bit itself with probability delta, or else randomised response (Kairouz, Oh, Viswanath 2015)."""
+    zero, one = ({key: (1 - delta) * p for key, p in side.items()} for side in randomised_response(epsilon))
+    return {**zero, "zero": delta, "one": 0.0}, {**one, "zero": 0.0, "one": delta}
+
+
+def compose(first, choose):
+    """Run ``choose(outcome of the first)`` after the first; the joint distributions of both outcomes."""
+    return tuple({(a, b): p * q for a, p in first[side].items() for b, q in choose(a)[side].items()} for side in (0, 1))
+
+
+def hockey_stick(pair, epsilon: float) -> float:
+    return max(math.fsum(max(0.0, p[o] - math.exp(epsilon) * q[o]) for o in p) for p, q in (pair, pair[::-1]))
+
+
+SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
+
+
+@pytest.mark.parametrize(("first", "spread"), list(product(SPLITS, SPLITS)))
+def test_adaptive_sums_of_epsilon_hold_and_are_attained(first, spread) -> None:
+    """The second epsilon is chosen by the first outcome: all that is left, or a part of it."""
+    budget = PureDP(1)
+    rest = left(budget, charge(budget, PureDP(first), PureCost(first))).epsilon
+
+    def choose(outcome):
+        return randomised_response(float(rest if outcome == 0 else rest * spread))
+
+    zero, one = compose(randomised_response(float(first)), choose)
+    worst = max(abs(math.log(zero[o] / one[o])) for o in zero)
+    assert worst <= float(budget.epsilon) * (1 + 1e-12)
+    assert worst == pytest.approx(1, rel=1e-12)  # so any smaller sum would be false
+
+
+@pytest.mark.parametrize(("first", "spread"), list(product(SPLITS, SPLITS)))
+def test_adaptive_sums_of_epsilon_and_delta_hold(first, spread) -> None:
+    budget = ApproxDP(1, Fraction(1, 100))
+    declared = ApproxDP(first, budget.delta * spread)
+    rest = left(budget, Charge(epsilon=declared.epsilon, delta=declared.delta))
+
+    def choose(outcome):
+        part = 1 if outcome in {0, "one"} else float(spread)
+        return leaky_response(float(rest.epsilon) * part, float(rest.delta) * part)
+
+    pair = compose(leaky_response(float(first), float(declared.delta)), choose)
+    assert hockey_stick(pair, 1.0) <= float(budget.delta) * (1 + 1e-9)
+    assert hockey_stick(pair, 0.9) > float(budget.delta)  # a ledger that forgot a tenth of epsilon would be false
+    assert hockey_stick(pair, 1.0) > float(budget.delta) * 0.5  # and so would one that forgot half of delta
+
+
+@pytest.mark.parametrize("alpha", [1.1, 2.0, 5.0, 30.0])
+@pytest.mark.parametrize("spread", SPLITS)
+def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
+    """Randomised response of epsilon is charged epsilon^2/2; the second is chosen so that the sum of charges is the budget at most."""
+    budget = ZCDP(Fraction(1, 2))
+    first = Fraction(3, 5)
+    rest = left(budget, charge(budget, PureDP(first), PureCost(first))).rho
+    most = math.sqrt(2 * float(rest))
+
+    def choose(outcome):
+        return randomised_response(most if outcome == 0 else most * float(spread))
+
+    zero, one = compose(randomised_response(float(first)), choose)
+    for p, q in ((zero, one), (one, zero)):
+        renyi = math.log(math.fsum(p[o] * (p[o] / q[o]) ** (alpha - 1) for o in p)) / (alpha - 1)
+        assert renyi <= alpha * float(budget.rho) * (1 + 1e-12)
+
+
+def test_two_gaussians_under_one_zcdp_budget_are_one_gaussian() -> None:
+    """mu^2 adds, and so does rho = mu^2/2: nothing is lost, whereas sums of (epsilon, delta) overstate."""
+    together = total([charge(ZCDP(1), ZCDP("1/2"), GaussianCost("1/25")), charge(ZCDP(1), ZCDP("1/2"), GaussianCost("1/100"))])
+    assert together.rho == Fraction(1, 40)
+    assert covers(ApproxDP(1, "1e-4"), GaussianCost(2 * together.rho))

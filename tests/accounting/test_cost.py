@@ -1,0 +1,138 @@
+"""Which budget covers which cost; checked against exact probabilities of the mechanisms that have these costs."""
+
+import json
+import math
+import re
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError
+from leastnoise.accounting import (
+    ZCDP,
+    ApproxDP,
+    ConcentratedCost,
+    GaussianCost,
+    PureCost,
+    PureDP,
+    cost_from_json,
+    covers,
+    gaussian_mu_squared,
+    rho_of,
+    zcdp_rho,
+)
+
+POSITIVE = st.fractions(min_value=Fraction(1, 10**6), max_value=100)
+COSTS = st.one_of(POSITIVE.map(PureCost), POSITIVE.map(GaussianCost), POSITIVE.map(ConcentratedCost))
+HAIR = Fraction(1, 10**30)
+
+
+@pytest.mark.parametrize(
+    ("budget", "cost"),
+    [
+        (PureDP("1/3"), PureCost("1/3")),
+        (ApproxDP("1/3", "1e-9"), PureCost("1/3")),
+        (ZCDP("1/18"), PureCost("1/3")),
+        (ZCDP("1/3"), GaussianCost("2/3")),
+        (ZCDP("1/3"), ConcentratedCost("1/3")),
+    ],
+)
+def test_exact_boundaries(budget, cost) -> None:
+    """Equality is covered; a relative 1e-30 more is not."""
+    more = {
+        PureCost: lambda: PureCost(cost.epsilon * (1 + HAIR)),
+        GaussianCost: lambda: GaussianCost(cost.mu_squared * (1 + HAIR)),
+        ConcentratedCost: lambda: ConcentratedCost(cost.rho * (1 + HAIR)),
+    }[type(cost)]()
+    assert covers(budget, cost)
+    assert not covers(budget, more)
+
+
+def test_a_pure_budget_covers_no_gaussian_noise_however_little() -> None:
+    assert not covers(PureDP(100), GaussianCost("1e-30"))
+    assert not covers(PureDP(100), ConcentratedCost("1e-30"))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-6"), ("8", "1e-12")])
+def test_the_largest_costs_are_covered_and_little_more_is_not(epsilon, delta) -> None:
+    budget = ApproxDP(epsilon, delta)
+    square, rho = gaussian_mu_squared(epsilon, delta), zcdp_rho(epsilon, delta)
+    assert covers(budget, GaussianCost(square))
+    assert not covers(budget, GaussianCost(square * (1 + Fraction(1, 10**12))))
+    assert covers(budget, ConcentratedCost(rho))
+    assert not covers(budget, ConcentratedCost(rho * (1 + Fraction(1, 10**11))))
+    assert rho < square / 2  # the general bound is weaker than the Gaussian's own
+
+
+@given(COSTS)
+def test_rho_of_is_covered_by_that_zcdp_budget(cost) -> None:
+    assert covers(ZCDP(rho_of(cost)), cost)
+    assert not covers(ZCDP(rho_of(cost) * (1 - HAIR)), cost)
+
+
+@given(COSTS)
+def test_costs_survive_json(cost) -> None:
+    assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, 3, {}, {"kind": "pure"}, {"kind": "pure", "epsilon": "0"}, {"kind": "pure", "rho": "1"}, {"kind": "laplace", "epsilon": "1"}],
+)
+def test_json_that_was_not_ours_is_refused(data) -> None:
+    with pytest.raises(InputError, match=" must be "):
+        cost_from_json(data)
+
+
+@pytest.mark.parametrize("make", [PureCost, GaussianCost, ConcentratedCost])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_costs_are_above_zero(make, value) -> None:
+    with pytest.raises(InputError, match=r"must be a (finite )?number"):
+        make(value)
+
+
+def test_covers_refuses_what_is_no_budget_or_no_cost() -> None:
+    with pytest.raises(InputError, match=re.escape("cost must be PureCost, GaussianCost or ConcentratedCost; got 1.")):
+        covers(PureDP(1), 1)
+    with pytest.raises(InputError, match=re.escape("budget must be PureDP, ApproxDP or ZCDP; got 1.")):
+        covers(1, PureCost(1))
+
+
+def test_costs_say_what_they_are() -> None:
+    assert str(PureCost("1/3")) == "epsilon = 1/3 (discrete Laplace noise)"
+    assert str(GaussianCost(2)) == "mu squared = 2 (Gaussian noise)"
+    assert str(ConcentratedCost("0.5")) == "rho = 0.5 (discrete Gaussian noise)"
+
+
+@pytest.mark.parametrize("sigma", [0.7, 3.0, 11.0])
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1"])
+def test_rounded_gaussian_noise_is_covered_by_its_cost(sigma, epsilon) -> None:
+    """The hockey-stick divergence between round(N(0, s2)) and 1 + round(N(0, s2)), from exact probabilities of the integers."""
+    reach = int(12 * sigma) + 3
+
+    def below(x: float) -> float:
+        return math.erfc(-x / (sigma * math.sqrt(2))) / 2
+
+    weights = [below(z + 0.5) - below(z - 0.5) for z in range(-reach, reach + 1)]
+    exact = math.fsum(max(0.0, p - math.exp(float(epsilon)) * q) for p, q in pairwise(weights))
+    cost = GaussianCost(1 / Fraction(sigma) ** 2)
+    assert covers(ApproxDP(epsilon, "0.999999"), cost)
+    if exact > 1e-14:
+        assert not covers(ApproxDP(epsilon, Fraction(exact) * Fraction(999, 1000)), cost)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(40)])
+def test_discrete_laplace_noise_is_covered_by_its_cost_and_by_rho(scale) -> None:
+    """Probabilities proportional to exp(-|z|/s), neighbours one apart: ratio exactly exp(1/s), Renyi divergence below alpha/(2 s^2)."""
+    reach = int(60 * scale) + 5
+    weights = [math.exp(-abs(z) / float(scale)) for z in range(-reach, reach + 1)]
+    norm = math.fsum(weights)
+    pairs = [(p / norm, q / norm) for p, q in pairwise(weights)]
+    assert max(math.log(p / q) for p, q in pairs) == pytest.approx(float(1 / scale), rel=1e-12)
+    rho = float(rho_of(PureCost(1 / scale)))
+    for alpha in (1.01, 1.5, 2, 8, 64):
+        renyi = math.log(math.fsum(p * (p / q) ** (alpha - 1) for p, q in pairs)) / (alpha - 1)
+        assert renyi <= alpha * rho * (1 + 1e-9)

@@ -1,0 +1,183 @@
+"""The analytic Gaussian against mpmath at 120 digits and dp-accounting: never unsafe, and tight."""
+
+import decimal
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError
+from leastnoise.accounting import gaussian_delta, gaussian_is_private, gaussian_mu_squared
+from leastnoise.accounting._gaussian import _delta_between, _mills_by_fraction, _mills_by_series, _pi_between
+from leastnoise.accounting._rounding import rounding
+
+EPSILONS = ["0", "1e-6", "0.01", "1/3", "1", "3", "10", "50"]
+SQUARES = ["1e-12", "1e-4", "0.01", "0.0718", "1/3", "1", "2", "7", "20", "400"]
+CASES = [(Fraction(e), Fraction(m)) for e in EPSILONS for m in SQUARES]
+
+
+def oracle(mp, epsilon: Fraction, square: Fraction, digits: int = 120):
+    """Evaluate Balle and Wang's formula as it stands, with so many digits that its cancellation does not matter."""
+    with mp.workdps(digits):
+        mu = mp.sqrt(mp.mpf(square.numerator) / square.denominator)
+        eps = mp.mpf(epsilon.numerator) / epsilon.denominator
+        return mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu)
+
+
+@pytest.mark.parametrize(("epsilon", "square"), CASES)
+def test_delta_is_an_upper_bound_within_1e_15(epsilon, square) -> None:
+    mp = pytest.importorskip("mpmath").mp
+    exponent = float((epsilon - square / 2) ** 2 / square / 2)
+    if exponent > 2000:
+        with mp.workdps(30):
+            assert mp.log(mp.mpf(gaussian_delta(epsilon, square).denominator)) > min(exponent, 6900)
+        return
+    true = oracle(mp, epsilon, square, 120 + int(exponent))
+    got = gaussian_delta(epsilon, square)
+    with mp.workdps(120):
+        ratio = mp.mpf(got.numerator) / got.denominator / true
+        assert 1 <= ratio <= 1 + mp.mpf(10) ** -15
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "0.01", "1/3", "1", "3", "10", "50"])
+@pytest.mark.parametrize("delta", ["1e-300", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "1/3", "0.9"])
+def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
+    mp = pytest.importorskip("mpmath").mp
+    eps, limit = Fraction(epsilon), Fraction(delta)
+    square = gaussian_mu_squared(eps, limit)
+    with mp.workdps(120):
+        target = mp.mpf(limit.numerator) / limit.denominator
+        assert oracle(mp, eps, square, 900) <= target
+        assert oracle(mp, eps, square * (1 + Fraction(1, 10**12)), 900) > target
+    assert square.denominator & (square.denominator - 1) == 0
+    assert square.numerator.bit_length() <= 44
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 2, 5, 10])
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-5, 1e-3])
+def test_sigma_agrees_with_dp_accounting(epsilon, delta) -> None:
+    library = pytest.importorskip("dp_accounting")
+    sigma = float(gaussian_mu_squared(epsilon, delta)) ** -0.5
+    assert sigma == pytest.approx(library.get_sigma_gaussian(epsilon, delta), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sigma", "places"),
+    [
+        (1, "1e-5", 3.7306, 4),
+        ("0.1", "1e-6", 36.304690, 6),
+        (1, "1e-9", 5.495266, 6),
+        (1, "1e-12", 6.557822, 6),
+        (3, "1e-6", 1.543861, 6),
+        (10, "1e-9", 0.650247, 6),
+        ("0.1", "1e-5", 30.75, 2),
+        ("0.5", "1e-5", 7.03, 2),
+        (2, "1e-5", 1.994, 3),
+        (5, "1e-5", 0.892, 3),
+    ],
+)
+def test_published_sigmas(epsilon, delta, sigma, places) -> None:
+    """Values computed from Balle and Wang (2018) with 50 digits."""
+    assert round(float(gaussian_mu_squared(epsilon, delta)) ** -0.5, places) == sigma
+
+
+def test_rho_a_twentieth_at_epsilon_one() -> None:
+    """Exact Gaussian: 1.098e-4, where the general zCDP bound gives 3.857e-4."""
+    assert float(gaussian_delta(1, "0.1")) == pytest.approx(1.098e-4, rel=5e-4)
+
+
+def test_the_classic_constants_are_not_private_at_epsilon_ten() -> None:
+    """sigma = sqrt(2 ln(1.25/delta))/epsilon gives 2.3e-5, and with 2/delta 1.4e-5, instead of 1e-5."""
+    for inside, published in [(1.25e5, 2.3e-5), (2e5, 1.4e-5)]:
+        square = Fraction(100 / (2 * math.log(inside)))
+        assert not gaussian_is_private(10, square, "1e-5")
+        assert float(gaussian_delta(10, square)) == pytest.approx(published, rel=0.04)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.fractions(0, 20), st.fractions(Fraction(1, 1000), 30), st.fractions(Fraction(1, 10**6), 2))
+def test_delta_falls_in_epsilon_and_rises_in_mu(epsilon, square, step) -> None:
+    slack = 1 + Fraction(1, 10**15)
+    assert gaussian_delta(epsilon + step, square) <= gaussian_delta(epsilon, square) * slack
+    assert gaussian_delta(epsilon, square) <= gaussian_delta(epsilon, square + step) * slack
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.fractions(0, 20), st.fractions(Fraction(1, 1000), 30))
+def test_the_decision_agrees_with_the_bound(epsilon, square) -> None:
+    delta = gaussian_delta(epsilon, square)
+    assert gaussian_is_private(epsilon, square, delta)
+    assert not gaussian_is_private(epsilon, square, delta * (1 - Fraction(1, 10**14)))
+
+
+@pytest.mark.parametrize("digits", [10, 40, 90])
+@pytest.mark.parametrize("x", ["0", "1e-9", "0.3", "1", "2.5", "6.3", "9.4", "12"])
+def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
+    mp = pytest.importorskip("mpmath").mp
+    at, way = decimal.Decimal(x), rounding(digits)
+    with mp.workdps(200):
+        true = mp.ncdf(-mp.mpf(x)) / mp.npdf(mp.mpf(x))
+        for ratio in (_mills_by_series, _mills_by_fraction) if at >= 1 else (_mills_by_series,):
+            low, high = ratio(at, way)
+            assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
+            if (ratio is _mills_by_series) == (at * at < digits):  # where it is the one in use
+                assert mp.mpf(str(high)) / mp.mpf(str(low)) - 1 < mp.mpf(10) ** (2 - digits)
+
+
+@pytest.mark.parametrize("digits", [1, 5, 40, 333])
+def test_pi_is_enclosed(digits) -> None:
+    mp = pytest.importorskip("mpmath").mp
+    low, high = _pi_between(digits)
+    with mp.workdps(digits + 50):
+        assert mp.mpf(low.numerator) / low.denominator < mp.pi < mp.mpf(high.numerator) / high.denominator
+    assert high - low < Fraction(1, 10 ** (digits + 4))
+
+
+@pytest.mark.parametrize("digits", [5, 8, 12, 20, 40])
+@pytest.mark.parametrize(("epsilon", "square"), [("1", "0.1"), ("0", "1"), ("1", "2"), ("1", "2.00000001"), ("3", "100"), ("20", "1")])
+def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits) -> None:
+    mp = pytest.importorskip("mpmath").mp
+    low, high = _delta_between(Fraction(epsilon), Fraction(square), digits)
+    with mp.workdps(120):
+        assert mp.mpf(str(low)) <= oracle(mp, Fraction(epsilon), Fraction(square), 250) <= mp.mpf(str(high))
+
+
+def test_the_callers_decimal_context_has_no_influence() -> None:
+    plain = gaussian_delta(1, "0.0123")
+    with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_DOWN, Emax=9, Emin=-9, traps=list(decimal.Context().flags))):
+        assert gaussian_delta(1, "0.0123") == plain
+
+
+def test_hopelessly_small_and_large_deltas() -> None:
+    assert gaussian_delta(1, "1e-20") == Fraction(1, 10**3000)
+    assert gaussian_delta(1, 10**6) == 1
+    assert gaussian_is_private(1, "1e-20", "1e-2999")
+    assert not gaussian_is_private(1, "1e-20", Fraction(1, 10**3001))
+    assert not gaussian_is_private(1, 10**6, Fraction(10**9 - 1, 10**9))
+
+
+def test_tiny_epsilon_and_mu_need_more_digits_and_get_them() -> None:
+    mp = pytest.importorskip("mpmath").mp
+    epsilon, square = Fraction(1, 10**90), Fraction(1, 10**180)
+    got = gaussian_delta(epsilon, square)
+    with mp.workdps(400):
+        ratio = mp.mpf(got.numerator) / got.denominator / oracle(mp, epsilon, square, 400)
+        assert 1 <= ratio <= 1 + mp.mpf(10) ** -15
+
+
+@pytest.mark.parametrize("epsilon", [math.nan, -1, "x"])
+def test_an_unusable_epsilon_is_refused(epsilon) -> None:
+    with pytest.raises(InputError, match="epsilon must be"):
+        gaussian_delta(epsilon, 1)
+    with pytest.raises(InputError, match="epsilon must be"):
+        gaussian_mu_squared(epsilon, "1e-9")
+
+
+def test_an_unusable_mu_or_delta_is_refused() -> None:
+    with pytest.raises(InputError, match="mu_squared must be a number above 0; got 0"):
+        gaussian_delta(1, 0)
+    for delta in (0, 1, -1, "1e-1001"):
+        with pytest.raises(InputError, match="delta must be at least 1e-1000 and below 1 for Gaussian noise; got"):
+            gaussian_mu_squared(1, delta)

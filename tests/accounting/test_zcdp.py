@@ -1,0 +1,119 @@
+"""The conversion from zCDP: equal to the infimum by mpmath, above exact values, and consistent in all three directions."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError
+from leastnoise.accounting import ConcentratedCost, covers, gaussian_delta, zcdp_delta, zcdp_epsilon, zcdp_rho
+from leastnoise.accounting._budget import ApproxDP
+
+
+def log_bound(mp, rho: Fraction, epsilon: Fraction, beta):
+    """Log of (Canonne, Kamath, Steinke 2020): exp((a-1)(a rho - eps)) (1-1/a)^a / (a-1), a = 1 + beta."""
+    alpha = 1 + beta
+    cost, eps = mp.mpf(rho.numerator) / rho.denominator, mp.mpf(epsilon.numerator) / epsilon.denominator
+    return beta * (alpha * cost - eps) + alpha * mp.log(1 - 1 / alpha) - mp.log(beta)
+
+
+def infimum(mp, rho: Fraction, epsilon: Fraction):
+    """Minimise over a grid of log(beta), refined; not the search of the package."""
+    low, high = mp.mpf(-30), mp.mpf(30)
+    for _ in range(60):
+        points = [low + (high - low) * k / 8 for k in range(9)]
+        best = min(range(9), key=lambda k: log_bound(mp, rho, epsilon, mp.exp(points[k])))
+        low, high = points[max(0, best - 1)], points[min(8, best + 1)]
+    return log_bound(mp, rho, epsilon, mp.exp((low + high) / 2))
+
+
+@pytest.mark.parametrize("rho", ["1e-8", "0.001", "0.05", "1/3", "2", "30"])
+@pytest.mark.parametrize("epsilon", ["0", "0.01", "1", "7/2", "20"])
+def test_delta_is_the_infimum_rounded_up(rho, epsilon) -> None:
+    mp = pytest.importorskip("mpmath").mp
+    cost, eps = Fraction(rho), Fraction(epsilon)
+    got = zcdp_delta(cost, eps)
+    with mp.workdps(60):
+        best = infimum(mp, cost, eps)
+        if best < -6900:
+            assert got == Fraction(1, 10**3000)
+        elif best > -(mp.mpf(10) ** -13):
+            assert 1 - Fraction(1, 10**12) <= got <= 1
+        else:
+            ratio = mp.mpf(got.numerator) / got.denominator / mp.exp(best)
+            assert 1 - mp.mpf(10) ** -25 <= ratio <= 1 + mp.mpf(10) ** -12
+
+
+def test_published_value_and_distance_to_the_exact_gaussian() -> None:
+    """At rho = 0.05 and epsilon = 1: 3.857e-4, where the Gaussian itself has 1.098e-4."""
+    assert float(zcdp_delta("0.05", 1)) == pytest.approx(3.857e-4, rel=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.fractions(Fraction(1, 100), 10), st.fractions(0, 10))
+def test_never_below_the_exact_delta_of_the_gaussian(rho, epsilon) -> None:
+    assert zcdp_delta(rho, epsilon) >= gaussian_delta(epsilon, 2 * rho)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(3), Fraction(10), Fraction(200)])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
+def test_never_below_the_exact_delta_of_the_discrete_gaussian(variance, epsilon) -> None:
+    """The hockey-stick divergence of N_Z(0, s2) and N_Z(1, s2), summed over all integers that matter."""
+    reach = int(40 * float(variance) ** 0.5) + 40
+    weights = [math.exp(-(z**2) / (2 * float(variance))) for z in range(-reach, reach + 2)]
+    norm = math.fsum(weights)
+    exact = math.fsum(max(0.0, weights[k] - math.exp(epsilon) * weights[k + 1]) for k in range(len(weights) - 1)) / norm
+    assert float(zcdp_delta(1 / (2 * variance), str(epsilon))) >= exact * (1 - 1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.fractions(Fraction(1, 1000), 10), st.fractions(0, 10), st.fractions(Fraction(1, 1000), 1))
+def test_delta_falls_in_epsilon_and_rises_in_rho(rho, epsilon, step) -> None:
+    slack = 1 + Fraction(1, 10**12)
+    assert zcdp_delta(rho, epsilon + step) <= zcdp_delta(rho, epsilon) * slack
+    assert zcdp_delta(rho, epsilon) <= zcdp_delta(rho + step, epsilon) * slack
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.fractions(Fraction(1, 10**4), 5), st.fractions(Fraction(1, 10**15), Fraction(1, 10)))
+def test_epsilon_undoes_delta(rho, delta) -> None:
+    epsilon = zcdp_epsilon(rho, delta)
+    assert zcdp_delta(rho, epsilon) <= delta * (1 + Fraction(1, 10**15))
+    if epsilon > 0:
+        assert zcdp_delta(rho, epsilon * (1 - Fraction(1, 10**9))) > delta
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "10"])
+@pytest.mark.parametrize("delta", ["1e-300", "1e-9", "0.01", "0.5"])
+def test_rho_is_the_largest_that_is_covered(epsilon, delta) -> None:
+    rho = zcdp_rho(epsilon, delta)
+    assert covers(ApproxDP(epsilon, delta), ConcentratedCost(rho))
+    assert not covers(ApproxDP(epsilon, delta), ConcentratedCost(rho * (1 + Fraction(1, 10**11))))
+
+
+def test_tighter_than_bun_and_steinke() -> None:
+    """Their conversion rho + 2 sqrt(rho ln(1/delta)) is one choice of alpha in a weaker bound."""
+    for rho, delta in [("0.01", 1e-6), ("1", 1e-9), ("1/2", 1e-3)]:
+        classic = float(Fraction(rho)) + 2 * math.sqrt(float(Fraction(rho)) * math.log(1 / delta))
+        assert 0.8 * classic < float(zcdp_epsilon(rho, delta)) < classic
+
+
+@pytest.mark.parametrize("rho", ["1e-900", "1e-20", "1e20", "1e900"])
+def test_extreme_rho_stays_a_bound(rho) -> None:
+    assert 0 < zcdp_delta(rho, 1) <= 1
+    assert zcdp_epsilon(rho, "1e-9") >= 0
+    assert (zcdp_delta(rho, 1) < Fraction(1, 10**9)) == (Fraction(rho) < 1)
+
+
+def test_unusable_arguments_are_refused() -> None:
+    with pytest.raises(InputError, match="epsilon must be a number of at least 0; got -1"):
+        zcdp_delta(1, -1)
+    with pytest.raises(InputError, match="rho must be a number above 0; got 0"):
+        zcdp_delta(0, 1)
+    for delta in (0, 1, -1):
+        with pytest.raises(InputError, match="delta must be a number above 0 and below 1; got"):
+            zcdp_epsilon(1, delta)
+    with pytest.raises(InputError, match="delta must be at least 1e-1000; got"):
+        zcdp_rho(1, "1e-1001")
