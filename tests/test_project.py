@@ -32,12 +32,13 @@ BANNED_EVERYWHERE = {
 }  # fmt: skip
 TRUSTED = {"_check", "accounting", "measure", "table"}
 LAZY = {"scipy", "polars", "pyarrow"}
-# Where a generator of numpy is allowed: nothing it makes protects anybody.
-SEEDED = {
-    "measure/_entropy.py": "seeded entropy for tests and experiments, which marks what it makes as not private",
-    "cli/_demo.py": "the generated survey of the demo",
-    "session/_demo.py": "the generated survey of the demo",
-}
+# Where a seeded generator of numpy is allowed: nothing it makes protects anybody.
+SEEDED = (
+    "measure/_entropy.py",  # seeded entropy for tests and experiments, which marks what it makes as not private
+    "planner/",  # starts of a search over public values
+    "cli/_demo.py",  # the generated survey
+    "session/_demo.py",
+)
 # Public functions that cannot be shown in an example that runs: the program itself, for instance.
 NO_EXAMPLE = {"leastnoise.cli.main": "it ends the process"}
 HEAVY = ["scipy", "duckdb", "pandas", "polars", "pyarrow", "numpy", "narwhals", "matplotlib"]
@@ -152,8 +153,10 @@ def faults(relative: str, text: str) -> list[str]:
             found.append(f"{line}: `assert` vanishes under python -O; raise InternalError")
         if isinstance(node, ast.Name) and node.id == "__debug__":
             found.append(f"{line}: __debug__ changes under python -O")
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"np.random", "numpy.random"} and relative not in SEEDED:
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"np.random", "numpy.random"} and not relative.startswith(SEEDED):
             found.append(f"{line}: numpy.random draws nothing that protects anybody; use leastnoise.measure")
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng") and not (node.args or node.keywords):
+            found.append(f"{line}: a generator without a seed")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec"}:
             found.append(f"{line}: {node.func.id} runs text as code")
     for line, name in imported(tree):
@@ -161,7 +164,7 @@ def faults(relative: str, text: str) -> list[str]:
         other = inner[0] if top == "leastnoise" and inner else ""
         if name.startswith("."):
             found.append(f"{line}: relative import {name}")
-        if top in BANNED_EVERYWHERE or (name.startswith("numpy.random") and relative not in SEEDED):
+        if top in BANNED_EVERYWHERE or (name.startswith("numpy.random") and not relative.startswith(SEEDED)):
             found.append(f"{line}: {name} is not to be imported in the package")
         if package in TRUSTED and top not in sys.stdlib_module_names and top not in {"", "numpy", "leastnoise"}:
             found.append(f"{line}: {name}: trusted code needs numpy and the standard library only")
@@ -189,8 +192,9 @@ def test_source_file_keeps_the_rules(path: Path) -> None:
     [
         ("plan/_x.py", "assert 1", "vanishes under python -O"),
         ("plan/_x.py", "if __debug__: pass", "changes under python -O"),
-        ("plan/_x.py", "import numpy as np\nnp.random.default_rng()", "draws nothing that protects"),
+        ("plan/_x.py", "import numpy as np\nnp.random.PCG64(1)", "draws nothing that protects"),
         ("plan/_x.py", "from numpy.random import default_rng", "not to be imported"),
+        ("planner/_x.py", "import numpy as np\nnp.random.default_rng()", "without a seed"),
         ("plan/_x.py", "def f():\n    import opendp.prelude", "opendp.prelude is not to be imported"),
         ("plan/_x.py", "eval('1')", "runs text as code"),
         ("plan/_x.py", "from . import _y", "relative import"),
@@ -278,6 +282,18 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_toml_blocks_are_toml(page: Path) -> None:
     for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE):
         assert tomllib.loads(block)
+
+
+def test_whole_specs_in_the_documentation_are_accepted() -> None:
+    from leastnoise.session._spec import parse_spec
+
+    blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs" / "spec.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    whole = [block for block in blocks if "[privacy]" in block and "[[workload]]" in block]
+    assert len(whole) == 2
+    assert [parse_spec(block, ROOT).workload.rows for block in whole] == [
+        2 * 74 + 2 * 500 + 2 * 9 + 74 * 500 + 74 * 9 + 500 * 9 + 2 * 500,
+        252,
+    ]
 
 
 def test_pages_named_in_the_sources_exist() -> None:
