@@ -59,8 +59,10 @@ imports: env  ## the import contracts
 docs: env  ## build the documentation into site/, any warning is an error
 	@mkdir -p build; $(BIN)/mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
 
+GUARDED := $(wildcard tests/_check tests/accounting tests/domain tests/plan tests/table tests/measure)
+
 optimised: env  ## the guards again under `python -O`, which removes assert statements
-	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning tests/_check
+	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning -k "not noise" $(GUARDED)
 
 wheel: env  ## build the wheel, install it alone in a fresh environment, use it from there
 	@rm -rf build/wheel
@@ -84,6 +86,14 @@ oldest: env  ## the tests with the oldest dependencies that pyproject.toml allow
 
 demo: $(VENV)/.stamp-core  ## a full release of a generated survey; needs no data
 	@$(BIN)/leastnoise demo
+
+bench: env  ## every measurement of bench/, one after the other, on one thread
+	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+# make experiments NAME=datacubes DATA=../shared/data
+experiments: env  ## a paper's figures and tables: NAME=..., DATA=folder with the real data
+	@test -n "$(NAME)" || { echo "say which: make experiments NAME=... DATA=folder" >&2; exit 2; }
+	@$(BIN)/leastnoise experiments "$(NAME)" --data "$(DATA)"
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
