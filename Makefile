@@ -44,7 +44,7 @@ test: env  ## all checks, then the tests; installs what it needs
 	if [ -n "$$failed" ]; then echo "FAILED steps:$$failed" >&2; exit 1; fi
 
 lint: env  ## ruff: rules and format
-	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check .
 
 format: env  ## rewrite the sources in the house format
 	@$(BIN)/ruff format .
