@@ -3,16 +3,17 @@
 One SQLite file. A release is first reserved (its charge is then spent, whatever happens), then drawn and written, then sealed.
 PROOFS-ledger.md has the argument.
 
-A rollback journal is used and not a write-ahead log: at rest everything is then in the one file, so that a copy of that file never lacks the
-latest charges. ``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone, without which a power cut just after a
+A rollback journal is used and not a write-ahead log: at rest everything is in the one file, so that a copy of it never lacks the latest
+charges. ``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone, without which a power cut just after a
 commit could undo it.
 """
 
+import hashlib
 import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -44,13 +45,15 @@ _APPLICATION = 0x4C4E4C47  # "LNLG", in the header of the file
 _SCHEMA = 1
 _TABLES = (
     """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
-    name TEXT NOT NULL, privacy TEXT NOT NULL, created_at TEXT NOT NULL)""",
+    name TEXT NOT NULL, privacy TEXT NOT NULL, created_at TEXT NOT NULL, digest TEXT NOT NULL)""",
     """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
-    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_at TEXT NOT NULL, settled_at TEXT)""",
+    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_at TEXT NOT NULL, digest TEXT NOT NULL,
+    settled_at TEXT)""",
 )
-_INSERT = "INSERT INTO entry VALUES (?, ?, 'reserved', ?, ?, ?, ?, ?, ?, ?, NULL)"
-_SELECT = """SELECT number, id, state, charge, cost, declared, plan_digest, output, description, reserved_at, settled_at
+_INSERT = """INSERT INTO entry (number, id, charge, cost, declared, plan_digest, output, description, reserved_at, digest, state)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved')"""
+_SELECT = """SELECT number, id, charge, cost, declared, plan_digest, output, description, reserved_at, digest, state, settled_at
     FROM entry ORDER BY number"""
 _LONGEST_TEXT = 10_000
 _MAKE = "Make one with `leastnoise ledger set` or Ledger.create."
@@ -184,7 +187,8 @@ class Ledger:
                 connection.execute(f"PRAGMA user_version = {_SCHEMA}")
                 for table in _TABLES:
                     connection.execute(table)
-                connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?)", (name, json.dumps(privacy.to_json()), _now()))
+                row = (name, json.dumps(privacy.to_json()), _now())
+                connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, _digest(row)))
             _flush_folder(file.parent)
         except BaseException:
             with suppress(OSError):
@@ -281,7 +285,8 @@ class Ledger:
             available = left(budget, total(entry.charge for entry in entries))
             if not request.within(available):
                 raise BudgetError(self._refusal(request, available))
-            connection.execute(_INSERT, (len(entries) + 1, *values))
+            row = (len(entries) + 1, *values)
+            connection.execute(_INSERT, (*row, _digest(row)))
         return receipt
 
     def seal(self, receipt: Receipt) -> None:
@@ -397,8 +402,8 @@ class Ledger:
         asked, rest, lack = (in_words(budget, one) for one in (request, available, missing(request, available)))
         advice = "Plan with at most what is left" if any((available.epsilon, available.rho)) else "Make no further release of this data set"
         return (
-            f"The release asks for {asked}, but of {in_words(budget, whole_budget(budget))} for the data set {self.dataset!r} only {rest} is left; "
-            f"that is {lack} too much. Nothing was spent. {advice}, or ask the data holder."
+            f"The release asks for {asked}, but of {in_words(budget, whole_budget(budget))} for the data set {self.dataset!r} "
+            f"only {rest} is left; that is {lack} too much. Nothing was spent. {advice}, or ask the data holder."
         )
 
 
@@ -439,6 +444,11 @@ def _dump(value: Charge | Cost | Budget) -> str:
     return json.dumps(value.to_json())
 
 
+def _digest(row: Sequence[object]) -> str:
+    """Sum up what must never change in a row, so that a flipped bit on the disk is noticed. It keeps no forger out."""
+    return hashlib.sha256(json.dumps(list(row)).encode()).hexdigest()
+
+
 def _reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
@@ -465,6 +475,8 @@ def _connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
             yield connection
         finally:
             connection.close()
+    except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
+        raise LedgerError(_damaged(path, "its tables are unreadable")) from None
     except sqlite3.Error as error:
         raise LedgerError(_sentence(path, timeout, error)) from None
 
@@ -495,7 +507,7 @@ def _sentence(path: Path, timeout: float, error: sqlite3.Error) -> str:
         return f"{path} is not a ledger. {_MAKE}"
     if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
         return f"The disk of the ledger {path} is full, or cannot be read or written. No release was made. Free space, or check the disk."
-    return _damaged(path, str(error))
+    return _damaged(path, "its tables are unreadable")
 
 
 def _damaged(path: Path, what: str) -> str:
@@ -514,7 +526,7 @@ def _content(connection: sqlite3.Connection, path: Path) -> _Content:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != _APPLICATION:
-        raise LedgerError(f"{path} is a database, but not a ledger. {_MAKE}")
+        raise LedgerError(f"{path} is not a ledger. {_MAKE}")
     if version < _SCHEMA:
         raise LedgerError(_damaged(path, f"it has the unknown format {version}"))
     if version > _SCHEMA:
@@ -523,12 +535,14 @@ def _content(connection: sqlite3.Connection, path: Path) -> _Content:
         )
     if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
         raise LedgerError(_damaged(path, "its pages do not fit together"))
-    heads = connection.execute("SELECT name, privacy FROM dataset").fetchall()
+    heads = connection.execute("SELECT name, privacy, created_at, digest FROM dataset").fetchall()
     rows = connection.execute(_SELECT).fetchall()
     try:
-        ((name, privacy_text),) = heads
-        privacy = privacy_from_json(json.loads(privacy_text))
-        name = _text("dataset", name, least=1)
+        ((*row, digest),) = heads
+        if digest != _digest(row):
+            raise ValueError
+        name = _text("dataset", row[0], least=1)
+        privacy = privacy_from_json(json.loads(row[1]))
     except (ValueError, TypeError, RecursionError):
         raise LedgerError(_damaged(path, "the row of the data set is unreadable")) from None
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
@@ -537,8 +551,10 @@ def _content(connection: sqlite3.Connection, path: Path) -> _Content:
 
 
 def _entry(row: tuple[object, ...], budget: Budget, path: Path) -> Entry:
-    number, entry_id, state, charge_text, cost, declared, plan_digest, output, description, reserved_at, settled_at = row
+    number, entry_id, charge_text, cost, declared, plan_digest, output, description, reserved_at, digest, state, settled_at = row
     try:
+        if digest != _digest(row[:9]):
+            raise ValueError
         paid = charge_from_json(json.loads(cast(str, charge_text)))
         if not is_charge_of(budget, paid):
             raise ValueError

@@ -1,0 +1,428 @@
+"""The ledger in one process: sums, refusals with their words, states, and files that are not usable."""
+
+import json
+import os
+import re
+import sqlite3
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._check import BudgetError, InputError, LedgerError
+from leastnoise.accounting import (
+    ZCDP,
+    ApproxDP,
+    Charge,
+    ConcentratedCost,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+    gaussian_mu_squared,
+)
+from leastnoise.measure._ledger import _SELECT, Ledger, _digest
+
+ONE = Privacy(PureDP(1))
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger", "people", ONE)
+
+
+def take(ledger: Ledger, epsilon="1/3", **more):
+    arguments = {"cost": PureCost(epsilon), "declared": PureDP(epsilon), "privacy": ONE, "plan_digest": "ab12", "output": "out", **more}
+    return ledger.reserve(**arguments)
+
+
+def edit(ledger: Ledger, statement: str, *values) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement, values)
+    connection.close()
+
+
+def edit_and_sign(ledger: Ledger, column: str, value) -> None:
+    """Change the second entry and make its digest right again, to reach the checks behind the digest."""
+    edit(ledger, f"UPDATE entry SET {column} = ? WHERE number = 2", value)
+    with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
+        row = connection.execute(_SELECT).fetchall()[1]
+        if column != "digest":
+            connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (_digest(row[:9]),))
+    connection.close()
+
+
+def test_three_thirds_are_paid_and_a_hair_more_is_refused(ledger) -> None:
+    receipts = [take(ledger) for _ in range(3)]
+    assert ledger.spent() == Charge(epsilon=Fraction(1))
+    assert ledger.left() == Charge()
+    assert len({receipt.id for receipt in receipts}) == 3
+    with pytest.raises(BudgetError, match=r"only epsilon = 0 is left; that is epsilon = 1e-30 too much"):
+        take(ledger, Fraction(1, 10**30))
+    assert len(ledger.entries()) == 3
+
+
+def test_a_refusal_says_what_was_asked_what_is_left_and_what_to_do(ledger) -> None:
+    take(ledger, "3/4")
+    with pytest.raises(BudgetError) as caught:
+        take(ledger, "1/2")
+    assert str(caught.value) == (
+        "The release asks for epsilon = 0.5, but of epsilon = 1 for the data set 'people' only epsilon = 0.25 is left; "
+        "that is epsilon = 0.25 too much. Nothing was spent. Plan with at most what is left, or ask the data holder."
+    )
+    assert ledger.left().epsilon == Fraction(1, 4)
+    take(ledger, "1/4")
+    with pytest.raises(BudgetError, match=r"Make no further release of this data set, or ask the data holder."):
+        take(ledger, "1/4")
+
+
+def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
+    zcdp = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
+    take(zcdp, "1/2")
+    take(zcdp, cost=GaussianCost("1/2"), declared=ZCDP("1/4"))
+    take(zcdp, cost=ConcentratedCost("1/2"), declared=ZCDP("1/2"))
+    assert zcdp.left().rho == 1 - Fraction(1, 8) - Fraction(1, 4) - Fraction(1, 2)
+
+    approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
+    take(approx, "1/2")
+    take(approx, cost=GaussianCost(gaussian_mu_squared(1, "1e-6")), declared=ApproxDP(1, "1e-6"))
+    assert approx.left() == Charge(epsilon=Fraction(1, 2))
+    with pytest.raises(BudgetError, match=r"that is epsilon = 0 and delta = 1e-9 too much"):
+        take(approx, cost=GaussianCost(gaussian_mu_squared("0.1", "1e-9")), declared=ApproxDP("0.1", "1e-9"))
+    with pytest.raises(InputError, match=r"An? .*ApproxDP budget|The data set has an ApproxDP budget"):
+        take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
+    take(approx, "1/2")
+
+
+@pytest.mark.parametrize(
+    ("privacy", "words"),
+    [
+        (Privacy(PureDP(1), "replace"), "one row (replace)"),
+        (Privacy(PureDP(1), unit_column="id"), "at most 1 row of one value of the column 'id' (add_remove)"),
+        (Privacy(PureDP(1), unit_column="id", max_rows=3), "at most 3 rows of one value of the column 'id' (add_remove)"),
+    ],
+)
+def test_another_unit_or_other_neighbours_are_refused(ledger, privacy, words) -> None:
+    message = f"The plan protects {words}, the data set 'people' one row (add_remove); such costs cannot be added."
+    with pytest.raises(InputError, match=re.escape(message)):
+        take(ledger, privacy=privacy)
+    assert ledger.entries() == ()
+
+
+def test_a_plan_that_costs_more_than_it_declares_is_refused(ledger) -> None:
+    with pytest.raises(InputError, match="is not proved to cover its cost"):
+        take(ledger, declared=PureDP("1/4"))
+    assert ledger.entries() == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"output": None}, "output must be a text of 0 to 10000 characters; got None."),
+        ({"plan_digest": "a\0b"}, "plan_digest must be a text"),
+        ({"description": "x" * 10001}, "description must be a text"),
+        ({"description": "\ud800"}, "description must be a text that can be written as UTF-8"),
+        ({"privacy": PureDP(1)}, "privacy must be a Privacy"),
+        ({"cost": 1}, "cost must be PureCost, GaussianCost or ConcentratedCost; got 1."),
+        ({"declared": 1}, "budget must be PureDP, ApproxDP or ZCDP; got 1."),
+    ],
+)
+def test_unusable_arguments_are_refused_before_anything_is_written(ledger, more, message) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        take(ledger, **more)
+    assert ledger.entries() == ()
+
+
+def test_entries_hold_what_was_reserved(ledger) -> None:
+    before = datetime.now(UTC)
+    receipt = take(ledger, output="out/übersicht", description='first "table"')
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert (entry.number, entry.state, entry.settled_at) == (1, "reserved", None)
+    assert (entry.id, entry.charge, entry.reserved_at) == (receipt.id, receipt.charge, receipt.reserved_at)
+    assert (entry.cost, entry.declared) == (PureCost("1/3"), PureDP("1/3"))
+    assert (entry.plan_digest, entry.output, entry.description) == ("ab12", "out/übersicht", 'first "table"')
+    assert before <= entry.reserved_at <= datetime.now(UTC)
+    assert entry.reserved_at.utcoffset() == timedelta(0)
+    assert re.fullmatch("[0-9a-f]{32}", receipt.id)
+
+
+def test_sealing_and_reconciling_give_nothing_back(ledger) -> None:
+    sealed, published, lost = (take(ledger, output=output) for output in ("a", "b", "c"))
+    ledger.seal(sealed)
+    assert [entry.id for entry in ledger.unsealed()] == [published.id, lost.id]
+    asked = []
+    settled = ledger.reconcile(lambda entry: asked.append(entry.output) or entry.output == "b")
+    assert asked == ["b", "c"]
+    assert [(entry.output, entry.state) for entry in settled] == [("b", "sealed"), ("c", "absent")]
+    assert all(entry.settled_at is not None for entry in settled)
+    assert ledger.unsealed() == ()
+    assert ledger.reconcile(lambda _: True) == ()
+    assert ledger.left() == Charge()
+
+
+def test_a_late_seal_of_an_entry_found_absent_and_a_second_seal_are_harmless(ledger) -> None:
+    receipt = take(ledger)
+    ledger.reconcile(lambda _: False)
+    assert ledger.entries()[0].state == "absent"
+    ledger.seal(receipt)
+    first = ledger.entries()[0]
+    ledger.seal(receipt)
+    assert ledger.entries() == (first,)
+    assert first.state == "sealed"
+
+
+def test_a_receipt_of_another_ledger_is_not_sealed(ledger, tmp_path) -> None:
+    other = Ledger.create(tmp_path / "other", "other", ONE)
+    with pytest.raises(LedgerError, match=r"is not of the ledger .*other. Seal a release where it was reserved."):
+        other.seal(take(ledger))
+
+
+def test_reconcile_may_ask_the_ledger_itself(ledger) -> None:
+    take(ledger)
+    assert ledger.reconcile(lambda _: len(ledger.entries()) == 1)[0].state == "sealed"
+
+
+def test_repr_is_readable(ledger) -> None:
+    assert repr(ledger) == f"Ledger({str(ledger.path)!r}, dataset='people', budget=PureDP(epsilon='1'), unit='one row (add_remove)')"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.fractions(Fraction(1, 50), Fraction(1, 2)), max_size=12))
+def test_the_sum_of_receipts_never_exceeds_the_budget(tmp_path_factory, wishes) -> None:
+    ledger = Ledger.create(tmp_path_factory.mktemp("h") / "x", "x", ONE)
+    paid = Fraction(0)
+    for wish in wishes:
+        fits = paid + wish <= 1
+        try:
+            take(ledger, wish)
+            paid += wish
+        except BudgetError:
+            assert not fits
+        else:
+            assert fits
+    assert ledger.spent().epsilon == paid
+
+
+# --- files -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_everything_is_in_one_file_at_rest(ledger) -> None:
+    ledger.seal(take(ledger))
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    connection.close()
+
+
+def test_a_path_with_odd_characters_is_a_path(tmp_path) -> None:
+    path = tmp_path / "a b%20?mode=ro#ü.ledger"
+    take(Ledger.create(path, "x", ONE))
+    assert path.exists()
+    assert len(Ledger.open(str(path)).entries()) == 1
+
+
+def test_a_relative_path_is_a_path(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    take(Ledger.create("x.ledger", "x", ONE))
+    assert len(Ledger.open(Path("x.ledger")).entries()) == 1
+
+
+def test_a_ledger_is_never_replaced(ledger) -> None:
+    take(ledger)
+    with pytest.raises(LedgerError, match=r"exists already, and a ledger is never replaced. Open it, or choose another path."):
+        Ledger.create(ledger.path, "people", ONE)
+    assert len(ledger.entries()) == 1
+
+
+def test_a_ledger_is_not_made_where_there_is_no_folder(tmp_path) -> None:
+    with pytest.raises(LedgerError, match=r"A ledger cannot be made at .*: no such file or directory. Choose a folder that exists"):
+        Ledger.create(tmp_path / "nowhere" / "x", "x", ONE)
+
+
+def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("leastnoise.measure._ledger._TABLES", ("CREATE TABLE dataset (x)", "NO SQL"))
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.create(tmp_path / "x", "x", ONE)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dataset": " "}, "dataset must be a text of 1 to 10000 characters; got ' '."),
+        ({"privacy": PureDP(1)}, "privacy must be a Privacy, such as Privacy(PureDP(1)); got"),
+        ({"path": ""}, "path must be the path of a ledger's file; got ''."),
+        ({"path": 3}, "path must be the path of a ledger's file; got 3."),
+        ({"path": "a\0b"}, "path must be the path of a ledger's file"),
+        ({"timeout": float("nan")}, "timeout must be a number of seconds from 0 to 86400; got nan."),
+        ({"timeout": "1"}, "timeout must be a number of seconds"),
+    ],
+)
+def test_unusable_arguments_make_no_ledger(tmp_path, arguments, message) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        Ledger.create(**{"path": tmp_path / "x", "dataset": "x", "privacy": ONE, **arguments})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_file_is_not_made(tmp_path) -> None:
+    with pytest.raises(LedgerError, match=r"There is no ledger at .*missing. Make one with `leastnoise ledger set` or Ledger.create."):
+        Ledger.open(tmp_path / "missing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_goes_away_is_not_made_again(ledger) -> None:
+    ledger.path.unlink()
+    with pytest.raises(LedgerError, match=r"cannot be opened. Check that the file is there"):
+        take(ledger)
+    assert not ledger.path.exists()
+
+
+def test_a_folder_is_refused(tmp_path) -> None:
+    with pytest.raises(LedgerError, match=r"is a folder, not a ledger"):
+        Ledger.open(tmp_path)
+
+
+def test_an_empty_file_is_refused(tmp_path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(LedgerError, match=r"is empty: not a ledger, or one whose making was interrupted\. Remove it and make"):
+        Ledger.open(tmp_path / "x")
+
+
+@pytest.mark.parametrize("text", ["a", "name,age\nA,1\n" * 500])
+def test_a_text_file_is_refused(tmp_path, text) -> None:
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(LedgerError, match=r"x is not a ledger. Make one with"):
+        Ledger.open(tmp_path / "x")
+    assert (tmp_path / "x").read_text() == text
+
+
+def test_another_database_is_refused(tmp_path) -> None:
+    with sqlite3.connect(tmp_path / "x") as connection:
+        connection.execute("CREATE TABLE entry (number)")
+    connection.close()
+    with pytest.raises(LedgerError, match=r"x is not a ledger. Make one with"):
+        Ledger.open(tmp_path / "x")
+
+
+def test_a_ledger_of_a_newer_version_is_refused(ledger) -> None:
+    edit(ledger, "PRAGMA user_version = 2")
+    with pytest.raises(LedgerError, match=r"has the format 2; this version of leastnoise reads the format 1. Use a newer leastnoise."):
+        Ledger.open(ledger.path)
+    with pytest.raises(LedgerError, match=r"has the format 2"):
+        take(ledger)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_refused(ledger, part) -> None:
+    for _ in range(3):
+        take(ledger, "1/10", description="x" * 9000)
+    os.truncate(ledger.path, int(ledger.path.stat().st_size * part))
+    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is not a ledger"):
+        Ledger.open(ledger.path)
+    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is not a ledger"):
+        take(ledger)
+
+
+def test_bytes_overwritten_anywhere_never_give_budget_back(ledger) -> None:
+    """Runs of 64 bytes and single bits in turn are overwritten: either it is noticed, or the ledger says what it said before."""
+    for _ in range(3):
+        take(ledger, "1/10")
+    whole = ledger.path.read_bytes()
+    filled = [k for k in range(len(whole)) if whole[k]]
+    damage = [(start, b"\xa5" * 64) for start in range(0, len(whole), 64)] + [(k, bytes([whole[k] ^ 1])) for k in filled]
+    noticed = 0
+    for start, new in damage:
+        ledger.path.write_bytes(whole[:start] + new + whole[start + len(new) :])
+        try:
+            again = Ledger.open(ledger.path)
+            assert (again.privacy, again.spent().epsilon) == (ONE, Fraction(3, 10))
+        except LedgerError:
+            noticed += 1
+    assert noticed > len(filled) / 2
+    ledger.path.write_bytes(whole)
+    assert ledger.left().epsilon == Fraction(7, 10)
+
+
+GOOD = {"epsilon": "1/3", "delta": "0", "rho": "0"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("charge", "not json"),
+        ("charge", json.dumps({**GOOD, "epsilon": "-1/3"})),
+        ("charge", json.dumps({**GOOD, "epsilon": 0.3})),
+        ("charge", json.dumps({**GOOD, "epsilon": "0"})),
+        ("charge", json.dumps({**GOOD, "epsilon": "1/0"})),
+        ("charge", json.dumps({**GOOD, "rho": "1"})),
+        ("charge", json.dumps({"epsilon": "1/3"})),
+        ("charge", "[" * 100000),
+        ("charge", b"\xff\xfe"),
+        ("charge", 7),
+        ("cost", "{}"),
+        ("declared", '{"definition": "None"}'),
+        ("state", "refunded"),
+        ("reserved_at", "yesterday"),
+        ("reserved_at", "2026-01-01T00:00:00"),
+        ("reserved_at", "2026-01-01T00:00:00+01:00"),
+        ("settled_at", 3),
+        ("output", b"x"),
+        ("id", ""),
+        ("digest", "0" * 64),
+        ("description", "another"),
+    ],
+)
+def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
+    take(ledger)
+    take(ledger)
+    if column == "description":
+        edit(ledger, "UPDATE entry SET description = ? WHERE number = 2", value)
+    else:
+        edit_and_sign(ledger, column, value)
+    what = "its pages do not fit together" if column == "state" else "entry 2 is unreadable"  # the table itself restricts the states
+    for use in (lambda: Ledger.open(ledger.path), lambda: take(ledger), ledger.left, lambda: ledger.reconcile(lambda _: True)):
+        with pytest.raises(LedgerError, match=rf"is damaged \({what}\)\. No release can be made from it\."):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM entry WHERE number = 1", "entries are missing"),
+        ("UPDATE entry SET number = 5 WHERE number = 2", "entries are missing"),
+        ("DELETE FROM dataset", "the row of the data set is unreadable"),
+        ("INSERT INTO dataset SELECT 2, name, privacy, created_at, digest FROM dataset", "its pages do not fit together"),
+        ("UPDATE dataset SET privacy = '{}'", "the row of the data set is unreadable"),
+        ("UPDATE dataset SET name = x'00'", "the row of the data set is unreadable"),
+        ("DROP TABLE entry", "its tables are unreadable"),
+        ("PRAGMA user_version = 0", "it has the unknown format 0"),
+    ],
+)
+def test_a_damaged_ledger_is_closed(ledger, statement, message) -> None:
+    take(ledger)
+    take(ledger)
+    edit(ledger, statement)
+    for use in (lambda: Ledger.open(ledger.path), lambda: take(ledger)):
+        with pytest.raises(LedgerError, match=f"is damaged .*{message}"):
+            use()
+
+
+def test_a_ledger_that_was_replaced_is_noticed(ledger, tmp_path) -> None:
+    other = Ledger.create(tmp_path / "other", "people", Privacy(PureDP(2)))
+    other.path.replace(ledger.path)
+    for use in (lambda: take(ledger), ledger.spent):
+        with pytest.raises(LedgerError, match=r"was replaced by another one since it was opened. Open it again."):
+            use()
+
+
+def test_one_damaged_entry_does_not_show_its_content(ledger) -> None:
+    take(ledger)
+    edit(ledger, "UPDATE entry SET charge = 'secret'")
+    with pytest.raises(LedgerError) as caught:
+        ledger.entries()
+    assert "secret" not in str(caught.value)
