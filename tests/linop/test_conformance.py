@@ -1,0 +1,137 @@
+"""Every operator against its dense reference."""
+
+import json
+
+import numpy as np
+import pytest
+from linop.conformance import CASES, Case
+
+from leastnoise._check import InputError, InternalError
+from leastnoise.linop import (
+    Dense,
+    Identity,
+    Ranges,
+    Tree,
+    along,
+    apply,
+    apply_transpose,
+    column_sums,
+    dense,
+    from_json,
+    largest_row_sum,
+    non_negative,
+    pack,
+    to_json,
+    unpack,
+)
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+@every
+def test_stands_for_its_matrix(case: Case) -> None:
+    reference = case.reference()
+    assert (case.operator.rows, case.operator.size) == reference.shape
+    np.testing.assert_array_equal(dense(case.operator), reference)
+
+
+@every
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_applies_exactly_along_the_first_axis(case: Case, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    reference = case.reference()
+    x = rng.integers(-(2**40), 2**40, size=(case.operator.size, *shape))
+    y = rng.integers(-(2**40), 2**40, size=(case.operator.rows, *shape))
+    forward, backward = apply(case.operator, x), apply_transpose(case.operator, y)
+    assert forward.dtype == backward.dtype == np.int64
+    np.testing.assert_array_equal(forward, np.tensordot(reference, x, axes=(1, 0)))
+    np.testing.assert_array_equal(backward, np.tensordot(reference.T, y, axes=(1, 0)))
+
+
+@every
+def test_applies_to_floats(case: Case) -> None:
+    x = np.random.default_rng(2).normal(size=case.operator.size)
+    np.testing.assert_allclose(apply(case.operator, x), case.reference() @ x, atol=1e-12)
+
+
+@every
+def test_transpose_is_adjoint(case: Case) -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.integers(-99, 99, case.operator.size), rng.integers(-99, 99, case.operator.rows)
+    assert y @ apply(case.operator, x) == x @ apply_transpose(case.operator, y)
+
+
+@every
+@pytest.mark.parametrize("power", [1, 2])
+def test_column_sums_with_weights(case: Case, power: int) -> None:
+    weights = np.random.default_rng(4).integers(1, 2**20, case.operator.rows)
+    expected = (np.abs(case.reference()) ** power).T @ weights
+    np.testing.assert_array_equal(column_sums(case.operator, weights, power), expected)
+
+
+@every
+def test_sign_and_size_of_entries(case: Case) -> None:
+    assert non_negative(case.operator) == bool((case.reference() >= 0).all())
+    assert largest_row_sum(case.operator) >= np.abs(case.reference()).max()
+
+
+@every
+def test_json_round_trip(case: Case) -> None:
+    again = from_json(json.loads(json.dumps(to_json(case.operator))))
+    assert again == case.operator
+    assert hash(again) == hash(case.operator)
+
+
+@every
+def test_along_another_axis(case: Case) -> None:
+    x = np.random.default_rng(5).integers(-9, 9, size=(2, case.operator.size))
+    np.testing.assert_array_equal(along(apply, case.operator, x, 1), x @ case.reference().T)
+
+
+def test_column_sums_of_large_entries_are_exact() -> None:
+    big = 2**26 + 1
+    assert column_sums(Dense([[big, 0], [big, -big]]), np.array([3, 5]), 2).tolist() == [8 * big**2, 5 * big**2]
+
+
+def test_column_sums_that_would_overflow_are_refused() -> None:
+    with pytest.raises(InputError, match="sums below 2\\^63; got .entries whose weighted column sums may reach"):
+        column_sums(Dense([[2**31]]), np.array([2**20]), 2)
+
+
+def test_an_unregistered_class_is_told_to_be_one() -> None:
+    with pytest.raises(InternalError, match="str has not registered this function; see docs/add-an-operator.md"):
+        apply("no operator", np.zeros(1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Identity(0), "size must be a whole number of at least 1; got 0"),
+        (lambda: Tree(4, 1), "branching must be a whole number of at least 2; got 1"),
+        (lambda: Ranges(4, [2], [1]), "an interval outside the cells or with its ends exchanged"),
+        (lambda: Ranges(4, [0], [4]), "0 <= low <= high <= 3"),
+        (lambda: Ranges(4, [0, 1], [3]), "as long as low"),
+        (lambda: Dense([[0.5]]), "array of whole numbers with 2 dimension"),
+        (lambda: Dense([1, 2]), "array of whole numbers with 2 dimension"),
+        (lambda: from_json({"kind": "spiral", "size": 3}), "an operator as a plan file has it"),
+        (lambda: from_json({"kind": "prefix"}), "an operator as a plan file has it"),
+        (lambda: unpack({"shape": [1], "zlib_int64": "???"}), "an object with shape and zlib_int64"),
+    ],
+)
+def test_guards(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()  # type: ignore[operator]
+
+
+def test_arrays_inside_are_copies_and_read_only() -> None:
+    rows = np.array([[1, 2]])
+    operator = Dense(rows)
+    rows[0, 0] = 9
+    assert operator.matrix[0, 0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        operator.matrix[0, 0] = 9
+
+
+def test_pack_keeps_values_and_shape() -> None:
+    array = np.arange(-6, 6).reshape(3, 4) * 2**50
+    np.testing.assert_array_equal(unpack(pack(array)), array)

@@ -1,0 +1,148 @@
+"""Plans as values: JSON, digests, guards, and the fitting of noise to a budget."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError, InternalError
+from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
+from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.linop import Identity, Prefix, Tree
+from leastnoise.plan import Block, Factor, Plan, Promise, TableError, cost, fit, root_up, round_up
+
+DOMAIN = Domain(a=["x", "y"], b=Integers(0, 7), measures={"pay": Measure("pay", 0, 1000)})
+TREE = Block((Factor(("b",), Tree(8, 2)),), Fraction(1))
+CELLS = Block((Factor(("a",), Identity(2)), Factor(("b",), Identity(8))), Fraction(1))
+SUMS = Block((Factor(("a",), Identity(2)),), Fraction(1), "pay")
+
+
+def small(**changes: object) -> Plan:
+    values = {"domain": DOMAIN, "privacy": Privacy(PureDP(1)), "mechanism": "discrete_laplace", "blocks": (TREE,), "strategy": "test", **changes}
+    return Plan(**values)  # type: ignore[arg-type]
+
+
+def test_json_round_trip_keeps_everything() -> None:
+    weighted = Block((Factor(("b",), Tree(8, 2), np.arange(1, 16)),), Fraction(7, 3))
+    promise = Promise(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
+    plan = small(
+        mechanism="rounded_gaussian",
+        privacy=Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3),
+        blocks=(weighted, CELLS, SUMS),
+        grid=16,
+        questions=({"queries": {}, "weight": "1", "measure": None},),
+        promise=promise,
+        details={"gap": 1e-3},
+    )
+    again = Plan.from_json(plan.to_json())
+    assert again == plan
+    assert again.digest() == plan.digest()
+    assert again.digest() != small().digest()
+    assert again.expected_error() == promise
+    assert plan.lower_bound() == 2.25
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "factors": [{}]}'])
+def test_damaged_plans_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="This is not a plan, or a damaged one"):
+        Plan.from_json(text)
+
+
+def test_a_plan_of_another_format_is_refused() -> None:
+    value = json.loads(small().to_json()) | {"format": 99}
+    with pytest.raises(InputError, match="the format of a plan must be 1; got 99. Make the plan again"):
+        Plan.from_json(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: small(mechanism="numpy"), "mechanism must be one of 'discrete_laplace'"),
+        (lambda: small(blocks=()), "must measure at least one query; got no blocks"),
+        (lambda: small(grid=0), "grid must be a whole number from 1"),
+        (lambda: small(blocks=(Block((), Fraction(0)),)), "scale must be a number above 0; got Fraction\\(0, 1\\)"),
+        (lambda: small(blocks=(Block((), Fraction(-1)),)), "scale must be a number above 0"),
+        (lambda: small(blocks=(Block((Factor(("c",), Identity(2)),), Fraction(1)),)), "attributes of a block must be attributes of the domain"),
+        (lambda: small(blocks=(Block((CELLS.factors[1], CELLS.factors[0]), Fraction(1)),)), "each once, in its order"),
+        (lambda: small(blocks=(Block((TREE.factors[0], TREE.factors[0]), Fraction(1)),)), "each once, in its order"),
+        (lambda: small(blocks=(Block((Factor(("b",), Identity(7)),), Fraction(1)),)), "size of an operator must be the 8 cells of b; got 7"),
+        (lambda: small(blocks=(Block((), Fraction(1), "tips"),)), "measure of a block must be a measure of the domain; got 'tips'"),
+        (lambda: small(blocks=(Block((), Fraction(2**57)),)), "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56"),
+        (lambda: Factor(("b",), Identity(8), np.zeros(8)), "row_weights must be 8 whole numbers from 1 to 2\\^20"),
+        (lambda: small().expected_error(), "has no questions, so it promises no error"),
+    ],
+)
+def test_guards(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()  # type: ignore[operator]
+
+
+def test_public_bounds_too_large_for_exact_arithmetic_are_refused() -> None:
+    domain = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**31)})
+    with pytest.raises(InputError, match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit"):
+        Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), Fraction(1), "pay"),), strategy="t")
+
+
+def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
+    domain = Domain(a=Integers(1, 2**15), b=Integers(1, 2**15))
+    block = Block((Factor(("a",), Identity(2**15)), Factor(("b",), Identity(2**15))), Fraction(1))
+    with pytest.raises(InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"):
+        Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="t")
+
+
+def test_one_short_scale_meets_pure_budgets_exactly() -> None:
+    plan = fit(DOMAIN, Privacy(PureDP("1/3")), "discrete_laplace", [(TREE, 0.7)], "test")
+    assert (plan.blocks[0].scale, cost(plan).epsilon) == (12, Fraction(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("budget", "mechanism"),
+    [
+        (PureDP("0.7"), "discrete_laplace"),
+        (ApproxDP(2, "1e-9"), "discrete_laplace"),
+        (ApproxDP("0.3", "1e-9"), "rounded_gaussian"),
+        (ZCDP("1/7"), "discrete_gaussian"),
+        (ZCDP("1/7"), "rounded_gaussian"),
+        (ZCDP("1/7"), "discrete_laplace"),
+    ],
+)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_fitted_plans_cost_the_budget_and_hardly_less(budget: object, mechanism: str, neighbours: str, rows: int) -> None:
+    privacy = Privacy(budget, neighbours, None if rows == 1 else "id", rows)  # type: ignore[arg-type]
+    blocks = [(TREE, 0.123), (CELLS, 3.7), (SUMS, 1e-4), (Block((Factor(("b",), Prefix(8), np.arange(1, 9)),), Fraction(1)), 0.5)]
+    plan = fit(DOMAIN, privacy, mechanism, blocks, "test")
+    assert covers(privacy.budget, cost(plan))
+    # One part in ten thousand less noise would be too little.
+    tighter = small(
+        privacy=privacy, mechanism=mechanism, grid=plan.grid, blocks=tuple(Block(b.factors, round_up(b.scale * Fraction(9999, 10000), 20), b.measure) for b in plan.blocks)
+    )
+    assert not covers(privacy.budget, cost(tighter))
+    ratios = [float(block.scale) * weight for block, (_, weight) in zip(plan.blocks, blocks, strict=True)]
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-5)
+
+
+def test_rounded_gaussians_get_a_fine_grid() -> None:
+    plan = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), "rounded_gaussian", [(TREE, 1.0)], "test")
+    sigma = 1 / math.sqrt(float(gaussian_mu_squared(Fraction(1), Fraction(1, 10**6))) / 4)
+    assert float(plan.blocks[0].scale) == pytest.approx(sigma, rel=1e-6)
+    assert float(plan.blocks[0].scale) * plan.grid >= 2**7
+
+
+def test_mechanisms_that_cannot_meet_a_definition_are_refused() -> None:
+    with pytest.raises(InputError, match="mechanism must be discrete_laplace for a PureDP budget; got 'rounded_gaussian'"):
+        fit(DOMAIN, Privacy(PureDP(1)), "rounded_gaussian", [(TREE, 1.0)], "test")
+    with pytest.raises(InputError, match="discrete_laplace or rounded_gaussian for an ApproxDP budget; got 'discrete_gaussian'"):
+        fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), "discrete_gaussian", [(TREE, 1.0)], "test")
+    with pytest.raises(InternalError, match="weight that is not above 0"):
+        fit(DOMAIN, Privacy(PureDP(1)), "discrete_laplace", [(TREE, 1.0), (CELLS, 0.0)], "test")
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
+def test_rounding_up_is_up_and_close(value: Fraction) -> None:
+    assert value <= round_up(value, 30) <= value * (1 + Fraction(1, 2**28))
+    assert value <= root_up(value) ** 2 <= value * (1 + Fraction(1, 2**55))

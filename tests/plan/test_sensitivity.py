@@ -1,0 +1,168 @@
+"""The privacy cost of a plan against brute force: every pair of neighbouring tables on small domains."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise.accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
+from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.linop import Dense, Identity, Prefix, Total, Tree, dense
+from leastnoise.plan import Block, Factor, Plan, column_norm, cost, sum_up
+
+DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)})
+BUDGET = {"discrete_laplace": PureDP(1), "discrete_gaussian": ZCDP(1), "rounded_gaussian": ApproxDP(1, "1e-6")}
+
+operators_a = st.sampled_from([None, Identity(2), Prefix(2), Total(2), Dense([[1, -2]])])
+operators_b = st.sampled_from([None, Identity(3), Tree(3, 2), Dense([[1, 0, 1], [0, 3, -1]])])
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Block:
+    factors = []
+    for name, operator in (("a", draw(operators_a)), ("b", draw(operators_b))):
+        if operator is not None:
+            weighted = draw(st.booleans())
+            weights = draw(st.lists(st.integers(1, 5), min_size=operator.rows, max_size=operator.rows)) if weighted else None
+            factors.append(Factor((name,), operator, None if weights is None else np.array(weights)))
+    scale = draw(st.fractions(min_value=Fraction(1, 4), max_value=9, max_denominator=7))
+    return Block(tuple(factors), scale, draw(st.sampled_from([None, "pay", "tips"])))
+
+
+def plan_of(mechanism: str, *measured: Block, **privacy: object) -> Plan:
+    return Plan(domain=DOMAIN, privacy=Privacy(BUDGET[mechanism], **privacy), mechanism=mechanism, blocks=measured, strategy="test")
+
+
+def record_columns(plan: Plan) -> np.ndarray:
+    """What every possible row adds to all measured queries, in noise scales; extreme values of the measures suffice (the norm is convex)."""
+    columns = []
+    for a, b in itertools.product(range(2), range(3)):
+        for pay, tips in itertools.product((-2, 0, 3), (0, 4)):
+            column = []
+            for block in plan.blocks:
+                value = {None: 1, "pay": pay, "tips": tips}[block.measure]
+                of_block = np.ones(1)
+                for factor in block.factors:
+                    of_block = np.kron(of_block, dense(factor.operator)[:, {"a": a, "b": b}[factor.attributes[0]]])
+                column.append(of_block * block.row_weights() * value / float(block.scale))
+            columns.append(np.concatenate(column))
+    return np.unique(np.array(columns), axis=0)
+
+
+def worst_change(plan: Plan, power: int) -> float:
+    """The largest change between neighbours, over all choices of a unit's rows; a hair less, for rounding."""
+    columns = np.vstack([record_columns(plan), np.zeros((1, sum(block.rows for block in plan.blocks)))])
+    chosen = columns
+    for _ in range(plan.privacy.max_rows - 1):
+        chosen = np.unique((chosen[:, None, :] + columns[None, :, :]).reshape(-1, columns.shape[1]), axis=0)
+    others = np.zeros((1, columns.shape[1])) if plan.privacy.neighbours == "add_remove" else chosen
+    return float(max((np.abs(chosen - other) ** power).sum(axis=1).max() for other in others)) * (1 - 1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(blocks(), min_size=1, max_size=3), st.sampled_from(["add_remove", "replace"]))
+def test_cost_is_never_below_the_worst_change(measured: list[Block], neighbours: str) -> None:
+    laplace = plan_of("discrete_laplace", *measured, neighbours=neighbours)
+    assert cost(laplace).epsilon >= worst_change(laplace, 1)
+    gaussian = plan_of("rounded_gaussian", *measured, neighbours=neighbours)
+    assert cost(gaussian).mu_squared >= worst_change(gaussian, 2)
+    discrete = plan_of("discrete_gaussian", *measured, neighbours=neighbours)
+    assert cost(discrete).rho == cost(gaussian).mu_squared / 2
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(blocks(), min_size=1, max_size=2), st.sampled_from(["add_remove", "replace"]))
+def test_cost_covers_units_of_two_rows(measured: list[Block], neighbours: str) -> None:
+    # Without measures there are few different rows, so that all pairs of rows can be tried.
+    counts = [Block(block.factors, block.scale) for block in measured]
+    plan = plan_of("rounded_gaussian", *counts, neighbours=neighbours, unit_column="id", max_rows=2)
+    assert cost(plan).mu_squared >= worst_change(plan, 2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(blocks(), min_size=1, max_size=3))
+def test_cost_of_counts_is_exact_for_added_rows(measured: list[Block]) -> None:
+    counts = [Block(block.factors, block.scale) for block in measured]
+    laplace = plan_of("discrete_laplace", *counts)
+    assert float(cost(laplace).epsilon) == pytest.approx(worst_change(laplace, 1), rel=1e-9)
+
+
+def test_known_costs() -> None:
+    tree = Block((Factor(("b",), Tree(3, 2)),), Fraction(3))
+    assert cost(plan_of("discrete_laplace", tree)) == PureCost(1)
+    assert cost(plan_of("discrete_laplace", tree, neighbours="replace")) == PureCost(2)
+    assert cost(plan_of("rounded_gaussian", tree)) == GaussianCost("1/3")
+    assert cost(plan_of("discrete_gaussian", tree)) == ConcentratedCost("1/6")
+    assert cost(plan_of("discrete_gaussian", tree, neighbours="replace")) == ConcentratedCost("1/3")
+    assert cost(plan_of("discrete_laplace", tree, unit_column="id", max_rows=5)) == PureCost(5)
+    assert cost(plan_of("discrete_gaussian", tree, unit_column="id", max_rows=5)) == ConcentratedCost("25/6")
+
+
+def test_a_negative_entry_or_value_doubles_the_exchange() -> None:
+    signed = Block((Factor(("b",), Dense([[1, -1, 0]])),), Fraction(1))
+    assert cost(plan_of("rounded_gaussian", signed, neighbours="replace")) == GaussianCost(4)
+    pay = Block((), Fraction(1), "pay")
+    assert cost(plan_of("rounded_gaussian", pay, neighbours="replace")) == GaussianCost(36)
+    assert cost(plan_of("rounded_gaussian", Block((), Fraction(1), "tips"), neighbours="replace")) == GaussianCost(32)
+
+
+def test_absolute_values_are_summed_not_the_entries() -> None:
+    assert column_norm(plan_of("discrete_laplace", Block((Factor(("b",), Dense([[-2, 0, 0]])),), Fraction(1))), 1) == 2
+
+
+def test_columns_of_uneven_blocks_are_added_where_they_meet() -> None:
+    left = Block((Factor(("b",), Dense([[3, 0, 0]])),), Fraction(1))
+    right = Block((Factor(("b",), Dense([[0, 2, 0]])),), Fraction(1))
+    assert column_norm(plan_of("discrete_laplace", left, right), 1) == 3
+
+
+def test_many_terms_are_rounded_up_and_only_a_little() -> None:
+    terms = [(1, Fraction(1, 3 * n + 1)) for n in range(500)]
+    exact = sum(value for _, value in terms)
+    assert exact <= sum_up(terms) <= exact + Fraction(500, 2**128)
+
+
+def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:
+    domain = Domain(a=Integers(0, 999), b=Integers(0, 999))
+    rows = np.zeros((1, 1000), dtype=int)
+    rows[0, 7] = 5
+    measured = (Block((Factor(("a",), Dense(rows)),), Fraction(1)), Block((Factor(("b",), Dense(rows)),), Fraction(2)))
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=measured, strategy="test")
+    assert column_norm(plan, 1) == Fraction(15, 2)
+    assert math.isclose(column_norm(plan, 2), 25 + 6.25)
+
+
+@pytest.mark.parametrize("mechanism", list(BUDGET))
+def test_output_distributions_of_neighbours_differ_by_no_more_than_the_cost(mechanism: str) -> None:
+    """The definition itself, by brute force: divergence between the exact output distributions on neighbours, row by row."""
+    block = Block((Factor(("b",), Tree(3, 2)),), Fraction(3, 2))
+    plan = plan_of(mechanism, block)
+    points = np.arange(-400, 401)
+    sigma = 1.5
+
+    def log_mass(centre: int) -> np.ndarray:
+        shifted = points - centre
+        if mechanism == "discrete_laplace":
+            raw = -np.abs(shifted) / sigma
+        elif mechanism == "discrete_gaussian":
+            raw = -(shifted**2) / (2 * sigma**2)
+        else:
+            edges = np.array([0.5 * math.erfc(-(z - 0.5) / (sigma * math.sqrt(2))) for z in np.append(shifted, shifted[-1] + 1)])
+            raw = np.log(np.maximum(np.diff(edges), 1e-300))
+        return raw - np.log(np.exp(raw).sum())
+
+    here, there = log_mass(0), log_mass(1)
+    rows_changed = int(dense(Tree(3, 2))[:, 0].sum())
+    spent = cost(plan)
+    if isinstance(spent, PureCost):
+        kept = np.abs(points) < 200
+        assert rows_changed * np.abs(here - there)[kept].max() <= float(spent.epsilon) * (1 + 1e-9)
+    else:
+        rho = float(spent.rho if isinstance(spent, ConcentratedCost) else spent.mu_squared / 2)
+        for alpha in (1.5, 2.0, 5.0):
+            renyi = math.log(np.exp(alpha * here - (alpha - 1) * there)[np.abs(points) < 30].sum()) / (alpha - 1)
+            assert rows_changed * renyi <= alpha * rho * (1 + 1e-6)

@@ -1,0 +1,122 @@
+"""Workloads: what products mean, how they are named and kept, and what is refused."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.domain import Bins, Coded, Domain, Integers, Measure
+from leastnoise.linop import dense
+from leastnoise.workload import (
+    QuerySet,
+    Workload,
+    all_ranges,
+    from_json,
+    identity,
+    marginals,
+    matrix,
+    predicates,
+    prefix,
+    queries,
+    query_set,
+    ranges,
+    total,
+)
+
+DOMAIN = Domain(
+    sex=["F", "M"],
+    age=Integers(17, 21),
+    income=Bins(0, 100, 4),
+    code=Coded(3),
+    measures={"pay": Measure("income", -50, 200)},
+)
+
+
+def test_marginals_are_all_tables_of_so_many_attributes() -> None:
+    names = [product.name for product in marginals(DOMAIN, ways=2)]
+    assert names == ["sex x age", "sex x income", "sex x code", "age x income", "age x code", "income x code"]
+    assert [product.name for product in marginals(DOMAIN, upto=1)] == ["total", "sex", "age", "income", "code"]
+    assert [product.name for product in marginals(DOMAIN, ways=1, of=["code", "sex"])] == ["sex", "code"]
+
+
+def test_attributes_come_in_the_order_of_the_domain_and_totals_are_left_out() -> None:
+    (product,) = queries(DOMAIN, income="prefix", code=total(), sex=identity(), weight="1/2")
+    assert (product.attributes, product.shape, product.rows, product.weight) == (("sex", "income"), (2, 4), 8, Fraction(1, 2))
+    assert product.name == "sex x income:prefix"
+    assert not product.is_marginal
+
+
+def test_importance_of_a_sum_counts_in_contributions_of_one_row() -> None:
+    (product,) = queries(DOMAIN, sum="pay", weight=3, sex="identity")
+    assert product.importance == pytest.approx((3 / 200) ** 2)
+    assert product.name == "sum of pay by sex"
+    assert queries(DOMAIN, sum="pay").products[0].name == "sum of pay"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "asked", "rows", "labels"),
+    [
+        ("sex", identity(), [[1, 0], [0, 1]], ("F", "M")),
+        ("sex", prefix(), [[1, 0], [1, 1]], ("<= F", "<= M")),
+        ("income", prefix(), np.tril(np.ones((4, 4))), ("< 25", "< 50", "< 75", "<= 100")),
+        ("code", all_ranges(), [[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 1, 1], [0, 0, 1]], ("0", "0 .. 1", "0 .. 2", "1", "1 .. 2", "2")),
+        ("age", ranges([(18, 20), (17, 17)]), [[0, 1, 1, 1, 0], [1, 0, 0, 0, 0]], ("18 .. 20", "17")),
+        ("income", ranges([(25, 75)]), [[0, 1, 1, 0]], ("[25, 50) .. [50, 75)",)),
+        ("code", ranges([(1, 2)]), [[0, 1, 1]], ("1 .. 2",)),
+        ("age", predicates([[17, 21], [18]]), [[1, 0, 0, 0, 1], [0, 1, 0, 0, 0]], ("17 or 21", "18")),
+        ("code", matrix([[2, 0, -1]]), [[2, 0, -1]], ("row 0",)),
+    ],
+)
+def test_query_sets_mean_their_matrix(attribute: str, asked: QuerySet, rows: object, labels: tuple[str, ...]) -> None:
+    kind = DOMAIN.kind(attribute)
+    np.testing.assert_array_equal(dense(asked.operator(attribute, kind)), rows)
+    assert asked.labels(attribute, kind) == labels
+
+
+def test_json_round_trip() -> None:
+    workload = (
+        marginals(DOMAIN, ways=1, weight=2)
+        + queries(DOMAIN, age=ranges([(17, 18)]), sum="pay")
+        + queries(DOMAIN, code=matrix([[1, 0, 1]]), sex=predicates([["F"]]))
+    )
+    assert from_json(DOMAIN, json.loads(json.dumps(workload.to_json()))) == workload
+
+
+def test_a_spec_writes_query_sets_as_words_or_tables() -> None:
+    assert query_set("age", "prefix") == prefix()
+    assert query_set("age", {"ranges": [[17, 18]]}) == ranges([(17, 18)])
+    assert query_set("age", {"matrix": [[1, 0, 0, 0, 0]]}) == matrix([[1, 0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Workload(DOMAIN, ()), "workload is empty; ask for at least one query"),
+        (lambda: marginals(DOMAIN), "exactly one of ways and upto; got neither"),
+        (lambda: marginals(DOMAIN, ways=1, upto=1), "exactly one of ways and upto; got both"),
+        (lambda: marginals(DOMAIN, ways=5), "ways must be a whole number from 0 to 4; got 5"),
+        (lambda: marginals(DOMAIN, ways=1, of=["height"]), "of must be attributes among sex, age, income, code; got 'height'"),
+        (lambda: marginals(DOMAIN, ways=1, of=["sex", "sex"]), "a list without repetitions"),
+        (lambda: marginals(DOMAIN, ways=1, weight=0), "weight must be a number above 0; got 0"),
+        (lambda: queries(DOMAIN, sex="identity", weight=float("nan")), "weight must be a finite number"),
+        (lambda: queries(DOMAIN, height="identity"), "an attribute of a query must be one of sex, age, income, code; got 'height'"),
+        (lambda: queries(DOMAIN, sum="height"), "sum must be a measure of the domain \\(pay\\); got 'height'"),
+        (lambda: queries(DOMAIN, sex="histogram"), "query set on sex must be 'identity', 'total', 'prefix', 'all_ranges', or a table"),
+        (lambda: queries(DOMAIN, age=ranges([(16, 18)])), "range on age must be two whole numbers with 17 <= low <= high <= 21; got \\[16, 18\\]"),
+        (lambda: queries(DOMAIN, age=ranges([(19, 18)])), "17 <= low <= high <= 21"),
+        (lambda: queries(DOMAIN, income=ranges([(0, 30)])), "two different edges of its bins, the lower first; got \\[0, 30\\]. The bins are 25 wide"),
+        (lambda: queries(DOMAIN, age=ranges([])), "ranges must have at least one range"),
+        (lambda: queries(DOMAIN, age=QuerySet("prefix", ((1,),))), "prefix must have no arguments; got 1"),
+        (lambda: queries(DOMAIN, age=ranges([(1, 2, 3)])), "must be a pair"),
+        (lambda: queries(DOMAIN, sex=predicates([["X"]])), "predicate on sex must be made of its cells \\(F, M\\); got 'X'"),
+        (lambda: queries(DOMAIN, sex=matrix([[1]])), "every row of the matrix on sex must be 2 whole numbers"),
+        (lambda: queries(DOMAIN, sex=matrix([[0.5, 1]])), "matrix must be rows of whole numbers"),
+        (lambda: QuerySet("spiral"), "a query set must be one of"),
+        (lambda: marginals(DOMAIN, ways=1) + marginals(Domain(a=["x"]), ways=1), "two different domains"),
+    ],
+)
+def test_guards(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()  # type: ignore[operator]
