@@ -1,0 +1,108 @@
+"""Which marginals to count together: one pass over the rows for a group of attributes, whose table then gives several smaller ones.
+
+Public input apart from the number of rows, which decides only how the same numbers are computed.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+# A window of tables that are asked one after the other is counted together and then handed out in the order asked: 128 MiB of counts.
+WINDOW_CELLS = 2**24
+# Beyond this a table of counts no longer stays in the second-level cache, and counting into it becomes several times slower.
+CACHED_CELLS = 2**17
+# Below this the fixed cost of a call outweighs the cells.
+LEAST_CELLS = 2**10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Attributes counted in one pass over the rows.
+
+    Attributes:
+        attributes: positions of the attributes, in the order of the table's axes.
+        members: which of the wanted sets are sums of that table.
+    """
+
+    attributes: tuple[int, ...]
+    members: tuple[int, ...]
+
+
+def windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
+    """Cut a stream of attribute sets into lists with at most `WINDOW_CELLS` cells in all (or a single larger set).
+
+    >>> [len(window) for window in windows([(0,), (1,), (0, 1)], [3000, 4000])]
+    [3]
+    """
+    window: list[tuple[int, ...]] = []
+    cells = 0
+    for attributes in wanted:
+        more = math.prod(sizes[place] for place in attributes)
+        if window and cells + more > WINDOW_CELLS:
+            yield window
+            window, cells = [], 0
+        window.append(attributes)
+        cells += more
+    if window:
+        yield window
+
+
+def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -> list[Group]:
+    """Cover attribute sets by groups, greedily.
+
+    A group starts from the largest set that no group has yet and takes the attribute that completes the most other sets, as long as its
+    table stays small beside the rows (summing it out must cost less than the passes it saves) and within the cache.
+
+    Args:
+        wanted: attribute sets as positions, each without repetition.
+        sizes: the number of cells of each attribute.
+        rows: the number of rows.
+
+    Returns:
+        Groups whose members are disjoint and together all of ``wanted``.
+
+    >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
+    [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
+    """
+    limit = max(LEAST_CELLS, min(rows // 8, CACHED_CELLS))
+    used = sorted({place for attributes in wanted for place in attributes})
+    column = {place: index for index, place in enumerate(used)}
+    incidence = np.zeros((len(wanted), len(used)), dtype=np.int16)
+    for index, attributes in enumerate(wanted):
+        incidence[index, [column[place] for place in attributes]] = 1
+    width = np.array([sizes[place] for place in used], dtype=np.float64)
+    cells = [math.prod(sizes[place] for place in attributes) for attributes in wanted]
+    # rows of `left` belong to the sets `names` that no group has yet, largest first
+    names = np.array(sorted(range(len(wanted)), key=lambda index: (-cells[index], index)), dtype=np.intp)
+    left = incidence[names]
+    found = []
+    while len(names):
+        group, covered = _grow(left, width, cells[names[0]], limit)
+        # a table that is large beside the rows is worth summing out only for sets that are large too
+        summed = covered if cells[names[0]] <= max(limit, rows) else covered & (left == left[0]).all(axis=1)
+        summed[0] = True
+        found.append(Group(attributes=tuple(used[index] for index in group), members=tuple(sorted(names[summed].tolist()))))
+        names, left = names[~summed], left[~summed]
+    return found
+
+
+def _grow(left: npt.NDArray[np.int16], width: npt.NDArray[np.float64], cells: int, limit: int) -> tuple[list[int], npt.NDArray[np.bool_]]:
+    """Grow a group from the first set that is left: its columns, and which sets it contains."""
+    inside = left[0] > 0
+    missing = left[:, ~inside].sum(axis=1)
+    size = float(cells)
+    while True:
+        near = np.flatnonzero(missing == 1)
+        fits = ~inside & (size * width <= limit)
+        if not len(near) or not fits.any():
+            return np.flatnonzero(inside).tolist(), missing == 0
+        gain = np.where(fits, left[near].sum(axis=0), 0)
+        best = int(gain.argmax())
+        if not gain[best] > 0:
+            return np.flatnonzero(inside).tolist(), missing == 0
+        inside[best] = True
+        size *= width[best]
+        missing -= left[:, best]

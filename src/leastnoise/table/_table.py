@@ -1,0 +1,111 @@
+"""The opaque handle on encoded private rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import InternalError
+from leastnoise.domain import Domain
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+Values = npt.NDArray[np.int64]
+
+
+class Table:
+    """Private rows, encoded: for each attribute a column of cell numbers, for each measure a column of whole units.
+
+    Made by `leastnoise.adapters` and opened by the kernel alone. It does not show how many rows it has, which is itself private, and it
+    can be neither changed, compared nor pickled.
+
+    Args:
+        domain: the public domain that the rows were encoded with.
+        codes: for each attribute of the domain, the cell of every row: integers from 0 to the attribute's size - 1.
+        values: for each measure of the domain, the amount of every row in units: integers within the measure's bounds.
+
+    Raises:
+        InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the message names the column, never a value.
+
+    Guarantees: every code is a cell of its attribute and every value lies within the bounds of its measure, so that one row is in exactly
+    one cell of each marginal and adds at most ``largest`` units to a sum. The columns are copies and cannot be written.
+
+    >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
+    <Table of private rows over Domain(sex=Categories(['F', 'M']))>
+    """
+
+    __slots__ = ("_codes", "_domain", "_rows", "_values")
+
+    _domain: Domain
+    _codes: dict[str, Codes]
+    _values: dict[str, Values]
+    _rows: int
+
+    def __init__(self, domain: Domain, codes: Mapping[str, npt.ArrayLike], values: Mapping[str, npt.ArrayLike] | None = None) -> None:
+        amounts = {} if values is None else values
+        if set(codes) != set(domain.names) or set(amounts) != set(domain.measures):
+            raise InternalError(
+                "a table must have a column of codes for each attribute and one of values for each measure of its domain."
+            )
+        columns = {name: _codes(name, codes[name], domain.kind(name).size) for name in domain.names}
+        sums = {name: _values(name, amounts[name], measure.low_units, measure.high_units) for name, measure in domain.measures.items()}
+        lengths = {len(column) for column in (*columns.values(), *sums.values())}
+        if len(lengths) != 1:
+            raise InternalError("all columns of a table must have the same number of rows.")
+        for name, value in (("_domain", domain), ("_codes", columns), ("_values", sums), ("_rows", lengths.pop())):
+            object.__setattr__(self, name, value)
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+        return self._domain
+
+    def __repr__(self) -> str:
+        return f"<Table of private rows over {self._domain!r}>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Table is immutable; {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Table is immutable; {name!r} cannot be deleted")
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a Table holds private rows and is not pickled; read it again from its source")
+
+
+def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """The smallest unsigned type that holds the codes of an attribute.
+
+    Args:
+        size: the number of cells, at least 1.
+
+    Returns:
+        One of uint8, uint16, uint32 and uint64.
+
+    >>> code_dtype(256), code_dtype(257)
+    (dtype('uint8'), dtype('uint16'))
+    """
+    return np.min_scalar_type(size - 1)
+
+
+def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
+    array = np.asarray(column)
+    # an empty list has no integer type of its own
+    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+        raise InternalError(f"the codes of {name!r} must be a flat array of integers.")
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
+        raise InternalError(f"the codes of {name!r} must be cells of the attribute.")
+    copy = array.astype(code_dtype(size), order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+def _values(name: str, column: npt.ArrayLike, low: int, high: int) -> Values:
+    array = np.asarray(column)
+    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+        raise InternalError(f"the values of {name!r} must be a flat array of integers.")
+    if array.size and not (int(array.min()) >= low and int(array.max()) <= high):
+        raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")
+    copy = array.astype(np.int64, order="C")
+    copy.flags.writeable = False
+    return copy
