@@ -4,8 +4,9 @@ For a strategy A of Gram X and a workload of Gram M, the error at unit noise is 
 squared sensitivity (Cauchy-Schwarz; Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided by sqrt(n), so that
 domains of any size can be handled. It holds for pure DP too, because the L1 norm of a column is at least its L2 norm.
 
-A union of products is split over the residual subspaces tau (the projectors are orthogonal): the nuclear norm of W is at least the sum over
-tau of that of one product's part in tau, or of all marginals' parts in tau together; pinching never increases a nuclear norm.
+A union is split by orthogonal projectors on the left (its products) and on the right (the residual subspaces tau): the nuclear norm of W is at least
+the sum of those of the parts, if every tau is given to one part; pinching never increases a nuclear norm. The marginals together are diagonal in
+the tau; another product takes the tau of all its attributes, or, one product at most, all tau within its attributes.
 
 Source: FORMULAS 5, 8.1 (closed forms for prefix sums and ranges) and 7.2 (marginals); replace neighbours are derived in docs/mathematics.md.
 """
@@ -95,28 +96,25 @@ def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
     >>> [round(x, 4) for x in nuclear_norm(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1).products)]
     [3.4142, 2.0]
     """
-    gram: dict[Names, float] = {}
-    best: dict[Names, float] = {}
-    single = across_single = 0.0
-    for product in products:
-        root = math.sqrt(product.importance)
-        parts = [nuclear_parts(operator) for operator in product.operators]
-        whole = root * math.prod(part[0] for part in parts)
-        along = root * math.prod(part[1] for part in parts)
-        single, across_single = max(single, whole), max(across_single, whole - along)
-        for tau in subsets(product.attributes):
-            if product.is_marginal:
-                sizes = math.prod(operator.size for operator in product.operators)
-                gram[tau] = gram.get(tau, 0.0) + product.importance / sizes
-            else:
-                value = root * math.prod(part[2] if name in tau else part[1] for name, part in zip(product.attributes, parts, strict=True))
-                best[tau] = max(best.get(tau, 0.0), value)
     domain = products[0].domain
-    for tau, value in gram.items():
-        multiplicity = math.prod(domain.kind(name).size - 1 for name in tau)
-        best[tau] = max(best.get(tau, 0.0), multiplicity * math.sqrt(value))
-    total = sum(best.values())
-    return max(single, total), max(across_single, total - best.get((), 0.0))
+    gram: dict[Names, float] = {}
+    others = [product for product in products if not product.is_marginal]
+    for product in products:
+        if product.is_marginal:
+            share = product.importance / math.prod(operator.size for operator in product.operators)
+            for tau in subsets(product.attributes):
+                gram[tau] = gram.get(tau, 0.0) + share
+    best = {tau: math.prod(domain.kind(name).size - 1 for name in tau) * math.sqrt(value) for tau, value in gram.items()}
+    for product in others:
+        top = math.sqrt(product.importance) * math.prod(nuclear_parts(operator)[2] for operator in product.operators)
+        best[product.attributes] = max(best.get(product.attributes, 0.0), top)
+    total = math.fsum(best.values())
+    whole, across = total, total - best.get((), 0.0)
+    for product in others:
+        rest = total - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
+        own, along = (math.sqrt(product.importance) * math.prod(nuclear_parts(operator)[place] for operator in product.operators) for place in (0, 1))
+        whole, across = max(whole, rest + own), max(across, rest + own - along)
+    return whole, across
 
 
 def lower_bound(workload: Workload, privacy: Privacy, mechanism: str) -> float:

@@ -1,0 +1,78 @@
+"""Small plans of every structure, with their dense least squares, for the tests of accuracy and estimate."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise.accounting import ApproxDP, Privacy, PureDP
+from leastnoise.accuracy import block_rows, block_variance
+from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.linop import Dense, Identity, Prefix, Total, Tree
+from leastnoise.plan import Block, Factor, Plan
+from leastnoise.workload import Workload, marginals, queries
+
+DOMAIN = Domain(a=["x", "y"], b=Integers(0, 4), c=["p", "q", "r"], measures={"pay": Measure("pay", 0, 50)})
+NAMES = DOMAIN.names
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan, a workload that it determines, and its explicit strategy over all cells."""
+
+    name: str
+    plan: Plan
+    workload: Workload
+
+    def strategy(self, measure: str | None) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the measured queries and the variance of their noise."""
+        rows, variances = [], []
+        for block in self.plan.blocks:
+            if block.measure == measure:
+                weights = block.row_weights()[:, None]
+                rows.append(block_rows(DOMAIN, NAMES, block) / weights)
+                variances.append(np.full(block.rows, block_variance(self.plan, block)) / weights[:, 0] ** 2)
+        return np.vstack(rows), np.concatenate(variances)
+
+
+def factor(name: str, operator: object, weights: object = None) -> Factor:
+    """One attribute's factor."""
+    return Factor((name,), operator, None if weights is None else np.array(weights))  # type: ignore[arg-type]
+
+
+A, B, C = factor("a", Identity(2)), factor("b", Identity(5)), factor("c", Identity(3))
+TREE = factor("b", Tree(5, 2), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
+
+
+def _plan(name: str, mechanism: str, *blocks: Block) -> Plan:
+    budget = ApproxDP(1, "1e-6") if mechanism == "rounded_gaussian" else PureDP(1)
+    return Plan(domain=DOMAIN, privacy=Privacy(budget), mechanism=mechanism, blocks=blocks, strategy=name, grid=4 if mechanism == "rounded_gaussian" else 1)
+
+
+ALL = marginals(DOMAIN, upto=2) + queries(DOMAIN, b="prefix", weight=3) + queries(DOMAIN, b="all_ranges", a="identity", weight="1/3")
+
+CASES = [
+    Case("one marginal", _plan("m", "discrete_laplace", Block((A, B), Fraction(5, 2))), marginals(DOMAIN, upto=2, of=["a", "b"])),
+    Case(
+        "marginals",
+        _plan("m", "discrete_laplace", Block((A, B), Fraction(5)), Block((A, C), Fraction(7, 3)), Block((B, C), Fraction(9)), Block((), Fraction(1))),
+        ALL,
+    ),
+    Case(
+        "hierarchy along b",
+        _plan("h", "rounded_gaussian", Block((A, TREE), Fraction(11)), Block((TREE, C), Fraction(17)), Block((A, C), Fraction(4)), Block((TREE,), Fraction(3))),
+        ALL,
+    ),
+    Case("dense along c", _plan("d", "rounded_gaussian", Block((TREE, RANDOM), Fraction(9)), Block((RANDOM,), Fraction(2))), marginals(DOMAIN, upto=2, of=["b", "c"])),
+    Case(
+        "no product form",
+        _plan("n", "discrete_laplace", Block((A, B), Fraction(5)), Block((A, factor("b", Prefix(5))), Fraction(3)), Block((factor("b", Total(5)), C), Fraction(2))),
+        marginals(DOMAIN, upto=2, of=["a", "b"]) + marginals(DOMAIN, ways=1, of=["c"]),
+    ),
+    Case(
+        "counts and sums",
+        _plan("s", "discrete_laplace", Block((A, C), Fraction(5)), Block((A,), Fraction(300), "pay"), Block((), Fraction(120), "pay")),
+        marginals(DOMAIN, upto=2, of=["a", "c"]) + marginals(DOMAIN, upto=1, of=["a"], sum="pay"),
+    ),
+]

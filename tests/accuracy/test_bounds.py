@@ -1,0 +1,104 @@
+"""Lower bounds: closed forms against dense singular values, and below every plan that can be made."""
+
+import math
+
+import numpy as np
+import pytest
+from accuracy.plans import DOMAIN, NAMES
+
+from leastnoise import planner
+from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise.accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised
+from leastnoise.accuracy._bounds import closed_singular_values
+from leastnoise.domain import Domain, Integers
+from leastnoise.linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
+from leastnoise.plan import fit
+from leastnoise.workload import Workload, marginals, queries
+
+
+@pytest.mark.parametrize("operator", [Identity(7), Total(7), Prefix(7), AllRanges(7)], ids=lambda operator: type(operator).__name__)
+def test_closed_singular_values(operator: Operator) -> None:
+    closed = closed_singular_values(operator)
+    assert closed is not None
+    np.testing.assert_allclose(np.sort(closed)[::-1], np.linalg.svd(dense(operator), compute_uv=False)[: len(closed)], rtol=1e-9)
+
+
+def exact_parts(operator: Operator) -> list[float]:
+    rows = dense(operator).astype(float)
+    n = operator.size
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return [
+        np.linalg.svd(rows, compute_uv=False).sum() / math.sqrt(n),
+        float(np.linalg.norm(rows.sum(axis=1))) / n,
+        np.linalg.svd(centred, compute_uv=False).sum() / math.sqrt(n),
+    ]
+
+
+@pytest.mark.parametrize("operator", [Identity(6), Total(6), Prefix(6), AllRanges(6), Tree(6, 2), Dense([[1, -2, 0], [3, 0, 1]])])
+def test_nuclear_parts(operator: Operator) -> None:
+    np.testing.assert_allclose(nuclear_parts(operator), exact_parts(operator), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("make", [Prefix, AllRanges, lambda n: Ranges(n, [0, 5], [9, 12]), lambda n: Dense(np.ones((2, n), dtype=int))])
+def test_long_attributes_get_a_bound_below_the_exact_value(make: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator = make(40)  # type: ignore[operator]
+    monkeypatch.setattr("leastnoise.accuracy._bounds._MOST_GRAM", 8)
+    nuclear_parts.cache_clear()
+    parts = nuclear_parts(operator)
+    nuclear_parts.cache_clear()
+    assert all(part <= exact + 1e-9 for part, exact in zip(parts, exact_parts(operator), strict=True))
+    assert parts[0] > 0
+
+
+WORKLOADS = {
+    "marginals": marginals(DOMAIN, upto=2) + marginals(DOMAIN, ways=1, weight=3),
+    "prefix": queries(DOMAIN, b="prefix"),
+    "product": queries(DOMAIN, b="prefix", c="all_ranges"),
+    "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="all_ranges", weight=2) + queries(DOMAIN, a="identity", b="prefix"),
+    "counts and sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, sum="pay"),
+}
+
+
+def dense_nuclear(workload: Workload) -> float:
+    rows = []
+    for product in workload:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        rows.append(math.sqrt(product.importance) * joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES]))
+    return float(np.linalg.svd(np.vstack(rows), compute_uv=False).sum()) / math.sqrt(DOMAIN.size)
+
+
+@pytest.mark.parametrize("name", ["marginals", "prefix", "product", "mixed"])
+def test_nuclear_norm_of_a_workload(name: str) -> None:
+    whole, across = nuclear_norm(WORKLOADS[name].products)
+    exact = dense_nuclear(WORKLOADS[name])
+    assert 0.8 * exact < whole <= exact * (1 + 1e-9)
+    assert across <= whole
+    if name != "mixed":
+        assert whole == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    ("budget", "mechanism"),
+    [(PureDP("0.1"), "discrete_laplace"), (PureDP(5), "discrete_laplace"), (ZCDP(2), "discrete_gaussian"), (ApproxDP(1, "1e-6"), "rounded_gaussian")],
+)
+def test_no_plan_is_below_the_bound(workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
+    privacy = Privacy(budget, neighbours)
+    for make in (planner.identity, planner.measured_workload, planner.marginals, planner.hierarchy):
+        try:
+            strategy = make(workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
+        except planner.NotApplicable:
+            continue
+        promise = promised(workload, fit(workload.domain, privacy, mechanism, strategy.blocks, strategy.name)).expected_error()
+        assert 0 < promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
+
+
+def test_the_bound_is_met_where_identity_is_optimal() -> None:
+    domain = Domain(a=Integers(0, 9))
+    privacy = Privacy(PureDP("0.5"))
+    workload = marginals(domain, ways=1)
+    strategy = planner.identity(workload, privacy, 1)
+    promise = promised(workload, fit(domain, privacy, "discrete_laplace", strategy.blocks, "identity")).expected_error()
+    assert promise.total_squared_error == pytest.approx(promise.lower_bound)
+    assert lower_bound(workload, privacy, "discrete_laplace") == promise.lower_bound

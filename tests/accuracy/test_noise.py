@@ -1,0 +1,51 @@
+"""Variances and quantiles of the noise against sums over its exact probabilities."""
+
+import math
+
+import mpmath
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.accuracy import interval_multiplier, noise_variance
+
+SCALES = [0.05, 0.3, 0.5, 1.0, 2.5, 7.9, 8.1, 40.0]
+
+
+def exact_variance(mechanism: str, scale: float) -> float:
+    with mpmath.workdps(40):
+        s = mpmath.mpf(scale)
+        reach = int(60 * scale) + 30
+
+        def mass(z: int) -> mpmath.mpf:
+            if mechanism == "discrete_laplace":
+                return mpmath.exp(-abs(z) / s)
+            if mechanism == "discrete_gaussian":
+                return mpmath.exp(-(mpmath.mpf(z) ** 2) / (2 * s**2))
+            return mpmath.ncdf((z + mpmath.mpf(1) / 2) / s) - mpmath.ncdf((z - mpmath.mpf(1) / 2) / s)
+
+        points = [(z, mass(z)) for z in range(1, reach)]
+        tail = 2 * sum(m for _, m in points) + mass(0)
+        return float(2 * sum(z**2 * m for z, m in points) / tail)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("mechanism", ["discrete_laplace", "discrete_gaussian", "rounded_gaussian"])
+def test_variance_is_the_second_moment(mechanism: str, scale: float) -> None:
+    assert noise_variance(mechanism, scale) == pytest.approx(exact_variance(mechanism, scale), rel=1e-9)
+    assert noise_variance(mechanism, scale / 8, grid=8) == pytest.approx(exact_variance(mechanism, scale) / 64, rel=1e-9)
+
+
+def test_tiny_laplace_scales_do_not_overflow() -> None:
+    assert noise_variance("discrete_laplace", 1e-3) == 0.0
+
+
+def test_multipliers_cover_their_level() -> None:
+    assert interval_multiplier("discrete_gaussian", 0.95) == pytest.approx(1.959964, rel=1e-6)
+    assert interval_multiplier("discrete_laplace", 0.95) == pytest.approx(math.log(20) / math.sqrt(2))
+    # At 68% the normal quantile is the larger of the two.
+    assert interval_multiplier("discrete_laplace", 0.68) == interval_multiplier("rounded_gaussian", 0.68)
+
+
+def test_unknown_mechanisms_are_refused() -> None:
+    with pytest.raises(InputError, match="mechanism must be one of"):
+        noise_variance("laplace", 1.0)

@@ -1,0 +1,124 @@
+"""Variances in closed form against the dense least squares covariance."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from accuracy.plans import CASES, DOMAIN, NAMES, Case, factor
+
+from leastnoise._check import InputError
+from leastnoise.accounting import Privacy, PureDP
+from leastnoise.accuracy import (
+    DenseStructure,
+    ProductStructure,
+    UnsupportedQuery,
+    joint_rows,
+    promised,
+    structure,
+    structures,
+    total_squared_error,
+)
+from leastnoise.domain import Coded, Domain, Integers
+from leastnoise.linop import Dense, Identity, Prefix, Total, Tree
+from leastnoise.plan import Block, Plan
+from leastnoise.workload import Product, marginals, queries
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def dense_rows(product: Product) -> np.ndarray:
+    operators = dict(zip(product.attributes, product.operators, strict=True))
+    return joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
+
+
+@every
+def test_variances_are_those_of_dense_least_squares(case: Case) -> None:
+    known = structures(case.workload, case.plan)
+    for product in case.workload:
+        rows, variances = case.strategy(product.measure)
+        covariance = np.linalg.pinv(rows.T @ (rows / variances[:, None]))
+        asked = dense_rows(product)
+        expected = np.einsum("ij,jk,ik->i", asked, covariance, asked)
+        np.testing.assert_allclose(known[product.measure].variances(product).reshape(-1), expected, rtol=1e-9)
+        assert known[product.measure].total(product) == pytest.approx(expected.sum(), rel=1e-9)
+
+
+@every
+def test_promise_adds_up(case: Case) -> None:
+    promise = promised(case.workload, case.plan).expected_error()
+    assert [table.name for table in promise.tables] == [product.name for product in case.workload]
+    total = math.fsum(p.importance * t.rmse**2 * t.queries for p, t in zip(case.workload, promise.tables, strict=True))
+    assert promise.total_squared_error == pytest.approx(total)
+    assert promise.total_squared_error == pytest.approx(total_squared_error(case.workload, case.plan))
+    assert all(table.largest_std >= table.rmse * (1 - 1e-12) for table in promise.tables)
+
+
+def test_which_structure_is_used() -> None:
+    kinds = {case.name: type(structure(case.plan, None)) for case in CASES}
+    assert kinds.pop("no product form") is DenseStructure
+    assert set(kinds.values()) == {ProductStructure}
+
+
+def test_wide_tables_need_no_list_of_their_subsets() -> None:
+    domain = Domain({f"a{place}": Coded(2) for place in range(12)})
+    block = Block(tuple(factor(name, Identity(2)) for name in domain.names), Fraction(10))
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")
+    known = structure(plan, None)
+    assert isinstance(known, ProductStructure)
+    assert not known.narrow
+    (product,) = marginals(domain, ways=1, of=["a3"])
+    np.testing.assert_allclose(known.variances(product), 2**11 * 199.8335, rtol=1e-6)
+
+
+def test_queries_that_nothing_determines_are_refused() -> None:
+    plan = CASES[0].plan
+    known = structure(plan, None)
+    with pytest.raises(UnsupportedQuery, match="say nothing about c"):
+        known.variances(marginals(DOMAIN, ways=1, of=["c"]).products[0])
+    apart = Plan(
+        domain=DOMAIN, privacy=plan.privacy, mechanism=plan.mechanism, strategy="t", blocks=tuple(Block((f,), Fraction(1)) for f in plan.blocks[0].factors)
+    )
+    with pytest.raises(UnsupportedQuery, match="do not determine a x b"):
+        structure(apart, None).total(marginals(DOMAIN, ways=2, of=["a", "b"]).products[0])
+    with pytest.raises(UnsupportedQuery, match="measures nothing of pay"):
+        structure(plan, "pay")
+
+
+def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
+    blocks = (Block((factor("b", Prefix(5)),), Fraction(1)), Block((factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]]))), Fraction(1)))
+    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="t")
+    known = structure(plan, None)
+    assert isinstance(known, DenseStructure)
+    assert known.total(queries(DOMAIN, b="prefix").products[0]) > 0
+    with pytest.raises(UnsupportedQuery, match="do not determine a"):
+        known.total(marginals(DOMAIN, ways=1, of=["a"]).products[0])
+    with pytest.raises(UnsupportedQuery, match="do not determine c"):
+        known.total(marginals(DOMAIN, ways=1, of=["c"]).products[0])
+
+
+def test_too_large_for_a_dense_matrix_is_refused_with_its_size() -> None:
+    domain = Domain(a=Integers(0, 99), b=Integers(0, 99))
+    blocks = (
+        Block((factor("a", Identity(100)), factor("b", Identity(100))), Fraction(1)),
+        Block((factor("a", Prefix(100)), factor("b", Identity(100))), Fraction(1)),
+    )
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="t")
+    with pytest.raises(InputError, match="needs a dense matrix of 10000 x 10000; at most 4096 cells are allowed"):
+        structure(plan, None)
+    long = Domain(a=Integers(0, 4999))
+    one = Plan(
+        domain=long, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((factor("a", Prefix(5000)),), Fraction(1)),), strategy="t"
+    )
+    with pytest.raises(InputError, match="dense matrix of 5000 x 5000"):
+        structure(one, None)
+
+
+def test_a_long_hierarchy_needs_no_matrix() -> None:
+    domain = Domain(a=Integers(0, 2**16 - 1))
+    plan = Plan(
+        domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((factor("a", Tree(2**16, 2)),), Fraction(17)),), strategy="t"
+    )
+    variances = structure(plan, None).variances(queries(domain, a="prefix").products[0])
+    assert variances.shape == (2**16,)
+    assert variances[-1] < variances.max()
