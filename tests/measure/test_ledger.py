@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sqlite3
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -290,7 +291,16 @@ def test_a_folder_is_refused(tmp_path) -> None:
 def test_an_empty_file_is_refused(tmp_path) -> None:
     (tmp_path / "x").touch()
     with pytest.raises(LedgerError, match=r"is empty: not a ledger, or one whose making was interrupted\. Remove it and make"):
-        Ledger.open(tmp_path / "x")
+        Ledger.open(tmp_path / "x", timeout=0)
+
+
+def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
+    whole = Ledger.create(tmp_path / "whole", "people", ONE)
+    (tmp_path / "x").touch()
+    maker = threading.Timer(0.1, lambda: whole.path.replace(tmp_path / "x"))
+    maker.start()
+    assert Ledger.open(tmp_path / "x").dataset == "people"
+    maker.join()
 
 
 @pytest.mark.parametrize("text", ["a", "name,age\nA,1\n" * 500])

@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -221,6 +222,10 @@ class Ledger:
             if file.is_dir():
                 raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
             size = file.stat().st_size
+            patience = time.monotonic() + min(seconds, 1.0)
+            while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
+                time.sleep(0.02)
+                size = file.stat().st_size
         except FileNotFoundError:
             raise LedgerError(f"There is no ledger at {file}. {_MAKE}") from None
         except OSError as error:
