@@ -1,7 +1,8 @@
 """Answers that look like counts: projections on non-negative, monotone and whole numbers. Biased, so never in place of the unbiased ones.
 
-A Euclidean projection on a convex set that contains the truth never increases the Euclidean distance to it. It says nothing about sums of cells,
-which is why the total of a marginal is kept: clipping alone adds mass and ruins them. With an estimated total the truth is near the set only.
+A Euclidean projection on a convex set that contains the truth never increases the Euclidean distance to it. It says nothing about
+sums of cells, which is why the total of a marginal is kept: clipping alone adds mass and ruins them. As that total is itself an
+estimate, the truth lies near the set rather than in it.
 
 Source: FORMULAS 9; projection on a simplex by sorting: Held, Wolfe, Crowder 1974; isotonic regression on prefix sums: Hay et al. 2010.
 """
@@ -25,8 +26,8 @@ def projection_method(product: Product) -> str:
 
     Returns:
         ``marginal``: cells at least 0 that keep the estimated total; ``prefix``: isotonic along the one attribute with prefix sums and at
-        least 0; ``clip``: negative answers become 0; ``none``: the true answers may be negative (a measure with a negative bound, or a query
-        with a negative coefficient).
+        least 0; ``clip``: negative answers become 0; ``none``: the true answers may be negative (a measure with a negative bound, or a
+        query with a negative coefficient).
 
     >>> from leastnoise.domain import Domain
     >>> from leastnoise.workload import queries

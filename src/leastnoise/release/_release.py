@@ -1,0 +1,154 @@
+"""A release: the answers to a workload with their error bars, computed from an observation alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from leastnoise._check import InputError, refuse
+from leastnoise.accuracy import interval_multiplier
+from leastnoise.estimate import Estimate
+from leastnoise.observation import Observation
+from leastnoise.plan import Plan
+from leastnoise.release._tables import Options, Tables, to_frame
+from leastnoise.workload import Workload, from_json
+
+MOST_IN_ONE_FRAME = 20_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Release:
+    """Answers with error bars. Made by `build` or read by `read`.
+
+    Args:
+        observation: what was measured.
+        workload: what was asked.
+        options: the level and the optional columns.
+        receipt: further facts about the payment, such as the ledger's name.
+        tables: one a product of the workload, computed when taken.
+
+    Guarantees: post-processing of the observation; it never looks at the data, so it costs nothing, however often it is made.
+    """
+
+    observation: Observation
+    workload: Workload
+    options: Options
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    tables: Tables
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was carried out."""
+        return self.observation.plan
+
+    @property
+    def level(self) -> float:
+        """Coverage of the intervals ``low`` to ``high``."""
+        return self.options.level
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a seed."""
+        return self.observation.private
+
+    @property
+    def answers(self) -> Any:
+        """All answers as one data frame: query, cell, answer, std_error, low, high.
+
+        It comes from the first of pandas, polars and pyarrow that is installed.
+
+        Raises:
+            InputError: none is installed, or there are over 20 million answers.
+        """
+        return self.long()
+
+    def long(self, library: str | None = None) -> Any:
+        """All answers as one data frame: query, cell, answer, std_error, low, high, and the optional columns.
+
+        Args:
+            library: pandas, polars or pyarrow; None for the first that is installed.
+
+        Raises:
+            InputError: the library is not installed, or there are over 20 million answers.
+        """
+        if not self.workload.rows <= MOST_IN_ONE_FRAME:
+            raise InputError(
+                f"One data frame may hold at most {MOST_IN_ONE_FRAME} answers; got {self.workload.rows}. "
+                "Take one table at a time with release.frame(id), or read the files that release.write makes."
+            )
+        parts: dict[str, list[Any]] = {"query": [], "cell": [], "answer": [], "std_error": [], "low": [], "high": []}
+        for table in self.tables:
+            numbers = table.numbers()
+            numbers["std_error"] = numbers.pop("noise_std")
+            if self.options.non_negative:
+                numbers.setdefault("answer_non_negative", np.full(table.cells, np.nan))
+            parts["query"].append(np.full(table.cells, table.id, dtype=object))
+            parts["cell"].append(np.array(table.cell_names(), dtype=object))
+            for name, values in numbers.items():
+                parts.setdefault(name, []).append(values)
+        return to_frame({name: np.concatenate(values) for name, values in parts.items()}, library)
+
+    def frame(self, table_id: str, library: str | None = None) -> Any:
+        """One table as a data frame: query, one key column an attribute, answer, noise_std, low, high.
+
+        Args:
+            table_id: such as ``q1``, or the table's name.
+            library: pandas, polars or pyarrow; None for the first that is installed.
+
+        Raises:
+            InputError: no such table, or the library is not installed.
+        """
+        return to_frame(self.tables[table_id].columns(), library)
+
+
+def build(
+    observation: Observation,
+    *,
+    level: float = 0.95,
+    non_negative: bool = False,
+    integer: bool = False,
+    receipt: Mapping[str, Any] | None = None,
+) -> Release:
+    """Make the release of an observation; its tables are computed when they are taken or written.
+
+    Args:
+        observation: the noisy integers with their plan, whose questions are the workload.
+        level: coverage of the intervals, above 0 and below 1.
+        non_negative: add the biased column ``answer_non_negative`` beside the unbiased one.
+        integer: add the biased column ``answer_integer``, made from the non-negative one where that is there.
+        receipt: further facts about the payment for the manifest, such as ``{"ledger": "people.ledger"}``; JSON values.
+
+    Raises:
+        InputError: a level outside (0, 1), or a plan without questions.
+
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.accuracy import promised
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.linop import Identity
+    >>> from leastnoise.plan import Block, Factor
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain(sex=["F", "M"])
+    >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")
+    >>> plan = promised(marginals(domain, ways=1), plan)
+    >>> release = build(Observation(plan=plan, values=(np.array([5, 7]),), receipt="", private=False))
+    >>> release.tables["sex"].answer.round(6), release.tables["q1"].high.round(2)
+    (array([5., 7.]), array([7.87, 9.87]))
+    """
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise refuse("level", level, "a number above 0 and below 1", "Choose for example 0.95.")
+    plan = observation.plan
+    if not plan.questions:
+        raise InputError(
+            "A release answers the questions of its plan; this plan has none. Make plans with leastnoise.plan(workload, budget)."
+        )
+    workload = from_json(plan.domain, plan.questions)
+    options = Options(
+        level=float(level),
+        multiplier=interval_multiplier(plan.mechanism, float(level)),
+        non_negative=bool(non_negative),
+        integer=bool(integer),
+    )
+    tables = Tables(Estimate(observation), workload.products, options)
+    return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)

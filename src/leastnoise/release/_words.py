@@ -1,0 +1,228 @@
+"""What a release says about itself in sentences: the promise, the noise, the intervals and their limits. Manifest and report share them."""
+
+import math
+from fractions import Fraction
+
+from leastnoise.accounting import ApproxDP, ConcentratedCost, Cost, GaussianCost, Privacy, PureCost, PureDP, readable, zcdp_epsilon
+from leastnoise.accuracy import block_variance
+from leastnoise.domain import Bins, Categories, Domain, Integers, Kind, Measure
+from leastnoise.plan import Plan
+from leastnoise.release._release import Release
+
+NOT_PRIVATE = (
+    "NOT PRIVATE: the noise of this release came from a seed, so anyone who knows the seed can take it away. "
+    "It is for tests and experiments only and must not be published."
+)
+MECHANISMS = {
+    "discrete_laplace": "discrete Laplace noise (whole numbers), sampled exactly",
+    "discrete_gaussian": "discrete Gaussian noise (whole numbers), sampled exactly",
+    "rounded_gaussian": "continuous Gaussian noise rounded to a grid, sampled exactly",
+}
+_COMMON_DELTA = Fraction(1, 10**9)
+# Below this standard error (in steps of the noise) a quantile of the continuous distribution says little about a discrete one.
+_COARSE = 2.0
+
+
+def definition(privacy: Privacy) -> tuple[str, dict[str, str]]:
+    """Name and exact parameters of the definition of privacy.
+
+    >>> definition(Privacy(PureDP("1/3")))
+    ('pure differential privacy', {'epsilon': '1/3'})
+    """
+    budget = privacy.budget
+    if isinstance(budget, PureDP):
+        return "pure differential privacy", {"epsilon": str(budget.epsilon)}
+    if isinstance(budget, ApproxDP):
+        return "approximate differential privacy", {"epsilon": str(budget.epsilon), "delta": str(budget.delta)}
+    return "zero-concentrated differential privacy", {"rho": str(budget.rho)}
+
+
+def budget_words(privacy: Privacy) -> str:
+    """The budget, short.
+
+    >>> budget_words(Privacy(ApproxDP(1, "1e-9")))
+    'ε = 1, δ = 1e-09'
+    """
+    budget = privacy.budget
+    if isinstance(budget, PureDP):
+        return f"ε = {_number(budget.epsilon)}"
+    if isinstance(budget, ApproxDP):
+        return f"ε = {_number(budget.epsilon)}, δ = {_number(budget.delta)}"
+    return f"ρ = {_number(budget.rho)}"
+
+
+def change(privacy: Privacy) -> str:
+    """What two neighbouring tables differ by, as a clause.
+
+    >>> change(Privacy(PureDP(1), unit_column="id", max_rows=3))
+    "all rows of one value of the column 'id' (of which at most 3 are used) are added or removed"
+    """
+    verb = "added or removed" if privacy.neighbours == "add_remove" else "replaced by others"
+    if privacy.unit_column is None:
+        return f"one row is {verb.replace('others', 'another')}"
+    used = "one is" if privacy.max_rows == 1 else f"{privacy.max_rows} are"
+    return f"all rows of one value of the column {privacy.unit_column!r} (of which at most {used} used) are {verb}"
+
+
+def promise(privacy: Privacy) -> str:
+    """What the budget means, in one sentence.
+
+    >>> print(promise(Privacy(PureDP(1))))
+    Whatever else anybody knows, no result of this release becomes more than e^ε = 2.72 times as likely, or as unlikely, when one row is
+    added or removed.
+    """
+    budget, difference = privacy.budget, change(privacy)
+    if isinstance(budget, (PureDP, ApproxDP)):
+        times = f"e^ε = {_power(budget.epsilon)} times as likely, or as unlikely"
+        rest = f", except with a probability of at most δ = {_number(budget.delta)}," if isinstance(budget, ApproxDP) else ","
+        return f"Whatever else anybody knows, no result of this release becomes more than {times}{rest} when {difference}."
+    epsilon = zcdp_epsilon(budget.rho, _COMMON_DELTA)
+    return (
+        f"Whatever else anybody knows, the results of this release hardly tell whether {difference}: the Rényi divergence of every order α "
+        f"is at most α times ρ = {_number(budget.rho)}, which implies ε = {float(epsilon):.3g} at δ = {_number(_COMMON_DELTA)}."
+    )
+
+
+def cost_words(cost: Cost) -> str:
+    """What the plan really spends, as computed from its integer queries.
+
+    >>> cost_words(PureCost("1/2"))
+    'ε = 0.5'
+    """
+    if isinstance(cost, PureCost):
+        return f"ε = {readable(cost.epsilon)}"
+    if isinstance(cost, GaussianCost):
+        return f"μ² = {readable(cost.mu_squared)} (Gaussian differential privacy)"
+    if isinstance(cost, ConcentratedCost):
+        return f"ρ = {readable(cost.rho)}"
+    raise TypeError(cost)
+
+
+def domain_words(name: str, kind: Kind) -> str:
+    """Which values of a column are counted where, and what happens to all others.
+
+    >>> print(domain_words("age", Integers(17, 90, outside="clip")))
+    age: whole numbers from 17 to 90; rows with other values go to the nearest cell; rows with a null are dropped.
+    """
+    if isinstance(kind, Categories):
+        cells = f"{len(kind.values)} categories"
+    elif isinstance(kind, Integers):
+        cells = f"whole numbers from {kind.low} to {kind.high}"
+    elif isinstance(kind, Bins):
+        cells = f"{kind.count} bins of equal width from {readable(kind.low)} to {readable(kind.high)}, closed on the {kind.closed}"
+    else:
+        cells = f"codes from 0 to {kind.codes - 1}"
+    fate = {"drop": "are dropped", "clip": "go to the nearest cell", "other": "are counted in the cell 'other'"}
+    return f"{name}: {cells}; rows with other values {fate[kind.outside]}; rows with a null {fate[kind.null]}."
+
+
+def measure_words(name: str, measure: Measure) -> str:
+    """What is summed.
+
+    >>> print(measure_words("pay", Measure("income", 0, 100, unit="0.01")))
+    pay: the column 'income', clipped to 0 .. 100, rounded to multiples of 0.01; a null counts as 0, clipped.
+    """
+    bounds = f"clipped to {readable(measure.low)} .. {readable(measure.high)}"
+    return (
+        f"{name}: the column {measure.column!r}, {bounds}, rounded to multiples of {readable(measure.unit)}; a null counts as 0, clipped."
+    )
+
+
+def dropped_words(domain: Domain) -> str:
+    """Whether rows are missing from the release.
+
+    >>> dropped_words(Domain(zone=Categories(["a"], null="other", outside="other")))
+    'Every row of the table is counted.'
+    """
+    if drops(domain):
+        return (
+            "Rows with a value (or a null) that an attribute drops are in none of the tables. How many there were was not measured, "
+            "so it is not published: the number would itself cost budget."
+        )
+    return "Every row of the table is counted."
+
+
+def drops(domain: Domain) -> bool:
+    """Whether some value or null makes a row disappear.
+
+    >>> drops(Domain(zone=Categories(["a"], null="other", outside="other")))
+    False
+    """
+    return any("drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names)
+
+
+def interval_words(release: Release) -> str:
+    """How ``low`` and ``high`` come about."""
+    percent, times = percent_words(release.level), release.options.multiplier
+    reason = (
+        "the larger of the normal and the Laplace quantile, between which the quantile of a sum of such noise lies"
+        if release.plan.mechanism == "discrete_laplace"
+        else "the normal quantile"
+    )
+    return f"low and high are answer ∓ {times:.4g} noise_std ({reason}), so that each interval holds the true answer in {percent} of all releases."
+
+
+def percent_words(level: float) -> str:
+    """A level as a percentage.
+
+    >>> percent_words(0.95), percent_words(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * level:.6g}%"
+
+
+def limits(release: Release) -> list[str]:
+    """What the intervals do not cover."""
+    plan = release.plan
+    privacy, domain = plan.privacy, plan.domain
+    found = [
+        "An interval measures the noise that was added for privacy, and nothing else: its true answer is the one on the rows that were counted."
+    ]
+    if drops(domain):
+        found.append(dropped_words(domain) + " No interval covers what they would have added.")
+    if privacy.unit_column is not None:
+        found.append(
+            f"Of every value of the column {privacy.unit_column!r} at most {privacy.max_rows} rows were used, chosen without looking at other "
+            "columns. What the others would have added is not covered, nor is their number published."
+        )
+    found.append("If the table is a sample, the sampling error comes on top, and so do errors in the data themselves.")
+    if any(product.measure is not None for product in release.workload):
+        found.append(
+            "Sums are sums of values clipped to the public bounds and rounded to the unit; what clipping took away is not covered."
+        )
+    hundred = round(100 * (1 - release.level), 4)
+    found.append(
+        f"Each interval stands for itself: of 100 independent intervals about {hundred:g} miss. Answers of one release share noise, so their "
+        "misses come together."
+    )
+    if coarse(plan):
+        found.append(
+            "Some noise here is of the size of one whole step. Such intervals are only nominal: noise that takes few values has no exact "
+            "quantiles, and a single answer may be covered more or less often than stated."
+        )
+    if release.options.non_negative or release.options.integer:
+        found.append(post_processing_words(release))
+    return found
+
+
+def coarse(plan: Plan) -> bool:
+    """Whether some noise takes so few values that intervals are nominal."""
+    return any(math.sqrt(block_variance(plan, block)) * plan.grid < _COARSE for block in plan.blocks)
+
+
+def post_processing_words(release: Release) -> str:
+    """What the optional columns are, and are not."""
+    names = ["answer_non_negative"] * release.options.non_negative + ["answer_integer"] * release.options.integer
+    return (
+        f"The columns {' and '.join(names)} are biased. noise_std, low and high belong to the unbiased column answer, not to them, and "
+        "different tables need not agree in them. Use answer for sums, means and any further statistics."
+    )
+
+
+def _number(value: Fraction) -> str:
+    return str(value) if value.denominator == 1 else f"{float(value):.6g}"
+
+
+def _power(epsilon: Fraction) -> str:
+    value = math.exp(float(epsilon)) if epsilon < 700 else math.inf
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}" if value < 1e6 else f"{value:.2g}"
