@@ -1,1 +1,5 @@
 """The commands."""
+
+from leastnoise.cli._main import main
+
+__all__ = ["main"]

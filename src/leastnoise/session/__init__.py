@@ -1,15 +1,21 @@
 """The one place that wires adapters, planner, kernel, estimate and release together; the automatic choice of a strategy lives here."""
 
+from leastnoise.adapters import columns
+from leastnoise.measure import Entry, Ledger
 from leastnoise.session._choose import PLANNERS, Candidate, candidates, choose, mechanisms
 from leastnoise.session._session import compare, plan, release, settle
-from leastnoise.session._spec import Spec, parse_spec, read_spec
+from leastnoise.session._spec import BLANK, Spec, parse_spec, read_spec
 
 __all__ = [
+    "BLANK",
     "PLANNERS",
     "Candidate",
+    "Entry",
+    "Ledger",
     "Spec",
     "candidates",
     "choose",
+    "columns",
     "compare",
     "mechanisms",
     "parse_spec",

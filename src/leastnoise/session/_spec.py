@@ -1,7 +1,7 @@
 """The spec file: source, privacy, domain, workload, plan and output in one TOML text."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,9 @@ from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.domain import Domain, known_keys
 from leastnoise.workload import Workload, marginals, queries
+
+BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
+_MOST_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name} is not valid TOML: {error}.") from None
+    _refuse_blanks(name, table)
     found = known_keys(name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger"])
     for key in ("privacy", "domain", "workload"):
         if key not in found:
@@ -116,6 +120,29 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         non_negative=_flag("[output] non_negative", output.get("non_negative", False)),
         integer=_flag("[output] integer", output.get("integer", False)),
     )
+
+
+def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
+    """A draft is refused as long as it has a blank, and every place is named."""
+    places = list(dict.fromkeys(_blanks(table, ())))
+    if places:
+        listed = ", ".join(places[:_MOST_LISTED]) + (f" and {len(places) - _MOST_LISTED} more" if len(places) > _MOST_LISTED else "")
+        raise InputError(
+            f"{name} still has {len(places)} place{'s' * (len(places) != 1)} to fill in: {listed}. "
+            f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the file and docs/spec.md show how."
+        )
+
+
+def _blanks(value: object, place: tuple[str, ...]) -> Iterator[str]:
+    """The places, such as domain.sex, where the value is blank."""
+    if value == BLANK:
+        yield ".".join(place[:2])
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _blanks(entry, (*place, str(key)))
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _blanks(entry, place)
 
 
 def checked_level(value: object) -> float:

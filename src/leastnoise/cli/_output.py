@@ -1,0 +1,123 @@
+"""What people and programs read on the standard output stream."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leastnoise._check import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDE = 160  # where there is no terminal, nothing is cut to a width
+
+
+def console() -> "Console":
+    """The standard output stream: colours on a terminal only, and none under NO_COLOR."""
+    from rich.console import Console
+
+    plain = Console(highlight=False, soft_wrap=False)
+    return plain if plain.is_terminal or os.environ.get("COLUMNS") else Console(highlight=False, width=_WIDE)
+
+
+def number(value: float) -> str:
+    """Write a number for people: four digits that count.
+
+    >>> number(0.123456), number(12.345), number(1234567.8), number(2.5e12), number(float("inf"))
+    ('0.1235', '12.35', '1,234,568', '2.5e+12', 'inf')
+    """
+    if 1000 <= abs(value) < 1e9:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def whole(value: int) -> str:
+    """Write a whole number for people.
+
+    >>> whole(1234567)
+    '1,234,567'
+    """
+    return f"{value:,}"
+
+
+def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], bold: int | None = None) -> None:
+    """Print a table.
+
+    Args:
+        title: above it; may be empty.
+        columns: heading and "left" or "right" of each; the left ones may be folded, the right ones never.
+        rows: texts.
+        bold: the place of the row to stress.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for heading, side in columns:
+        table.add_column(heading, justify="right" if side == "right" else "left", no_wrap=side == "right", overflow="fold")
+    for place, row in enumerate(rows):
+        table.add_row(*(Text(cell) for cell in row), style="bold" if place == bold else None)
+    console().print(table)
+
+
+def show_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, one a line.
+
+    Args:
+        facts: name and value; the values are aligned, and folded under themselves.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(Text(name), Text(value))
+    console().print(table)
+
+
+def show_json(value: Mapping[str, Any]) -> None:
+    """Print exactly one JSON object."""
+    click.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def shown(path: Path) -> str:
+    """The shorter of a path's relative and absolute form.
+
+    >>> shown(Path.cwd() / "a" / "b")
+    'a/b'
+    """
+    whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and show another name than was typed
+    return str(whole_path.relative_to(Path.cwd())) if whole_path.is_relative_to(Path.cwd()) else str(whole_path)
+
+
+def write_new(path: Path, text: str, advice: str) -> None:
+    """Write a text file that does not exist yet, whole or not at all.
+
+    Args:
+        path: where.
+        text: what.
+        advice: what to do if it exists.
+
+    Raises:
+        InputError: it exists already, or cannot be written.
+    """
+    if path.exists():
+        raise InputError(f"{shown(path)} exists already and is not overwritten. {advice}")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.rename(path)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise InputError(f"{shown(path)} cannot be written: {reason}. Choose a folder that exists and that you may write to.") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()

@@ -1,0 +1,218 @@
+"""``leastnoise plan`` and ``leastnoise compare``: what is expected, before anything is spent."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leastnoise.cli._output import number, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise.cli._progress import Progress
+
+if TYPE_CHECKING:
+    from leastnoise.plan import Plan
+    from leastnoise.session import Candidate, Spec
+
+_MOST_TABLES = 40
+_LONGEST_REASON = 200
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the plan itself to this new file.")
+def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 - click passes flags by name
+    """Expected error of every query set, before any budget is spent.
+
+    Reads the spec file alone; the data need not exist.
+    """
+    from leastnoise.session import choose, read_spec
+
+    what = read_spec(spec)
+    with Progress("planning") as progress:
+        made = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
+        seconds = progress.seconds
+    if out is not None:
+        write_new(out, made.to_json() + "\n", "Choose another file, or remove it first.")
+    if as_json:
+        show_json(facts(made, seconds))
+        return
+    show_plan(what, made, seconds)
+    if out is not None:
+        click.echo(f"The plan is in {shown(out)}.")
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
+    """Every strategy side by side, least expected error first.
+
+    Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
+    """
+    from leastnoise.session import compare as tried_on
+    from leastnoise.session import read_spec
+
+    what = read_spec(spec)
+    with Progress("planning") as progress:
+        tried = tried_on(what.workload, what.privacy, lambda name: progress.say(f"planning, tried {name}"))
+    if as_json:
+        show_json({"queries": what.workload.rows, "candidates": [_candidate(candidate) for candidate in tried]})
+        return
+    usable = [candidate for candidate in tried if candidate.plan is not None]
+    rows = [_row(candidate, candidate.plan) for candidate in usable if candidate.plan is not None]
+    columns = [("strategy", "left"), ("noise", "left"), ("expected squared error", "right"), ("lower bound", "right")]
+    columns += [("error / bound", "right"), ("seconds", "right")]
+    show_table(f"{whole(what.workload.rows)} queries, {_budget(what)}", columns, rows, bold=0)
+    for candidate in tried:
+        if candidate.plan is None:
+            click.echo(f"{candidate.strategy} ({_noise(candidate.mechanism)}) cannot be used: {_shorter(candidate.reason)}")
+
+
+def facts(made: "Plan", seconds: float) -> dict[str, Any]:
+    """What is promised, as a JSON object with stable keys.
+
+    Args:
+        made: a plan with its promise.
+        seconds: how long it took to make.
+    """
+    from leastnoise.plan import cost
+
+    promise = made.expected_error()
+    tables = expected(made)
+    return {
+        "strategy": made.strategy,
+        "mechanism": made.mechanism,
+        "privacy": made.privacy.to_json(),
+        "cost": cost(made).to_json(),
+        "queries": sum(table["queries"] for table in tables),
+        "expected_total_squared_error": promise.total_squared_error,
+        "lower_bound": promise.lower_bound,
+        "error_over_lower_bound": ratio(made),
+        "rmse": {table["name"]: table["rmse"] for table in tables},
+        "tables": tables,
+        "seconds": round(seconds, 3),
+    }
+
+
+def expected(made: "Plan") -> list[dict[str, Any]]:
+    """What is promised for every table: name, queries, rmse, largest_std, weight, and the measure that is summed or None.
+
+    Errors of counts are in rows, those of sums in the measure's own amounts (not in multiples of its unit).
+
+    Args:
+        made: a plan with its promise.
+    """
+    tables = made.expected_error().tables
+    found = []
+    for name, table, question in zip(unique([table.name for table in tables]), tables, made.questions, strict=True):
+        measure = question["measure"]
+        unit = 1.0 if measure is None else float(made.domain.measures[measure].unit)
+        found.append(
+            {
+                "name": name,
+                "queries": table.queries,
+                "rmse": table.rmse * unit,
+                "largest_std": table.largest_std * unit,
+                "weight": table.weight,
+                "measure": measure,
+            }
+        )
+    return found
+
+
+def unique(names: list[str]) -> list[str]:
+    """Number the repetitions of a name.
+
+    >>> unique(["age", "sex", "age"])
+    ['age', 'sex', 'age (2)']
+    """
+    seen: dict[str, int] = {}
+    given = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        given.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return given
+
+
+def ratio(made: "Plan") -> float | None:
+    """The expected total over its lower bound; None where the bound is nothing."""
+    bound = made.lower_bound()
+    return made.expected_error().total_squared_error / bound if bound > 0 else None
+
+
+def show_plan(what: "Spec", made: "Plan", seconds: float) -> None:
+    """Print the expected error of every table, and of all together."""
+    from leastnoise.plan import cost
+
+    promise = made.expected_error()
+    tables = expected(made)
+    columns = [("table", "left"), ("queries", "right"), ("rmse", "right"), ("largest std error", "right")]
+    weighted = any(table["weight"] != 1 for table in tables)
+    show_table(
+        "Expected error",
+        [*columns, ("weight", "right")] if weighted else columns,
+        [_table_row(table)[: len(columns) + weighted] for table in tables[:_MOST_TABLES]],
+    )
+    rest = tables[_MOST_TABLES:]
+    if rest:
+        errors = [table["rmse"] for table in rest]
+        queries = whole(sum(table["queries"] for table in rest))
+        click.echo(f"and {whole(len(rest))} more tables, {queries} queries, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")
+    over = ratio(made)
+    show_facts(
+        [
+            ("queries", whole(sum(table["queries"] for table in tables))),
+            ("total squared error", number(promise.total_squared_error)),
+            ("lower bound", number(promise.lower_bound)),
+            ("error / lower bound", "-" if over is None else f"{over:.3f}"),
+            ("strategy", made.strategy),
+            ("noise", _noise(made.mechanism)),
+            ("protects", made.privacy.unit),
+            ("cost", f"{cost(made)} of {_budget(what)}"),
+            ("seconds", f"{seconds:.2f}"),
+        ]
+    )
+
+
+def _table_row(table: dict[str, Any]) -> list[str]:
+    return [table["name"], whole(table["queries"]), number(table["rmse"]), number(table["largest_std"]), number(table["weight"])]
+
+
+def _budget(what: "Spec") -> str:
+    from leastnoise.accounting import in_words, whole_budget
+
+    return in_words(what.privacy.budget, whole_budget(what.privacy.budget))
+
+
+def _noise(mechanism: str) -> str:
+    return mechanism.replace("_", " ")
+
+
+def _row(candidate: "Candidate", made: "Plan") -> list[str]:
+    over = ratio(made)
+    return [
+        candidate.strategy,
+        _noise(candidate.mechanism),
+        number(candidate.total),
+        number(made.lower_bound()),
+        "-" if over is None else f"{over:.3f}",
+        f"{candidate.seconds:.2f}",
+    ]
+
+
+def _candidate(candidate: "Candidate") -> dict[str, Any]:
+    made = candidate.plan
+    return {
+        "strategy": candidate.strategy,
+        "mechanism": candidate.mechanism,
+        "usable": made is not None,
+        "reason": candidate.reason,
+        "expected_total_squared_error": None if made is None else candidate.total,
+        "lower_bound": None if made is None else made.lower_bound(),
+        "error_over_lower_bound": None if made is None else ratio(made),
+        "seconds": round(candidate.seconds, 3),
+    }
+
+
+def _shorter(reason: str) -> str:
+    return reason if len(reason) <= _LONGEST_REASON else reason[:_LONGEST_REASON].rsplit(" ", 1)[0] + " ..."

@@ -1,0 +1,78 @@
+"""Progress on the standard error stream, for whatever takes over a second."""
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+_PATIENCE = 1.0
+_ON_TERMINAL = 0.2
+_ELSEWHERE = 10.0
+
+
+class Progress:
+    """A line that appears after a second and says what is being done; use it in a ``with`` statement.
+
+    On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it appears and every ten seconds.
+    The number of rows may be private, so it is never shown, only the share that has been read.
+
+    Args:
+        doing: what is being done.
+    """
+
+    def __init__(self, doing: str) -> None:
+        self._text = doing
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+        self._start = time.perf_counter()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._done.set()
+        self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.perf_counter() - self._start
+
+    def say(self, text: str) -> None:
+        """Change what is being done."""
+        self._text = text
+
+    def rows(self, doing: str, then: str, done: int, among: int | None) -> None:
+        """Tell how far the reading of rows is.
+
+        Args:
+            doing: what is being read.
+            then: what comes after the last row.
+            done: rows read.
+            among: their number, if it is known.
+        """
+        if among and done >= among:
+            self.say(then)
+        elif among:
+            self.say(f"{doing}: {100 * done // among}%")
+
+    def _show(self) -> None:
+        if self._done.wait(_PATIENCE):
+            return
+        terminal = sys.stderr.isatty()
+        width = 0
+        while True:
+            line = f"{self._text} ({self.seconds:.0f} s)"
+            if terminal:
+                sys.stderr.write("\r" + line.ljust(width))
+                width = len(line)
+            else:
+                sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+            if self._done.wait(_ON_TERMINAL if terminal else _ELSEWHERE):
+                break
+        if terminal:
+            sys.stderr.write("\r" + " " * width + "\r")
+            sys.stderr.flush()

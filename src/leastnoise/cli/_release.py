@@ -1,0 +1,152 @@
+"""``leastnoise release``: measure, estimate and write; paid first."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from leastnoise._check import InputError
+from leastnoise.cli._output import show_facts, shown
+from leastnoise.cli._progress import Progress
+from leastnoise.cli._stop import Stopped, what_was_paid
+
+if TYPE_CHECKING:
+    from leastnoise.plan import Plan
+    from leastnoise.release import Release
+    from leastnoise.session import Spec
+
+_NOT_PRIVATE = """\
+!!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.
+!!  Nothing was paid. Use it for tests with data that are not secret, and publish nothing of it."""
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The directory to write; it must not exist yet.")
+@click.option("--source", type=click.Path(path_type=Path), help="The data, if the spec file does not name it.")
+@click.option("--ledger", type=click.Path(path_type=Path), help="The ledger.  [default: beside the data, made if it is not there]")
+@click.option("--dataset", help="Name of the data set in the ledger.  [default: the name of the data's file]")
+@click.option("--seed", type=int, help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
+def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dataset: str | None, seed: int | None) -> None:
+    """Measure, estimate, and write answers, manifest and report.
+
+    The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
+    """
+    from leastnoise.session import choose, read_spec
+
+    what = read_spec(spec)
+    data = source or what.source
+    if data is None:
+        raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
+    paying = ledger or what.ledger or data.with_name(data.name.split(".")[0] + ".ledger")
+    if seed is not None:
+        click.echo(_NOT_PRIVATE, err=True)
+    with Progress("planning") as progress:
+        plan = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
+    carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
+    show_release(out, None if seed is not None else paying)
+
+
+def carry_out(what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int | None = None) -> "Release":
+    """Make a release with progress, and with an account of the payment if it fails.
+
+    Args:
+        what: the spec, with its source.
+        plan: made from it.
+        out: the directory to write.
+        ledger: pays, unless there is a seed.
+        seed: for a run that is not private.
+
+    Raises:
+        LedgerError: the ledger cannot be used.
+        Stopped: whatever else went wrong, with what was paid.
+    """
+    from leastnoise.session import release as released
+
+    name = what.source.name if what.source else "the data"
+    known = settle_earlier(ledger) if seed is None else frozenset()
+    with _accounted(ledger, known, out), Progress(f"reading {name}") as progress:
+        return released(
+            plan,
+            what.source,
+            ledger=ledger if seed is None else None,
+            out=out,
+            dataset=what.dataset,
+            level=what.level,
+            formats=what.formats,
+            non_negative=what.non_negative,
+            integer=what.integer,
+            seed=seed,
+            progress=lambda done, among: progress.rows(f"reading {name}", "measuring, estimating and writing", done, among),
+        )
+
+
+def settle_earlier(ledger: Path) -> frozenset[str]:
+    """Find out what became of earlier releases that were not finished, and tell it.
+
+    Args:
+        ledger: its file, which need not exist.
+
+    Returns:
+        The identifications of all entries so far.
+
+    Raises:
+        LedgerError: the ledger cannot be used.
+    """
+    from leastnoise.session import Ledger, settle
+
+    if not ledger.exists():
+        return frozenset()
+    book = Ledger.open(ledger)
+    for entry in settle(book):
+        what = f"Release {entry.number} of {entry.reserved_at:%Y-%m-%d %H:%M} UTC ({entry.charge})"
+        where = shown(Path(entry.output))
+        if entry.state == "sealed":
+            click.echo(f"{what} was stopped after it was published: paid and whole, in {where}.", err=True)
+        else:
+            click.echo(
+                f"{what} was stopped before it was published: paid and absent. Nothing is at {where}, and its budget stays spent. "
+                "(If another process is still making it, that process will enter it as published.)",
+                err=True,
+            )
+    return frozenset(entry.id for entry in book.entries())
+
+
+@contextmanager
+def _accounted(ledger: Path, known: frozenset[str], out: Path) -> Iterator[None]:
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        raise Stopped(error, what_was_paid(ledger, known, out)) from error
+
+
+def show_release(out: Path, ledger: Path | None) -> None:
+    """Print where everything is, what was spent and what is left.
+
+    Args:
+        out: the directory that was written.
+        ledger: what paid; None for a run that is not private, and cost nothing.
+    """
+    show_facts([("answers", shown(out / "answers")), ("manifest", shown(out / "manifest.json")), ("report", shown(out / "report.html"))])
+    if ledger is None:
+        click.echo("\nNOT PRIVATE, and nothing was paid: publish nothing of it.")
+    else:
+        show_facts(_account(out, ledger))
+
+
+def _account(out: Path, ledger: Path) -> list[tuple[str, str]]:
+    from leastnoise.accounting import in_words, whole_budget
+    from leastnoise.session import Ledger
+
+    book = Ledger.open(ledger)
+    place = str(out.resolve())
+    entry = next(entry for entry in reversed(book.entries()) if entry.output == place)
+    budget = book.privacy.budget
+    return [
+        ("spent", f"{entry.charge}: release {entry.number} of the data set {book.dataset!r}"),
+        ("left", f"{in_words(budget, book.left())}, of {in_words(budget, whole_budget(budget))}"),
+        ("ledger", shown(ledger)),
+    ]
