@@ -24,12 +24,12 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
     Raises:
         InputError: it exists, it has no name, or the place cannot be written to.
 
-    >>> check_target("/nowhere-at-all/release").name
+    >>> check_target("/")
     Traceback (most recent call last):
     ...
-    leastnoise._check._errors.InputError: ...
+    leastnoise._check._errors.InputError: The output directory must not exist yet; got '/', which does. ...
     """
-    target = Path(os.path.abspath(Path(directory).expanduser()))
+    target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100 - resolve() would follow a link
     if os.path.lexists(target) or not target.name:
         raise InputError(
             f"The output directory must not exist yet; got {str(target)!r}, which does. Choose another name, or move the old release away."
@@ -52,8 +52,8 @@ def whole_directory(target: Path) -> Iterator[Path]:
     Args:
         target: from `check_target`.
 
-    Guarantees: ``target`` does not exist, or is complete and on the disk. A process that dies leaves ``.<name>.partial-...`` beside it, which the
-    next one for the same target removes; an exception leaves nothing.
+    Guarantees: ``target`` does not exist, or is complete and on the disk. A process that dies leaves ``.<name>.partial-...`` beside it,
+    which the next one for the same target removes; an exception leaves nothing.
 
     Raises:
         InputError: ``target`` came into being meanwhile.
@@ -82,7 +82,7 @@ def _rename(partial: Path, target: Path) -> None:
     try:
         if os.path.lexists(target):  # the system would replace an empty directory
             raise FileExistsError
-        os.rename(partial, target)
+        partial.rename(target)
     except FileExistsError:
         raise _appeared(target) from None
     except OSError:

@@ -82,8 +82,8 @@ def manifest(
         written: when; None for now.
 
     Returns:
-        A dictionary with the keys format, private, written, versions, privacy, receipt, domain, workload, plan, measurements, expected_error,
-        intervals, post_processing, answers and files; ``warning`` first if the noise was not private.
+        A dictionary with the keys format, private, written, versions, privacy, receipt, domain, workload, plan, measurements,
+        expected_error, intervals, post_processing, answers and files; ``warning`` first if the noise was not private.
     """
     plan = release.plan
     warning = {} if release.private else {"warning": words.NOT_PRIVATE}
@@ -161,7 +161,7 @@ def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
         "total_squared_error": None if promise is None else promise.total_squared_error,
         "lower_bound": None if promise is None else promise.lower_bound,
         "ratio": None if promise is None or not promise.lower_bound > 0 else promise.total_squared_error / promise.lower_bound,
-        "meaning": "sum over all answers of weight squared times variance; an error of a sum counts in units of the most that one row can add",
+        "meaning": "sum over all answers of weight squared times variance; errors of sums count in units of the most that one row can add",
         "error_bars_are_as_promised": kept,
     }
 

@@ -230,7 +230,7 @@ def in_unit(product: Product, values: FloatArray) -> FloatArray:
         product: whose measure it is; counts are not changed.
         values: any shape, in multiples of the unit.
 
-    Guarantees: the nearest double to the exact decimal, while the numbers multiplied are below 2^53: divided by 100, not multiplied by 0.01.
+    Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is divided by 100, not multiplied by 0.01.
 
     >>> from leastnoise.domain import Domain, Measure
     >>> from leastnoise.workload import queries

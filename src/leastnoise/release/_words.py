@@ -41,14 +41,14 @@ def budget_words(privacy: Privacy) -> str:
     """The budget, short.
 
     >>> budget_words(Privacy(ApproxDP(1, "1e-9")))
-    'ε = 1, δ = 1e-09'
+    'epsilon = 1, delta = 1e-09'
     """
     budget = privacy.budget
     if isinstance(budget, PureDP):
-        return f"ε = {_number(budget.epsilon)}"
+        return f"epsilon = {_number(budget.epsilon)}"
     if isinstance(budget, ApproxDP):
-        return f"ε = {_number(budget.epsilon)}, δ = {_number(budget.delta)}"
-    return f"ρ = {_number(budget.rho)}"
+        return f"epsilon = {_number(budget.epsilon)}, delta = {_number(budget.delta)}"
+    return f"rho = {_number(budget.rho)}"
 
 
 def change(privacy: Privacy) -> str:
@@ -68,18 +68,18 @@ def promise(privacy: Privacy) -> str:
     """What the budget means, in one sentence.
 
     >>> print(promise(Privacy(PureDP(1))))
-    Whatever else anybody knows, no result of this release becomes more than e^ε = 2.72 times as likely, or as unlikely, when one row is
-    added or removed.
+    Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = 2.72 times as likely, or as unlikely, when
+    one row is added or removed.
     """
     budget, difference = privacy.budget, change(privacy)
     if isinstance(budget, (PureDP, ApproxDP)):
-        times = f"e^ε = {_power(budget.epsilon)} times as likely, or as unlikely"
-        rest = f", except with a probability of at most δ = {_number(budget.delta)}," if isinstance(budget, ApproxDP) else ","
+        times = f"exp(epsilon) = {_power(budget.epsilon)} times as likely, or as unlikely"
+        rest = f", except with a probability of at most delta = {_number(budget.delta)}," if isinstance(budget, ApproxDP) else ","
         return f"Whatever else anybody knows, no result of this release becomes more than {times}{rest} when {difference}."
     epsilon = zcdp_epsilon(budget.rho, _COMMON_DELTA)
     return (
-        f"Whatever else anybody knows, the results of this release hardly tell whether {difference}: the Rényi divergence of every order α "
-        f"is at most α times ρ = {_number(budget.rho)}, which implies ε = {float(epsilon):.3g} at δ = {_number(_COMMON_DELTA)}."
+        f"Whatever else anybody knows, the results of this release hardly tell whether {difference}: the Rényi divergence of every order a "
+        f"is at most a times rho = {_number(budget.rho)}, which implies epsilon = {float(epsilon):.3g} at delta = {_number(_COMMON_DELTA)}."
     )
 
 
@@ -87,14 +87,14 @@ def cost_words(cost: Cost) -> str:
     """What the plan really spends, as computed from its integer queries.
 
     >>> cost_words(PureCost("1/2"))
-    'ε = 0.5'
+    'epsilon = 0.5'
     """
     if isinstance(cost, PureCost):
-        return f"ε = {readable(cost.epsilon)}"
+        return f"epsilon = {_plain(cost.epsilon)}"
     if isinstance(cost, GaussianCost):
-        return f"μ² = {readable(cost.mu_squared)} (Gaussian differential privacy)"
+        return f"mu squared = {_plain(cost.mu_squared)} (Gaussian differential privacy)"
     if isinstance(cost, ConcentratedCost):
-        return f"ρ = {readable(cost.rho)}"
+        return f"rho = {_plain(cost.rho)}"
     raise TypeError(cost)
 
 
@@ -159,7 +159,10 @@ def interval_words(release: Release) -> str:
         if release.plan.mechanism == "discrete_laplace"
         else "the normal quantile"
     )
-    return f"low and high are answer ∓ {times:.4g} noise_std ({reason}), so that each interval holds the true answer in {percent} of all releases."
+    return (
+        f"low and high are answer - and + {times:.4g} noise_std ({reason}), so that an interval holds the true answer in {percent} of all "
+        "releases."
+    )
 
 
 def percent_words(level: float) -> str:
@@ -176,14 +179,15 @@ def limits(release: Release) -> list[str]:
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
     found = [
-        "An interval measures the noise that was added for privacy, and nothing else: its true answer is the one on the rows that were counted."
+        "An interval measures the noise that was added for privacy, and nothing else: the true answer is the one on the rows that were "
+        "counted."
     ]
     if drops(domain):
         found.append(dropped_words(domain) + " No interval covers what they would have added.")
     if privacy.unit_column is not None:
         found.append(
-            f"Of every value of the column {privacy.unit_column!r} at most {privacy.max_rows} rows were used, chosen without looking at other "
-            "columns. What the others would have added is not covered, nor is their number published."
+            f"Of every value of the column {privacy.unit_column!r} at most {privacy.max_rows} rows were used, chosen without looking at "
+            "other columns. What the others would have added is not covered, nor is their number published."
         )
     found.append("If the table is a sample, the sampling error comes on top, and so do errors in the data themselves.")
     if any(product.measure is not None for product in release.workload):
@@ -192,7 +196,7 @@ def limits(release: Release) -> list[str]:
         )
     hundred = round(100 * (1 - release.level), 4)
     found.append(
-        f"Each interval stands for itself: of 100 independent intervals about {hundred:g} miss. Answers of one release share noise, so their "
+        f"Each interval stands for itself: of 100 independent intervals about {hundred:g} miss. Answers of one release share noise, so "
         "misses come together."
     )
     if coarse(plan):
@@ -217,6 +221,10 @@ def post_processing_words(release: Release) -> str:
         f"The columns {' and '.join(names)} are biased. noise_std, low and high belong to the unbiased column answer, not to them, and "
         "different tables need not agree in them. Use answer for sums, means and any further statistics."
     )
+
+
+def _plain(value: Fraction) -> str:
+    return readable(value).removeprefix("about ")
 
 
 def _number(value: Fraction) -> str:

@@ -34,8 +34,8 @@ def write(
         progress: called with the number of tables written and of all.
 
     Returns:
-        The absolute path of the directory. It holds ``report.html``, ``manifest.json``, the index ``tables.csv``, ``answers/`` (one file a table and
-        format, or parts of many tables where there are over 200), and ``measurements/`` (the noisy integers and their plan).
+        The absolute path of the directory. It holds ``report.html``, ``manifest.json``, the index ``tables.csv``, ``answers/`` (one file a
+        table and format, or parts of many tables where there are over 200), and ``measurements/`` (the noisy integers and their plan).
 
     Raises:
         InputError: the directory exists or cannot be made, or an unknown format.
