@@ -54,7 +54,7 @@ types: env  ## mypy, strict on the trusted packages
 	@$(BIN)/mypy --no-error-summary
 
 imports: env  ## the import contracts
-	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 docs: env  ## build the documentation into site/, any warning is an error
 	@mkdir -p build; $(BIN)/mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
