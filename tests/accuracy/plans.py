@@ -46,7 +46,7 @@ RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
 def _plan(name: str, mechanism: str, *blocks: Block) -> Plan:
-    budget = ApproxDP(1, "1e-6") if mechanism == "rounded_gaussian" else PureDP(1)
+    budget = ApproxDP(99, "1e-6") if mechanism == "rounded_gaussian" else PureDP(99)  # ample: these scales are not fitted
     return Plan(domain=DOMAIN, privacy=Privacy(budget), mechanism=mechanism, blocks=blocks, strategy=name, grid=4 if mechanism == "rounded_gaussian" else 1)
 
 

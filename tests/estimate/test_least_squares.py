@@ -1,0 +1,77 @@
+"""Estimates against dense least squares, and what they promise in simulation."""
+
+import numpy as np
+import pytest
+from accuracy.plans import CASES, DOMAIN, NAMES, Case
+
+from leastnoise.accuracy import UnsupportedQuery, joint_rows
+from leastnoise.estimate import Estimate
+from leastnoise.linop import Total
+from leastnoise.observation import Observation
+from leastnoise.workload import Product, marginals
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def observe(case: Case, values: dict[str | None, np.ndarray]) -> Observation:
+    """An observation whose rows are given for each measure, in the order of the blocks."""
+    cut, places = [], dict.fromkeys(values, 0)
+    for block in case.plan.blocks:
+        start = places[block.measure]
+        cut.append(np.array(values[block.measure][start : start + block.rows], dtype=np.int64))
+        places[block.measure] += block.rows
+    return Observation(case.plan, tuple(cut), "", private=False)
+
+
+def dense_answers(case: Case, product: Product, observed: np.ndarray) -> np.ndarray:
+    rows, variances = case.strategy(product.measure)
+    cells = np.linalg.pinv(rows / np.sqrt(variances)[:, None]) @ (observed / case.plan.grid / np.sqrt(variances))
+    operators = dict(zip(product.attributes, product.operators, strict=True))
+    asked = joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
+    return (asked @ cells).reshape(product.shape)
+
+
+@every
+def test_answers_are_those_of_dense_least_squares(case: Case) -> None:
+    rng = np.random.default_rng(6)
+    observed = {m: rng.integers(-500, 2000, len(case.strategy(m)[0])) for m in case.workload.measures}
+    estimate = Estimate(observe(case, observed))
+    for product in case.workload:
+        expected = dense_answers(case, product, observed[product.measure])
+        np.testing.assert_allclose(estimate.answers(product), expected, rtol=1e-8, atol=1e-6)
+
+
+@every
+def test_noiseless_observations_give_the_truth(case: Case) -> None:
+    rng = np.random.default_rng(7)
+    truth = {m: rng.integers(0, 99, DOMAIN.size) for m in case.workload.measures}
+    exact = {m: (case.strategy(m)[0] @ cells).round().astype(int) * case.plan.grid for m, cells in truth.items()}
+    estimate = Estimate(observe(case, exact))
+    for product in case.workload:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        asked = joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
+        np.testing.assert_allclose(estimate.answers(product).reshape(-1), asked @ truth[product.measure], atol=1e-6)
+
+
+@every
+def test_tables_that_share_attributes_agree(case: Case) -> None:
+    rng = np.random.default_rng(8)
+    estimate = Estimate(observe(case, {m: rng.integers(-99, 99, len(case.strategy(m)[0])) for m in case.workload.measures}))
+    for product in case.workload:
+        if product.is_marginal and len(product.attributes) == 2:
+            left, right = product.attributes
+            both = estimate.marginal((left, right), product.measure)
+            np.testing.assert_allclose(both.sum(axis=1), estimate.marginal((left,), product.measure), atol=1e-6)
+            np.testing.assert_allclose(both.sum(axis=0), estimate.marginal((right,), product.measure), atol=1e-6)
+            np.testing.assert_allclose(both.sum(), estimate.marginal((), product.measure), atol=1e-6)
+
+
+def test_what_was_not_measured_is_refused() -> None:
+    case = CASES[0]
+    estimate = Estimate(observe(case, {None: np.zeros(10, dtype=int)}))
+    with pytest.raises(UnsupportedQuery, match="do not determine the marginal on c"):
+        estimate.marginal(("c",))
+    dense = CASES[4]
+    estimate = Estimate(observe(dense, {None: np.zeros(len(dense.strategy(None)[0]), dtype=int)}))
+    with pytest.raises(UnsupportedQuery, match="measures nothing of pay"):
+        estimate.answers(marginals(DOMAIN, ways=1, sum="pay").products[0])
