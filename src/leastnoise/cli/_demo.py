@@ -112,15 +112,15 @@ def demo(out: Path | None) -> None:
     with Progress("planning") as progress:
         made = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
         seconds = progress.seconds
-    show_plan(what, made, seconds)
+    show_plan(made, seconds)
     release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")
     click.echo()
     show_release(folder / "release", folder / "people.ledger")
     click.echo()
     with Progress("computing the true answers"):
         rows = promised_and_realised(release, people)
-    headings = ["queries", "promised rmse", "realised rmse", "realised / promised", f"within {what.level:.0%} interval"]
-    show_table("Promised and realised error", [("table", "left"), *((heading, "right") for heading in headings)], rows)
+    headings = ["queries", "promised\nrmse", "realised\nrmse", "realised /\npromised", f"within {what.level:.0%}\ninterval"]
+    show_table("Promised and realised error", [("table", "fold"), *((heading, "right") for heading in headings)], rows)
     click.echo("The true answers were computed for this comparison alone, because the survey is generated; a release never does so.")
     click.echo("A table of few queries is a small sample of noise: its realised error scatters around the promise.\n")
     show_facts(

@@ -14,7 +14,7 @@ _IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$", flags=re
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 
 _HEAD = """\
-# A spec for leastnoise, drafted from the column names and types of {file} alone: no value was read.
+# A spec for leastnoise, drafted from the column names and types of {file} alone: it holds no value of the data.
 # Replace every "{blank}" by a public value: from a questionnaire, a code list, a law or an earlier
 # publication, never by looking at the data. Remove the attributes that you do not want to publish. Then:
 #
@@ -48,17 +48,16 @@ marginals = { ways = 1 }      # one table an attribute; ways = 2: one a pair; up
 _NO_COLUMN = "# No column has a type that can be published. Add an attribute such as [domain.sex] with categories = [...].\n"
 _EXAMPLE = """
 # [[workload]]
-# queries = { %s = %s }
+# queries = { %s = "prefix" }     # its cumulative distribution
 """
 _MEASURE = """
 # A numeric column can be summed instead of counting rows; every value is clipped to public bounds.
 # [measures.%(key)s]
-# column = %(column)s
 # clip = [0, 100000]
 #
 # [[workload]]
-# queries = {}
-# sum = %(column)s
+# queries = {}                  # its sum over all rows; queries = { sex = "identity" } sums by sex
+# sum = %(name)s
 """
 _END = """
 [plan]
@@ -112,8 +111,8 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
     parts.append(_TAIL)
     numbers = [name for name, kind in listed if _kind(kind) in {"whole", "number"} and name != identifier]
     if numbers:
-        parts.append(_EXAMPLE % (_key(numbers[-1]), '"prefix"     # its cumulative distribution'))
-        parts.append(_MEASURE % {"key": _key(f"sum_of_{numbers[-1]}"), "column": _text(numbers[-1])})
+        parts.append(_EXAMPLE % _key(numbers[-1]))
+        parts.append(_MEASURE % {"key": _key(numbers[-1]), "name": _text(numbers[-1])})
     parts.append(_END)
     return "".join(parts)
 

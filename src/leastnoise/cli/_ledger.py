@@ -69,7 +69,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         show_json(_facts(book, entries, delta))
         return
     show_facts([("ledger", shown(file)), *_head(book)])
-    columns = [("#", "right"), ("time (UTC)", "left"), ("cost", "left"), ("state", "left"), ("what", "left"), ("where", "left")]
+    columns = [("#", "right"), ("time (UTC)", "left"), ("cost", "left"), ("state", "left"), ("what", "fold"), ("where", "fold")]
     rows = [
         [
             whole(entry.number),

@@ -12,7 +12,7 @@ import click
 from leastnoise._check import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 _WIDE = 160  # where there is no terminal, nothing is cut to a width
 
@@ -45,12 +45,21 @@ def whole(value: int) -> str:
     return f"{value:,}"
 
 
+def share(value: float | None) -> str:
+    """Write a ratio for people; None is no ratio.
+
+    >>> share(1.23456), share(4321.0), share(None)
+    ('1.235', '4,321', '-')
+    """
+    return "-" if value is None else f"{value:.3f}" if value < 1000 else number(value)
+
+
 def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], bold: int | None = None) -> None:
-    """Print a table.
+    """Print a table and an empty line.
 
     Args:
         title: above it; may be empty.
-        columns: heading and "left" or "right" of each; the left ones may be folded, the right ones never.
+        columns: heading, and "left", "right" or "fold" of each; only the cells of the last kind may be broken into lines.
         rows: texts.
         bold: the place of the row to stress.
     """
@@ -58,12 +67,15 @@ def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Se
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for heading, side in columns:
-        table.add_column(heading, justify="right" if side == "right" else "left", no_wrap=side == "right", overflow="fold")
+        table.add_column(heading, justify="right" if side == "right" else "left", no_wrap=side != "fold", overflow="fold")
     for place, row in enumerate(rows):
         table.add_row(*(Text(cell) for cell in row), style="bold" if place == bold else None)
-    console().print(table)
+    if title:
+        _print(Text(title, style="bold"))
+    _print(table)
+    click.echo()
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
@@ -80,7 +92,16 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     table.add_column(overflow="fold")
     for name, value in facts:
         table.add_row(Text(name), Text(value))
-    console().print(table)
+    _print(table)
+
+
+def _print(what: "RenderableType") -> None:
+    """Print without spaces at the ends of lines, where there is no terminal that they could colour."""
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(what)
+    text = captured.get()
+    click.echo(text if screen.is_terminal else "\n".join(line.rstrip() for line in text.split("\n")), nl=False, color=screen.is_terminal)
 
 
 def show_json(value: Mapping[str, Any]) -> None:

@@ -1,11 +1,12 @@
 """``leastnoise plan`` and ``leastnoise compare``: what is expected, before anything is spent."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise.cli._output import number, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise.cli._output import number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise.cli._progress import Progress
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
     if as_json:
         show_json(facts(made, seconds))
         return
-    show_plan(what, made, seconds)
+    show_plan(made, seconds)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
 
@@ -60,8 +61,8 @@ def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes f
         return
     usable = [candidate for candidate in tried if candidate.plan is not None]
     rows = [_row(candidate, candidate.plan) for candidate in usable if candidate.plan is not None]
-    columns = [("strategy", "left"), ("noise", "left"), ("expected squared error", "right"), ("lower bound", "right")]
-    columns += [("error / bound", "right"), ("seconds", "right")]
+    columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
+    columns += [("error /\nlower bound", "right"), ("seconds", "right")]
     show_table(f"{whole(what.workload.rows)} queries, {_budget(what)}", columns, rows, bold=0)
     for candidate in tried:
         if candidate.plan is None:
@@ -140,13 +141,11 @@ def ratio(made: "Plan") -> float | None:
     return made.expected_error().total_squared_error / bound if bound > 0 else None
 
 
-def show_plan(what: "Spec", made: "Plan", seconds: float) -> None:
+def show_plan(made: "Plan", seconds: float) -> None:
     """Print the expected error of every table, and of all together."""
-    from leastnoise.plan import cost
-
     promise = made.expected_error()
     tables = expected(made)
-    columns = [("table", "left"), ("queries", "right"), ("rmse", "right"), ("largest std error", "right")]
+    columns = [("table", "fold"), ("queries", "right"), ("rmse", "right"), ("largest\nstd error", "right")]
     weighted = any(table["weight"] != 1 for table in tables)
     show_table(
         "Expected error",
@@ -158,17 +157,15 @@ def show_plan(what: "Spec", made: "Plan", seconds: float) -> None:
         errors = [table["rmse"] for table in rest]
         queries = whole(sum(table["queries"] for table in rest))
         click.echo(f"and {whole(len(rest))} more tables, {queries} queries, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")
-    over = ratio(made)
     show_facts(
         [
             ("queries", whole(sum(table["queries"] for table in tables))),
             ("total squared error", number(promise.total_squared_error)),
             ("lower bound", number(promise.lower_bound)),
-            ("error / lower bound", "-" if over is None else f"{over:.3f}"),
+            ("error / lower bound", share(ratio(made))),
             ("strategy", made.strategy),
-            ("noise", _noise(made.mechanism)),
             ("protects", made.privacy.unit),
-            ("cost", f"{cost(made)} of {_budget(what)}"),
+            ("cost", f"{_cost(made)}, with {_noise(made.mechanism)} noise"),
             ("seconds", f"{seconds:.2f}"),
         ]
     )
@@ -184,18 +181,29 @@ def _budget(what: "Spec") -> str:
     return in_words(what.privacy.budget, whole_budget(what.privacy.budget))
 
 
+def _cost(made: "Plan") -> str:
+    """What the plan costs; where scales were rounded and cost a millionth less than the budget, the budget."""
+    from leastnoise.accounting import Charge, charge, whole_budget
+    from leastnoise.plan import cost
+
+    budget = made.privacy.budget
+    paid, most = charge(budget, budget, cost(made)), whole_budget(budget)
+    pairs = {name: (getattr(paid, name), getattr(most, name)) for name in ("epsilon", "delta", "rho")}
+    near = Fraction(10**6 - 1, 10**6)
+    return str(Charge(**{name: above if below >= near * above else below for name, (below, above) in pairs.items()}))
+
+
 def _noise(mechanism: str) -> str:
     return mechanism.replace("_", " ")
 
 
 def _row(candidate: "Candidate", made: "Plan") -> list[str]:
-    over = ratio(made)
     return [
         candidate.strategy,
         _noise(candidate.mechanism),
         number(candidate.total),
         number(made.lower_bound()),
-        "-" if over is None else f"{over:.3f}",
+        share(ratio(made)),
         f"{candidate.seconds:.2f}",
     ]
 

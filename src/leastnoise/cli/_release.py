@@ -11,7 +11,7 @@ import click
 from leastnoise._check import InputError
 from leastnoise.cli._output import show_facts, shown
 from leastnoise.cli._progress import Progress
-from leastnoise.cli._stop import Stopped, what_was_paid
+from leastnoise.cli._stop import Stopped, place_of, what_was_paid
 
 if TYPE_CHECKING:
     from leastnoise.plan import Plan
@@ -142,8 +142,7 @@ def _account(out: Path, ledger: Path) -> list[tuple[str, str]]:
     from leastnoise.session import Ledger
 
     book = Ledger.open(ledger)
-    place = str(out.resolve())
-    entry = next(entry for entry in reversed(book.entries()) if entry.output == place)
+    entry = next(entry for entry in reversed(book.entries()) if entry.output == place_of(out))
     budget = book.privacy.budget
     return [
         ("spent", f"{entry.charge}: release {entry.number} of the data set {book.dataset!r}"),

@@ -1,6 +1,16 @@
 """How a release that did not end well says what became of the money."""
 
+import os
 from pathlib import Path
+
+
+def place_of(out: Path) -> str:
+    """How the ledger names a directory.
+
+    >>> place_of(Path("/a/../b"))
+    '/b'
+    """
+    return os.path.abspath(out.expanduser())  # noqa: PTH100 - resolve() would follow links, as the release does not
 
 
 class Stopped(BaseException):
@@ -34,7 +44,7 @@ def what_was_paid(ledger: Path, known: frozenset[str], out: Path) -> str:
         return ""
     try:
         book = Ledger.open(ledger)
-        place = str(out.resolve())
+        place = place_of(out)
         # Two runs with one target: both would be told of both entries, which is the safe side.
         mine = {entry.id for entry in book.entries() if entry.id not in known and entry.output == place}
         if not mine:

@@ -7,7 +7,7 @@ from typing import Any
 
 from leastnoise import adapters
 from leastnoise._check import InputError, refuse
-from leastnoise.accounting import ApproxDP, Budget, Privacy, PureDP, ZCDP
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, measure, simulate
 from leastnoise.plan import Plan
 from leastnoise.release import Release, build, check_target, write
@@ -100,7 +100,7 @@ def release(
     Args:
         plan: what to do, from ``plan``.
         source: a .csv, .csv.gz or .parquet file, or a pandas, Polars, PyArrow or DuckDB table.
-        ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed unless ``seed`` is given.
+        ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
         dataset: the data set's name in the ledger; None for the source's file name.
         level: of the intervals.
@@ -133,14 +133,13 @@ def release(
     plan.expected_error()
     checked_level(level)
     checked_formats(formats)
-    if out is not None:
-        check_target(out)
+    target = None if out is None else check_target(out)
     if seed is not None:
         entropy = SeededEntropy(seed)
         if ledger is not None:
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
         observation = simulate(plan, _table(plan, source, progress), entropy)
-        return _published(build(observation, level=level, non_negative=non_negative, integer=integer), out, formats)
+        return _published(build(observation, level=level, non_negative=non_negative, integer=integer), target, formats)
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
     paying = None if isinstance(ledger, Ledger) else Path(ledger)
@@ -156,11 +155,11 @@ def release(
     if not isinstance(book, Ledger):
         raise refuse("ledger", type(ledger).__name__, "a path or a Ledger")
     settle(book)
-    where = IN_MEMORY if out is None else str(Path(out).resolve())
+    where = IN_MEMORY if target is None else str(target)
     tables = len(plan.expected_error().tables)
     observation, receipt = measure(plan, table, book, output=where, description=f"{tables} table{'s' * (tables != 1)}, {plan.strategy}")
     made = build(observation, level=level, non_negative=non_negative, integer=integer, receipt=_facts(receipt, book))
-    published = _published(made, out, formats)
+    published = _published(made, target, formats)
     book.seal(receipt)
     return published
 
@@ -189,7 +188,7 @@ def _is_published(entry: Entry) -> bool:
         return False
 
 
-def _published(made: Release, out: str | Path | None, formats: tuple[str, ...]) -> Release:
+def _published(made: Release, out: Path | None, formats: tuple[str, ...]) -> Release:
     if out is not None:
         write(made, out, formats=formats)
     return made

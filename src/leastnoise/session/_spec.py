@@ -212,7 +212,8 @@ def _unit(value: object) -> tuple[str | None, int]:
         raise refuse("[privacy] unit", value, "'row' or a table such as { column = 'person_id', max_rows = 5 }")
     table: dict[str, Any] = known_keys("[privacy] unit", value, ["column", "max_rows"])
     if "column" not in table or "max_rows" not in table:
-        raise InputError(f"[privacy] unit must have column and max_rows; got {', '.join(table) or 'neither'}. Say how many rows of a unit count.")
+        got = ", ".join(table) or "neither"
+        raise InputError(f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a unit count.")
     return table["column"], table["max_rows"]
 
 

@@ -1,0 +1,106 @@
+"""A small data set with its spec and ledger, and ways to run the program: in this process, or in one of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from leastnoise.cli import main
+
+SOURCE = Path(__file__).parents[2] / "src"
+PROGRAM = "from leastnoise.cli import main; main()"
+SPEC = """\
+[source]
+path = "people.csv"
+
+[privacy]
+epsilon = "1"
+
+[domain.sex]
+categories = ["F", "M"]
+
+[domain.age]
+integers = [17, 90]
+
+[domain.income]
+bins = { low = 0, high = 1000, count = 10 }
+
+[measures.pay]
+column = "income"
+clip = [0, 1000]
+
+[[workload]]
+marginals = { upto = 2, of = ["sex", "age"] }
+
+[[workload]]
+queries = { income = "prefix" }
+weight = 2.0
+"""
+ROWS = "sex,age,income\n" + "".join(f"{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" for i in range(400))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of its own, with people.csv and people.toml, as the current one."""
+    (tmp_path / "people.csv").write_text(ROWS, encoding="utf-8")
+    (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "LEASTNOISE_DEBUG", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Result]]:
+    """Run the program in this process."""
+    interrupt = signal.getsignal(signal.SIGINT)
+
+    def run_here(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["leastnoise", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        told = capsys.readouterr()
+        return Result(int(stop.value.code or 0), told.out, told.err)
+
+    yield run_here
+    signal.signal(signal.SIGINT, interrupt)
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start the program, or a script that changes it first, in a process of its own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start_there(*arguments: object, program: str = PROGRAM, **environment: str) -> subprocess.Popen[str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            cwd=folder,
+            env={**inherited, "PYTHONPATH": str(SOURCE), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start_there
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

@@ -1,0 +1,243 @@
+"""Whatever is refused is refused in one sentence, with exit code 2, before anything is spent or written."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leastnoise.accounting import ApproxDP, Privacy, PureDP
+from leastnoise.session import Ledger
+
+Run = Callable[..., Any]
+
+# what is wrong, what is replaced in the spec, by what, and what the message must say
+SPECS: list[tuple[str, str, str, list[str]]] = [
+    ("epsilon is NaN", 'epsilon = "1"', 'epsilon = "nan"', ["epsilon must be a finite number", "'nan'"]),
+    ("epsilon is a NaN float", 'epsilon = "1"', "epsilon = nan", ["epsilon must be a finite number", "nan"]),
+    ("epsilon is infinite", 'epsilon = "1"', "epsilon = inf", ["epsilon must be a finite number", "inf"]),
+    ("epsilon is zero", 'epsilon = "1"', "epsilon = 0", ["epsilon must be a number above 0; got 0"]),
+    ("epsilon is negative", 'epsilon = "1"', 'epsilon = "-1/2"', ["epsilon must be a number above 0; got '-1/2'"]),
+    ("epsilon is a word", 'epsilon = "1"', 'epsilon = "much"', ["epsilon must be", "got 'much'", "1/3"]),
+    ("epsilon is a truth value", 'epsilon = "1"', "epsilon = true", ["epsilon must be", "got True"]),
+    ("epsilon is a list", 'epsilon = "1"', "epsilon = [1]", ["epsilon must be", "got [1]"]),
+    ("rho is zero", 'epsilon = "1"', "rho = 0", ["rho must be a number above 0; got 0"]),
+    ("delta is 1", 'epsilon = "1"', 'epsilon = "1"\ndelta = 1', ["delta must be a number above 0 and below 1; got 1"]),
+    ("delta is above 1", 'epsilon = "1"', 'epsilon = "1"\ndelta = 1.5', ["delta must be a number above 0 and below 1; got 1.5"]),
+    ("delta is 0", 'epsilon = "1"', 'epsilon = "1"\ndelta = 0', ["delta must be", "PureDP"]),
+    ("delta alone", 'epsilon = "1"', 'delta = "1e-9"', ["[privacy] must have epsilon", "got delta"]),
+    ("epsilon and rho", 'epsilon = "1"', 'epsilon = "1"\nrho = 1', ["[privacy] must have epsilon", "got epsilon, rho"]),
+    ("no budget", 'epsilon = "1"', "", ["[privacy] must have epsilon", "got none of them"]),
+    ("other neighbours", 'epsilon = "1"', 'epsilon = "1"\nneighbours = "swap"', ["neighbours must be one of", "got 'swap'"]),
+    ("a unit of a word", 'epsilon = "1"', 'epsilon = "1"\nunit = "person"', ["[privacy] unit must be 'row' or a table", "got 'person'"]),
+    ("a unit without max_rows", 'epsilon = "1"', 'epsilon = "1"\nunit = { column = "id" }', ["unit must have column and max_rows"]),
+    ("max_rows is 0", 'epsilon = "1"', 'epsilon = "1"\nunit = { column = "id", max_rows = 0 }', ["max_rows must be", "at least 1; got 0"]),
+    ("an unknown part", "[privacy]", "[pirvacy]", ["has no key 'pirvacy'", "Did you mean 'privacy'?"]),
+    ("an unknown key", 'epsilon = "1"', 'epsilom = "1"', ["[privacy] has no key 'epsilom'", "Did you mean 'epsilon'?"]),
+    ("an unknown kind", "integers = [17, 90]", "integer = [17, 90]", ["[domain.age] has no key 'integer'", "Did you mean 'integers'?"]),
+    ("two kinds", "integers = [17, 90]", "integers = [17, 90]\nsize = 3", ["[domain.age] must have exactly one of", "'integers' and 'size'"]),
+    ("bounds in the wrong order", "[17, 90]", "[90, 17]", ["[domain.age]", "low must be below high; got low 90 and high 17"]),
+    ("bounds that are words", "[17, 90]", '["a", "b"]', ["[domain.age]", "low must be a whole number", "got 'a'"]),
+    ("integers of another type", "[17, 90]", "17", ["[domain.age]", "integers must be a list of two numbers", "got 17"]),
+    ("no categories", '["F", "M"]', "[]", ["[domain.sex]", "categories must be", "got []"]),
+    ("a category twice", '["F", "M"]', '["F", "F"]', ["[domain.sex]", "got 'F' twice"]),
+    ("an attribute twice", "[domain.age]", "[domain.sex]", ["is not valid TOML", "line 9"]),
+    ("an attribute twice in a query", 'of = ["sex", "age"]', 'of = ["sex", "sex"]', ["of must be", "without repetitions"]),
+    ("an unknown attribute", 'of = ["sex", "age"]', 'of = ["sex", "aeg"]', ["[[workload]] number 1", "got 'aeg'", "age"]),
+    ("an unknown attribute of a query", "{ income =", "{ incom =", ["[[workload]] number 2", "got 'incom'", "income"]),
+    ("an unknown query set", '"prefix"', '"prefixes"', ["[[workload]] number 2", "got 'prefixes'", "prefix"]),
+    ("a query set of the wrong type", '"prefix"', "3", ["[[workload]] number 2", "got 3"]),
+    ("more ways than attributes", "upto = 2", "upto = 3", ["upto must be a whole number from 0 to 2; got 3"]),
+    ("ways and upto", "upto = 2", "upto = 2, ways = 1", ["exactly one of ways and upto; got both"]),
+    ("weight is zero", "weight = 2.0", "weight = 0", ["weight must be a number above 0; got 0"]),
+    ("weight is NaN", "weight = 2.0", "weight = nan", ["weight must be a finite number", "nan"]),
+    ("weight is negative", "weight = 2.0", "weight = -1", ["weight must be a number above 0; got -1"]),
+    ("an unknown measure", "weight = 2.0", 'sum = "wage"', ["sum must be a measure of the domain (pay)", "got 'wage'"]),
+    ("a clip bound beyond exact numbers", "clip = [0, 1000]", "clip = [0, 1e300]", ["[measures.pay]", "must be"]),
+    (
+        "a clip bound beyond exact sums",
+        "clip = [0, 1000]",
+        'clip = [0, 9007199254740991]\n[[workload]]\nqueries = {}\nsum = "pay"',
+        ["The public bounds are too large for exact arithmetic", "below 2^62", "larger unit or smaller clip bounds"],
+    ),
+    ("bins too large", "high = 1000, count", "high = 1e300, count", ["[domain.income]", "high must be", "2^53"]),
+    ("bins that are NaN", "high = 1000, count", "high = nan, count", ["[domain.income]", "high must be a finite number"]),
+    ("an unknown policy", "[17, 90]", '[17, 90]\noutside = "keep"', ["[domain.age]", "outside must be one of", "got 'keep'"]),
+    ("an unknown strategy", "[privacy]", '[plan]\nstrategy = "best"\n[privacy]', ["strategy must be 'auto' or one of", "got 'best'"]),
+    ("level is 1", "[privacy]", "[output]\nlevel = 1\n[privacy]", ["level must be a number above 0 and below 1", "got 1"]),
+    ("level is NaN", "[privacy]", "[output]\nlevel = nan\n[privacy]", ["level must be a number above 0 and below 1", "got nan"]),
+    ("an unknown format", "[privacy]", '[output]\nformats = ["xlsx"]\n[privacy]', ["formats must be", "got ['xlsx']"]),
+    ("a flag that is none", "[privacy]", '[output]\ninteger = "yes"\n[privacy]', ["[output] integer must be true or false; got 'yes'"]),
+    ("not TOML", "[privacy]", "[privacy", ["is not valid TOML", "line 4"]),
+    ("a blank", 'epsilon = "1"', 'epsilon = "FILL IN"', ["still has 1 place to fill in: privacy.epsilon"]),
+    ("no workload", "[[workload]]", "[[ledger]]", ["must have a part [workload]", "docs/spec.md"]),
+    ("an entry of nothing", "marginals = {", "# marginals = {", ["[[workload]] number 1 must have exactly one of", "got neither"]),
+]
+
+
+def assert_refused(result: Any, parts: list[str]) -> None:
+    """One line on the error stream with all the parts, nothing on the other, and exit code 2."""
+    assert result.code == 2, result
+    assert result.out == ""
+    assert re.fullmatch(r"leastnoise: [^\n]+[.?]\n", result.err), result.err
+    assert [part for part in parts if part not in result.err] == [], result.err
+
+
+def untouched(folder: Path) -> bool:
+    """Whether the directory holds what the fixture made, and a ledger with nothing spent."""
+    names = {path.name for path in folder.iterdir()} - {"people.csv", "people.toml", "people.ledger", "home"}
+    return not names and Ledger.open(folder / "people.ledger").entries() == ()
+
+
+@pytest.fixture
+def ledger(folder: Path) -> Path:
+    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
+    return folder / "people.ledger"
+
+
+@pytest.mark.parametrize(("old", "new", "parts"), [row[1:] for row in SPECS], ids=[row[0] for row in SPECS])
+def test_a_bad_spec_is_refused_by_every_command(folder: Path, ledger: Path, run: Run, old: str, new: str, parts: list[str]) -> None:
+    spec = folder / "people.toml"
+    text = spec.read_text(encoding="utf-8")
+    assert old in text
+    spec.write_text(text.replace(old, new), encoding="utf-8")
+    for arguments in (["plan", spec], ["compare", spec, "--json"], ["release", spec, "--out", "out"]):
+        if parts[0].startswith("strategy") and arguments[0] == "compare":
+            continue  # it tries all strategies, whichever the spec names
+        assert_refused(run(*arguments), parts)
+    assert untouched(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", ["must have a part [privacy]", "it has nothing"]),
+        ("workload = []", ["must have a part [privacy]"]),
+        ('workload = []\n[privacy]\nepsilon = 1\n[domain.sex]\ncategories = ["F"]', ["The workload is empty", "marginals = { ways = 1 }"]),
+        ('workload = "all"\n[privacy]\nepsilon = 1\n[domain.sex]\ncategories = ["F"]', ["The workload is empty"]),
+        ("privacy = 1\nworkload = []\n[domain.sex]\nsize = 2", ["[privacy] must be a table", "got 1"]),
+        ("domain = 1\nworkload = []\n[privacy]\nepsilon = 1", ["[domain] must be a table", "got 1"]),
+        ("[domain]\n[privacy]\nepsilon = 1\n[[workload]]\nmarginals = { ways = 0 }", ["at least one attribute"]),
+    ],
+    ids=["nothing", "a workload alone", "an empty list", "a word", "privacy is a number", "domain is a number", "no attributes"],
+)
+def test_a_spec_that_lacks_something_is_refused(folder: Path, ledger: Path, run: Run, text: str, parts: list[str]) -> None:
+    (folder / "people.toml").write_text(text, encoding="utf-8")
+    for arguments in (["plan", "people.toml"], ["release", "people.toml", "--out", "out"]):
+        assert_refused(run(*arguments), parts)
+    assert untouched(folder)
+
+
+def test_a_domain_too_large_for_the_strategy_is_refused_with_its_size(folder: Path, ledger: Path, run: Run) -> None:
+    domain = "".join(f"[domain.a{number}]\nsize = 1000\n" for number in range(4))
+    text = '[source]\npath = "people.csv"\n[privacy]\nepsilon = 1\n' + domain + "[[workload]]\nmarginals = { ways = %d }\n[plan]\nstrategy = '%s'\n"
+    (folder / "people.toml").write_text(text % (1, "identity"), encoding="utf-8")
+    assert_refused(run("plan", "people.toml"), [f"{1000**4}"])
+    (folder / "people.toml").write_text(text % (4, "auto"), encoding="utf-8")
+    assert_refused(run("plan", "people.toml"), ["No strategy can be used", "identity:", f"{1000**4}", "workload:"])
+    assert_refused(run("release", "people.toml", "--out", "out"), ["No strategy can be used"])
+    assert untouched(folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["plan"], ["missing argument", "--help"]),
+        (["plan", "nowhere.toml"], ["There is no spec file at nowhere.toml", "leastnoise init"]),
+        (["plan", "."], ["cannot be read", "text file"]),
+        (["plan", "people.csv"], ["is not valid TOML"]),
+        (["plan", "people.toml", "--jsno"], ["--jsno", "--json"]),
+        (["pan", "people.toml"], ["no such command", "'pan'"]),
+        (["release", "people.toml"], ["missing option", "--out"]),
+        (["release", "people.toml", "--out", "out", "--seed", "x"], ["--seed", "'x' is not a valid integer"]),
+        (["release", "people.toml", "--out", "out", "--seed", "-1"], ["seed must be", "got -1"]),
+        (["release", "people.toml", "--out", "people.csv"], ["The output directory must not exist yet", "people.csv"]),
+        (["release", "people.toml", "--out", "."], ["The output directory must not exist yet"]),
+        (["release", "people.toml", "--out", "people.csv/out"], ["that you can write to"]),
+        (["release", "people.toml", "--out", "out", "--source", "nowhere.csv"], ["nowhere.csv"]),
+        (["release", "people.toml", "--out", "out", "--source", "people.toml"], ["people.toml"]),
+        (["release", "people.toml", "--out", "out", "--ledger", "people.csv"], ["is not a ledger"]),
+        (["release", "people.toml", "--out", "out", "--ledger", "."], ["is a folder, not a ledger"]),
+        (["release", "people.toml", "--out", "out", "--dataset", "others"], ["belongs to the data set 'people'; got 'others'"]),
+        (["ledger", "show", "nowhere.ledger"], ["There is no ledger at nowhere.ledger", "leastnoise ledger set"]),
+        (["ledger", "show", "people.csv"], ["is not a ledger"]),
+        (["ledger", "set", "new.ledger"], ["A budget must be --epsilon", "got none of them"]),
+        (["ledger", "set", "new.ledger", "--epsilon", "1", "--rho", "1"], ["got --epsilon and --rho"]),
+        (["ledger", "set", "new.ledger", "--delta", "1e-9"], ["got --delta"]),
+        (["ledger", "set", "new.ledger", "--epsilon", "0"], ["epsilon must be a number above 0; got '0'"]),
+        (["ledger", "set", "new.ledger", "--epsilon", "nan"], ["epsilon must be a finite number"]),
+        (["ledger", "set", "new.ledger", "--rho", "-1"], ["rho must be a number above 0; got '-1'"]),
+        (["ledger", "set", "new.ledger", "--epsilon", "1", "--delta", "1"], ["delta must be a number above 0 and below 1"]),
+        (["ledger", "set", "new.ledger", "--epsilon", "1", "--max-rows", "3"], ["max_rows must be 1 where the unit is a row; got 3"]),
+        (["ledger", "set", "new.ledger", "--epsilon", "1", "--unit-column", "id", "--max-rows", "0"], ["max_rows", "got 0"]),
+        (["ledger", "set", "new.ledger", "--epsilon", "1", "--neighbours", "both"], ["--neighbours", "'both'", "'replace'"]),
+        (["ledger", "set", "people.ledger", "--epsilon", "1"], ["exists already", "never replaced"]),
+        (["ledger", "set", "no/folder/new.ledger", "--epsilon", "1"], ["cannot be made", "Choose a folder that exists"]),
+        (["init", "nowhere.csv"], ["nowhere.csv"]),
+        (["init", "people.csv"], ["people.toml exists already and is not overwritten"]),
+        (["init", "people.csv", "--out", "no/folder/new.toml"], ["cannot be written", "Choose a folder that exists"]),
+        (["demo", "--out", "."], ["exists already and is not overwritten"]),
+        (["demo", "--out", "people.csv/demo"], ["cannot be made"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) and value and value[0].islower() and " " not in value[0] else "",
+)
+def test_bad_arguments_are_refused(folder: Path, ledger: Path, run: Run, arguments: list[str], parts: list[str]) -> None:
+    assert_refused(run(*arguments), parts)
+    assert untouched(folder)
+
+
+def test_a_missing_column_is_refused(folder: Path, ledger: Path, run: Run) -> None:
+    (folder / "people.csv").write_text("sex,income\nF,secret-value\n", encoding="utf-8")
+    result = run("release", "people.toml", "--out", "out")
+    assert_refused(result, ["age"])
+    assert "secret-value" not in result.err
+    assert untouched(folder)
+
+
+def test_a_missing_unit_column_is_refused(folder: Path, run: Run) -> None:
+    privacy = Privacy(PureDP(1), unit_column="id", max_rows=2)
+    Ledger.create(folder / "people.ledger", "people", privacy)
+    spec = folder / "people.toml"
+    unit = 'epsilon = "1"\nunit = { column = "id", max_rows = 2 }'
+    spec.write_text(spec.read_text(encoding="utf-8").replace('epsilon = "1"', unit), encoding="utf-8")
+    assert_refused(run("release", "people.toml", "--out", "out"), ["id"])
+    assert untouched(folder)
+
+
+def test_no_source_is_refused(folder: Path, ledger: Path, run: Run) -> None:
+    spec = folder / "people.toml"
+    spec.write_text(spec.read_text(encoding="utf-8").replace('[source]\npath = "people.csv"', ""), encoding="utf-8")
+    assert run("plan", "people.toml").code == 0
+    assert_refused(run("release", "people.toml", "--out", "out"), ["A release must have data", "--source"])
+    assert untouched(folder)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "parts"),
+    [
+        (Privacy(PureDP("1/2")), ["asks for epsilon", "of epsilon = 0.5", "Nothing was spent"]),
+        (Privacy(PureDP(1), "replace"), ["The plan protects one row (add_remove)", "one row (replace)"]),
+        (Privacy(PureDP(1), unit_column="id", max_rows=3), ["The plan protects one row", "3 rows"]),
+        (Privacy(ApproxDP("1/2", "1e-9")), ["asks for epsilon", "of epsilon = 0.5 and delta"]),
+    ],
+    ids=["too little", "neighbours", "unit", "definition"],
+)
+def test_a_ledger_that_cannot_pay_refuses(folder: Path, run: Run, privacy: Privacy, parts: list[str]) -> None:
+    Ledger.create(folder / "people.ledger", "people", privacy)
+    assert_refused(run("release", "people.toml", "--out", "out"), parts)
+    assert untouched(folder)
+
+
+def test_a_spent_budget_refuses_and_leaves_the_first_release(folder: Path, ledger: Path, run: Run) -> None:
+    assert run("release", "people.toml", "--out", "first").code == 0
+    assert_refused(run("release", "people.toml", "--out", "second"), ["Nothing was spent"])
+    assert [entry.state for entry in Ledger.open(ledger).entries()] == ["sealed"]
+    assert not (folder / "second").exists()
+
+
+def test_an_overwritten_plan_file_is_refused(folder: Path, ledger: Path, run: Run) -> None:
+    assert run("plan", "people.toml", "--out", "plan.json").code == 0
+    before = (folder / "plan.json").read_bytes()
+    assert_refused(run("plan", "people.toml", "--out", "plan.json"), ["plan.json exists already and is not overwritten"])
+    assert (folder / "plan.json").read_bytes() == before
