@@ -78,6 +78,12 @@ def test_numbers_too_long_to_be_written_to_a_file_are_refused(make) -> None:
         make(Fraction(1, 10**1000 + 1))
 
 
+@pytest.mark.parametrize("value", ["1e999999999", "1E-999999999", "3.5e+0001000", Decimal("1e999999"), "1e1000"])
+def test_huge_powers_are_refused_before_they_are_computed(value) -> None:
+    with pytest.raises(InputError, match="at most 1000 digits each; got a longer one"):
+        PureDP(value)
+
+
 def test_the_longest_numbers_can_be_written_and_read() -> None:
     budget = PureDP(Fraction(10**1000 - 1, 10**999 + 7))
     assert budget_from_json(json.loads(json.dumps(budget.to_json()))) == budget

@@ -126,6 +126,19 @@ def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
                 assert mp.mpf(str(high)) / mp.mpf(str(low)) - 1 < mp.mpf(10) ** (2 - digits)
 
 
+@pytest.mark.parametrize("digits", [3, 4, 5, 6])
+def test_the_continued_fraction_rounds_outwards(digits) -> None:
+    """With few digits every second rounding in the wrong direction would show."""
+    mp = pytest.importorskip("mpmath").mp
+    for k in range(10, 400, 3):
+        x = decimal.Decimal(k) / 10
+        low, high = _mills_by_fraction(x, rounding(digits))
+        with mp.workdps(30):
+            at = mp.mpf(str(x))
+            true = mp.exp(at * at / 2) * mp.erfc(at / mp.sqrt(2)) * mp.sqrt(mp.pi / 2)
+            assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
+
+
 @pytest.mark.parametrize("digits", [1, 5, 40, 333])
 def test_pi_is_enclosed(digits) -> None:
     mp = pytest.importorskip("mpmath").mp

@@ -188,6 +188,16 @@ def test_reconcile_may_ask_the_ledger_itself(ledger) -> None:
     assert ledger.reconcile(lambda _: len(ledger.entries()) == 1)[0].state == "sealed"
 
 
+def test_what_is_sealed_while_reconcile_asks_stays_sealed(ledger) -> None:
+    receipt = take(ledger)
+
+    def slow(entry) -> bool:
+        ledger.seal(receipt)
+        return False
+
+    assert [entry.state for entry in ledger.reconcile(slow)] == ["sealed"]
+
+
 def test_repr_is_readable(ledger) -> None:
     assert repr(ledger) == f"Ledger({str(ledger.path)!r}, dataset='people', budget=PureDP(epsilon='1'), unit='one row (add_remove)')"
 

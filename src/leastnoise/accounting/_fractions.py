@@ -13,6 +13,7 @@ from leastnoise._check import Exact, InputError, exact
 # Python refuses to print or read an integer of more than 4300 digits; this limit is below that one and far above every honest budget.
 MAX_DIGITS = 1000
 _LIMIT = 10**MAX_DIGITS
+_POWER = re.compile(r"[eE][+-]?0*[1-9][0-9_]{3}")
 _TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
 
 
@@ -22,7 +23,9 @@ def short_exact(name: str, value: Exact) -> Fraction:
     >>> short_exact("epsilon", "0.1")
     Fraction(1, 10)
     """
-    number = exact(name, value)
+    # A power such as 1e999999999 is refused before it is computed.
+    power = _POWER.search(str(value)) if isinstance(value, str | Decimal) else None
+    number = exact(name, value) if power is None else Fraction(_LIMIT)
     if not (abs(number.numerator) < _LIMIT and number.denominator < _LIMIT):
         raise InputError(
             f"{name} must be a fraction of two whole numbers of at most {MAX_DIGITS} digits each; got a longer one. Use fewer digits."
