@@ -57,8 +57,11 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module == "leastnoise":
-            yield from ((node.lineno, f"leastnoise.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "leastnoise" and not node.level:
+            # `from leastnoise import plan` and `from leastnoise.plan import _plan` name modules
+            whole = node.module == "leastnoise"
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}" if whole or alias.name.startswith("_") else node.module
         elif isinstance(node, ast.ImportFrom):
             yield node.lineno, "." * node.level + (node.module or "")
 
