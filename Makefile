@@ -71,6 +71,7 @@ wheel: env  ## build the wheel, install it alone in a fresh environment, use it 
 	@build/wheel/env/bin/python -m pip install -qq build/wheel/*.whl
 	@cd build/wheel && env/bin/python -I -c 'import leastnoise, pathlib; p = pathlib.Path(leastnoise.__file__); print("  ", p); assert "site-packages" in p.parts and (p.parent / "py.typed").exists()'
 	@cd build/wheel && env/bin/leastnoise --help >/dev/null
+	@cd build/wheel && { env/bin/leastnoise demo --out demo >demo.log 2>&1 || { cat demo.log; exit 1; }; }
 
 pytest: env  ## tests and doctests only
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
