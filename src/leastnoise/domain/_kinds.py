@@ -30,6 +30,8 @@ OTHER = "other"
 MOST = 2**53 - 1
 # Codes fit uint32, and a table on one attribute alone already has 16 GiB of counts.
 MOST_CELLS = 2**31
+# Numerator and denominator of a unit stay within the doubles.
+LEAST_UNIT = Fraction(1, 10**100)
 
 
 def _policies(null: object, outside: object, allowed: tuple[str, ...]) -> tuple[str, str]:
@@ -365,8 +367,8 @@ class Measure:
             exact("high", high),
             exact("unit", unit),
         )
-        if not step > 0:
-            raise refuse("unit", unit, "a number above 0")
+        if not LEAST_UNIT <= step <= 1 / LEAST_UNIT:
+            raise refuse("unit", unit, "a number above 0, between 1e-100 and 1e100")
         if not first < last:
             raise InputError(f"low must be below high; got low {number_text(first)} and high {number_text(last)}.")
         for field, value in (("low", first), ("high", last)):

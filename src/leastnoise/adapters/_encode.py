@@ -1,0 +1,247 @@
+"""Whole columns to cells and amounts, by the rule written in `leastnoise.domain`.
+
+Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other rows, on how the rows are cut into
+chunks, or on
+the order of earlier rows (the memo below only remembers a function's values).
+"""
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise.adapters._column import Column
+from leastnoise.adapters._values import is_null, number, stamp_text, text, without_zeros
+from leastnoise.domain import Bins, Categories, Coded, Integers, Kind, Measure
+
+Cells = npt.NDArray[np.int64]
+Encoder = Callable[[Column], Cells]
+
+# A row with this cell in any attribute is dropped.
+DROP = -1
+# Types whose values can be looked up safely: equal values of one type mean the same, and comparing them runs no foreign code.
+_PLAIN = (str, bytes, bool, int, float, Decimal, date, datetime)
+_MOST_REMEMBERED = 2**20
+_EXACT_DIGITS = 15
+
+
+def cell_encoder(kind: Kind) -> Encoder:
+    """Make the function that encodes a column of an attribute.
+
+    Args:
+        kind: the attribute.
+
+    Returns:
+        A function from a column to int64 cells, -1 where the row is to be dropped.
+
+    >>> cell_encoder(Integers(17, 20, outside="clip"))(Column([17, "18", None, 99.5])).tolist()
+    [0, 1, -1, 3]
+    >>> cell_encoder(Categories(["F", "M"], outside="other"))(Column(["M", "x", ""])).tolist()
+    [1, 2, -1]
+    """
+    if isinstance(kind, Categories):
+        lookup = {str(value): place for place, value in enumerate(kind.values)}
+        null, outside = _policy(kind.null, len(lookup)), _policy(kind.outside, len(lookup))
+        return _by_value(lambda values: np.array([_category(value, lookup, null, outside) for value in values], dtype=np.int64))
+    place = _binned(kind) if isinstance(kind, Bins) else _whole(kind)
+    return _numeric(place)
+
+
+def amount_encoder(measure: Measure) -> Encoder:
+    """Make the function that encodes the column of a measure.
+
+    Args:
+        measure: the measure.
+
+    Returns:
+        A function from a column to int64 amounts in units, always within the measure's bounds.
+
+    >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
+    [3, 200, 0, 0, 0]
+    """
+    low, high = measure.low_units, measure.high_units
+    numerator, denominator = float(measure.unit.numerator), float(measure.unit.denominator)
+
+    def amounts(numbers: npt.NDArray[np.float64], strange: npt.NDArray[np.bool_]) -> Cells:
+        known = np.where(strange | np.isnan(numbers), 0.0, numbers)
+        # beyond the doubles is beyond the bounds, which an infinity says as well
+        with np.errstate(over="ignore"):
+            units = known * denominator / numerator
+        return np.rint(np.clip(units, low, high)).astype(np.int64)
+
+    return _numeric(amounts)
+
+
+def _policy(policy: str, regular: int) -> int:
+    return regular if policy == "other" else DROP
+
+
+def _category(value: object, lookup: dict[str, int], null: int, outside: int) -> int:
+    if is_null(value):
+        return null
+    form = text(value)
+    if form is None:
+        return outside
+    place = lookup.get(form)
+    if place is None and isinstance(value, str):
+        whole = without_zeros(form)
+        place = None if whole is None else lookup.get(whole)
+    return outside if place is None else place
+
+
+Placing = Callable[[npt.NDArray[np.float64], npt.NDArray[np.bool_]], Cells]
+
+
+def _whole(kind: Integers | Coded) -> Placing:
+    """Cells of whole numbers. Bounds stay below 2^53, so reading an integer as a double moves it across neither of them."""
+    low, high = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.codes - 1)
+    regular = high - low + 1
+    null, outside = _policy(kind.null, regular), _policy(kind.outside, regular)
+
+    def place(numbers: npt.NDArray[np.float64], strange: npt.NDArray[np.bool_]) -> Cells:
+        missing = np.isnan(numbers)
+        if kind.outside == "clip":
+            # text that is not a number has no nearest cell
+            return _placed(np.rint(np.clip(numbers, low, high)) - low, missing | strange, null)
+        inside = (numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)) & ~strange
+        cells = _placed(numbers - low, ~inside, outside)
+        cells[missing & ~strange] = null
+        return cells
+
+    return place
+
+
+def _binned(kind: Bins) -> Placing:
+    """Cells of bins: comparing doubles with the right thresholds is comparing their decimals with the exact edges."""
+    null, outside = _policy(kind.null, kind.count), _policy(kind.outside, kind.count)
+    thresholds = _thresholds(kind)
+    lowest, highest = _first_double(kind.low, strict=False), _first_double(kind.high, strict=True)
+
+    def place(numbers: npt.NDArray[np.float64], strange: npt.NDArray[np.bool_]) -> Cells:
+        missing = np.isnan(numbers)
+        cells = np.searchsorted(thresholds, numbers, side="right").astype(np.int64)
+        if kind.outside == "clip":
+            cells[missing | strange] = null
+            return cells
+        cells[~((numbers >= lowest) & (numbers < highest)) | strange] = outside
+        cells[missing & ~strange] = null
+        return cells
+
+    return place
+
+
+def _thresholds(kind: Bins) -> npt.NDArray[np.float64]:
+    """For each inner edge the least double that lies beyond it (at or beyond it, if bins are closed on the left)."""
+    width = (kind.high - kind.low) / kind.count
+    common = math.lcm(kind.low.denominator, width.denominator)
+    first, step = int(kind.low * common), int(width * common)
+    inner = range(first + step, first + step * kind.count, step)
+    strict = kind.closed == "right"
+    if _short_decimals(first, first + step * kind.count, common):
+        # every edge is a decimal of at most 15 digits, so its double prints as the edge itself
+        edges = np.arange(kind.count - 1, dtype=np.int64) * step + (first + step)
+        doubles = edges.astype(np.float64) / float(common)
+        return np.nextafter(doubles, np.inf) if strict else doubles
+    return np.array([_first_double(Fraction(top, common), strict=strict) for top in inner], dtype=np.float64)
+
+
+def _short_decimals(first: int, last: int, common: int) -> bool:
+    """Whether all fractions k / common between the two are decimals of at most 15 significant digits."""
+    places = next((places for places in range(_EXACT_DIGITS + 1) if 10**places % common == 0), None)
+    return places is not None and max(abs(first), abs(last)) * (10**places // common) < 10**_EXACT_DIGITS
+
+
+def _first_double(edge: Fraction, *, strict: bool) -> float:
+    """The least double whose decimal is at least the edge, or above it if ``strict``.
+
+    The decimal that a double prints as is a non-decreasing function of the double, and that of the double nearest to the edge is at most
+    one double away, so a short walk finds it.
+    """
+    double = float(edge)
+
+    def beyond(value: float) -> bool:
+        decimal = Fraction(repr(value))
+        return decimal > edge if strict else decimal >= edge
+
+    while beyond(double):
+        double = math.nextafter(double, -math.inf)
+    while not beyond(double):
+        double = math.nextafter(double, math.inf)
+    return double
+
+
+def _placed(cells: npt.NDArray[np.float64], bad: npt.NDArray[np.bool_], otherwise: int) -> Cells:
+    """Turn doubles into cells; a double that is not one must not reach the conversion, whose result would be undefined."""
+    return np.where(bad, float(otherwise), cells).astype(np.int64)
+
+
+def _numeric(place: Placing) -> Encoder:
+    """Encode by number: arrays at once, Python values through their distinct ones."""
+
+    def of_values(values: Sequence[object]) -> Cells:
+        numbers = [number(value) for value in values]
+        strange = np.array([value is None for value in numbers], dtype=np.bool_)
+        return place(np.array([0.0 if value is None else value for value in numbers], dtype=np.float64), strange)
+
+    by_value = _by_value(of_values)
+
+    def encode(column: Column) -> Cells:
+        data = column.data
+        # float32 goes by the decimal that it prints as, so through its distinct values; a date is not a number
+        if not isinstance(data, np.ndarray) or not (data.dtype.kind in "biu" or data.dtype == np.float64):
+            return by_value(column)
+        numbers = data.astype(np.float64)
+        if column.null is not None:
+            numbers[column.null] = np.nan
+        return place(numbers, np.zeros(len(numbers), dtype=np.bool_))
+
+    return encode
+
+
+def _by_value(compute: Callable[[Sequence[object]], Cells]) -> Encoder:
+    """Encode distinct values once and look up the others."""
+    memos: dict[type, dict[Hashable, int]] = {}
+    missing = int(compute([None])[0])
+
+    def of_list(values: Sequence[object]) -> Cells:
+        types = set(map(type, values)) - {type(None)}
+        # 1, 1.0 and True are equal to Python and different to the rule, so mixed columns are not looked up
+        only = types.pop() if len(types) == 1 else None
+        if only not in _PLAIN:
+            return compute(values) if types or only else np.full(len(values), missing, dtype=np.int64)
+        memo = memos.setdefault(only, {})
+        if len(memo) > _MOST_REMEMBERED:
+            memo.clear()
+        try:
+            new = [value for value in dict.fromkeys(values) if value not in memo]
+            if new:
+                memo.update(zip(new, compute(new).tolist(), strict=True))
+            return np.fromiter(map(memo.__getitem__, values), dtype=np.int64, count=len(values))
+        except TypeError:
+            # a signalling NaN of decimal refuses to be hashed
+            return compute(values)
+
+    def encode(column: Column) -> Cells:
+        data = column.data
+        if not isinstance(data, np.ndarray):
+            return of_list(data)
+        distinct, where = np.unique(data, return_inverse=True)
+        cells = compute([stamp_or_null(value) for value in distinct] if data.dtype.kind == "M" else list(distinct))[where.reshape(-1)]
+        if column.null is not None:
+            cells[column.null] = missing
+        return cells
+
+    return encode
+
+
+def stamp_or_null(value: np.datetime64) -> str | None:
+    """The text of a time stamp, None for a missing one.
+
+    >>> stamp_or_null(np.datetime64("2024-05-01T00:00:00.000")), stamp_or_null(np.datetime64("NaT"))
+    ('2024-05-01', None)
+    """
+    return None if np.isnat(value) else stamp_text(str(value))
