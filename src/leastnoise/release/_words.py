@@ -90,11 +90,11 @@ def cost_words(cost: Cost) -> str:
     'epsilon = 0.5'
     """
     if isinstance(cost, PureCost):
-        return f"epsilon = {_plain(cost.epsilon)}"
+        return f"epsilon = {_number(cost.epsilon)}"
     if isinstance(cost, GaussianCost):
-        return f"mu squared = {_plain(cost.mu_squared)} (Gaussian differential privacy)"
+        return f"mu squared = {_number(cost.mu_squared)} (Gaussian differential privacy)"
     if isinstance(cost, ConcentratedCost):
-        return f"rho = {_plain(cost.rho)}"
+        return f"rho = {_number(cost.rho)}"
     raise TypeError(cost)
 
 
@@ -160,8 +160,8 @@ def interval_words(release: Release) -> str:
         else "the normal quantile"
     )
     return (
-        f"low and high are answer - and + {times:.4g} noise_std ({reason}), so that an interval holds the true answer in {percent} of all "
-        "releases."
+        f"low and high are answer minus and plus {times:.4g} times noise_std ({reason}), so that an interval holds the true answer "
+        f"in {percent} of all releases."
     )
 
 
@@ -179,8 +179,7 @@ def limits(release: Release) -> list[str]:
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
     found = [
-        "An interval measures the noise that was added for privacy, and nothing else: the true answer is the one on the rows that were "
-        "counted."
+        "An interval measures the noise added for privacy, and nothing else; its true answer is the one on the rows that were counted."
     ]
     if drops(domain):
         found.append(dropped_words(domain) + " No interval covers what they would have added.")
@@ -197,7 +196,7 @@ def limits(release: Release) -> list[str]:
     hundred = round(100 * (1 - release.level), 4)
     found.append(
         f"Each interval stands for itself: of 100 independent intervals about {hundred:g} miss. Answers of one release share noise, so "
-        "misses come together."
+        "their misses come together."
     )
     if coarse(plan):
         found.append(
@@ -221,10 +220,6 @@ def post_processing_words(release: Release) -> str:
         f"The columns {' and '.join(names)} are biased. noise_std, low and high belong to the unbiased column answer, not to them, and "
         "different tables need not agree in them. Use answer for sums, means and any further statistics."
     )
-
-
-def _plain(value: Fraction) -> str:
-    return readable(value).removeprefix("about ")
 
 
 def _number(value: Fraction) -> str:
