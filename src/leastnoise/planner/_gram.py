@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise._check import InputError, refuse, whole
+from leastnoise._check import InputError, InternalError, refuse, whole
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -52,14 +52,30 @@ class Gram(Protocol):
     def generators(self) -> Generators | None:
         """Pairs (a, b) with ``M_ij = sum a_i b_j`` for i <= j; None when M has no such short form."""
 
-    def block_totals(self, width: int) -> Reals:
-        """Sum of the entries of each diagonal block of ``width`` consecutive cells (the last one may be shorter)."""
+    def block_products(self, vector: Reals, width: int) -> Reals:
+        """Product with the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter)."""
 
     def coarsen(self, factor: int) -> "Gram":
         """The same kind of workload on groups of ``factor`` consecutive cells: a smaller problem to start from."""
 
     def singular_values(self) -> Reals:
         """Singular values of W, largest first; a closed form for prefix sums and all ranges, else O(n^3)."""
+
+
+def _short_products(pairs: Generators, vector: Reals, width: int) -> Reals:
+    """Products with diagonal blocks whose entries are ``sum a_i b_j`` for i <= j; O(n)."""
+    size = len(vector)
+    blocks = -(-size // width)
+
+    def split(values: Reals) -> Reals:
+        return np.pad(values, (0, blocks * width - size)).reshape(blocks, width)
+
+    product = np.zeros((blocks, width))
+    for a, b in pairs:
+        first, second = split(a * vector), split(b * vector)
+        later = np.cumsum(second[:, ::-1], axis=1)[:, ::-1] - second
+        product += np.cumsum(first, axis=1) * split(b) + later * split(a)
+    return product.reshape(-1)[:size]
 
 
 class _Common:
@@ -76,17 +92,11 @@ class _Common:
     def dense(self: Any) -> Reals:
         return np.asarray(self.rows(np.eye(self.size)))
 
-    def block_totals(self: Any, width: int) -> Reals:
+    def block_products(self: Any, vector: Reals, width: int) -> Reals:
         pairs = self.generators()
         if pairs is None:
-            starts = np.arange(0, self.size, width)
-            return np.array([self.dense()[start : start + width, start : start + width].sum() for start in starts])
-        blocks = -(-self.size // width)
-        total = np.zeros(blocks)
-        for a, b in pairs:
-            first, second = (np.pad(side, (0, blocks * width - self.size)).reshape(blocks, width) for side in (a, b))
-            total += 2 * np.einsum("ij,ij->i", np.cumsum(first, axis=1), second) - np.einsum("ij,ij->i", first, second)
-        return total
+            raise InternalError(f"{type(self).__name__} has no products with its diagonal blocks.")
+        return _short_products(pairs, vector, width)
 
     def singular_values(self: Any) -> Reals:
         return np.sqrt(np.maximum(np.linalg.eigvalsh(self.dense())[::-1], 0.0))
@@ -206,23 +216,16 @@ class WidthGram(_Common):
     def generators(self) -> Generators | None:
         return ((np.ones(self.size), np.ones(self.size)),) if self.width == self.size else None
 
-    def block_totals(self, width: int) -> Reals:
-        start = np.arange(0, self.size, width)
-        length = np.minimum(width, self.size - start)
-        peak, flat = np.minimum(length, self.width), np.abs(length - self.width)
-
-        # The overlaps of one block with the ranges, in order of their start, rise 1..peak, stay, and fall peak-1..1.
-        def squares(count: NDArray[np.int64]) -> Reals:
-            top = count.astype(float)
-            return np.asarray(top * (top + 1) * (2 * top + 1) / 6)
-
-        def overlaps(count: NDArray[np.int64]) -> Reals:
-            fallen = np.clip(count - peak - flat, 0, peak - 1)
-            level = peak.astype(float) ** 2 * np.clip(count - peak, 0, flat)
-            return np.asarray(squares(np.clip(count, 0, peak)) + level + squares(peak - 1) - squares(peak - 1 - fallen))
-
-        first = start - self.width + 1
-        return overlaps(np.minimum(self.queries, start + length) - first) - overlaps(np.maximum(0, -first))
+    def block_products(self, vector: Reals, width: int) -> Reals:
+        cell = np.arange(self.size)
+        if width <= self.width:
+            # Two cells of such a block always share a range, and how many follows from the first and the last range they share.
+            last, first = np.minimum(cell, self.queries - 1) + 1.0, -np.maximum(0.0, cell - self.width + 1.0)
+            return _short_products(((last, np.ones(self.size)), (np.ones(self.size), first)), vector, width)
+        # Every second block is too far from the next of its kind to share a range with it.
+        even = (cell // width) % 2 == 0
+        apart = self.rows(np.stack([np.where(even, vector, 0.0), np.where(even, 0.0, vector)]))
+        return np.where(even, apart[0], apart[1])
 
     def coarsen(self, factor: int) -> "WidthGram":
         size = -(-self.size // factor)
@@ -279,8 +282,9 @@ class DenseGram(_Common):
     def generators(self) -> None:
         return None
 
-    def block_totals(self, width: int) -> Reals:
-        return np.array([self.array[i : i + width, i : i + width].sum() for i in range(0, self.size, width)])
+    def block_products(self, vector: Reals, width: int) -> Reals:
+        blocks = [slice(start, start + width) for start in range(0, self.size, width)]
+        return np.concatenate([self.array[block, block] @ vector[block] for block in blocks])
 
     def coarsen(self, factor: int) -> "DenseGram":
         starts = np.arange(0, self.size, factor)
@@ -336,8 +340,8 @@ class ScaledSum(_Common):
             pairs += [(weight * a, b) for a, b in own]
         return tuple(pairs)
 
-    def block_totals(self, width: int) -> Reals:
-        return np.asarray(sum(weight * part.block_totals(width) for weight, part in self.parts))
+    def block_products(self, vector: Reals, width: int) -> Reals:
+        return np.asarray(sum(weight * part.block_products(vector, width) for weight, part in self.parts))
 
     def coarsen(self, factor: int) -> "ScaledSum":
         return ScaledSum(tuple((weight, part.coarsen(factor)) for weight, part in self.parts))

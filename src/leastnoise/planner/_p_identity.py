@@ -249,7 +249,7 @@ def _total_start(gram: Gram) -> list[Window]:
     With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the sum of all entries of M.
     """
     heights = np.geomspace(1e-3, _TALLEST, 400)
-    total = float(gram.block_totals(gram.size)[0])
+    total = float(gram.rows(np.ones((1, gram.size))).sum())
     error = (1 + heights) ** 2 * (gram.trace() - heights**2 * total / (1 + gram.size * heights**2))
     return list(_bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))
 
