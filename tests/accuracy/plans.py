@@ -8,9 +8,9 @@ import numpy as np
 from leastnoise.accounting import ApproxDP, Privacy, PureDP
 from leastnoise.accuracy import block_rows, block_variance
 from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.linop import Dense, Identity, Prefix, Total, Tree
+from leastnoise.linop import Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
 from leastnoise.plan import Block, Factor, Plan
-from leastnoise.workload import Workload, marginals, queries
+from leastnoise.workload import Workload, marginals, matrix, queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 4), c=["p", "q", "r"], measures={"pay": Measure("pay", 0, 50)})
 NAMES = DOMAIN.names
@@ -41,7 +41,8 @@ def factor(name: str, operator: object, weights: object = None) -> Factor:
 
 
 A, B, C = factor("a", Identity(2)), factor("b", Identity(5)), factor("c", Identity(3))
-TREE = factor("b", Tree(5, 2), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+TREE = factor("b", Tree.full(5, 2), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+PLUS = factor("b", DiagonalAndRows([3, 2, 5, -4, 1], [[1, 0, 2, 2, 7], [0, 3, -1, 0, 4]]), [1, 2, 1, 3, 1, 2, 5])
 RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
@@ -65,6 +66,11 @@ CASES = [
         ALL,
     ),
     Case("dense along c", _plan("d", "rounded_gaussian", Block((TREE, RANDOM), Fraction(9)), Block((RANDOM,), Fraction(2))), marginals(DOMAIN, upto=2, of=["b", "c"])),
+    Case(
+        "diagonal and rows along b",
+        _plan("p", "rounded_gaussian", Block((A, PLUS), Fraction(9)), Block((PLUS, C), Fraction(12))),
+        marginals(DOMAIN, upto=2, of=["b", "c"]) + queries(DOMAIN, b="all_ranges", a="prefix") + queries(DOMAIN, b=matrix([[1, -2, 0, 3, 1]])),
+    ),
     Case(
         "no product form",
         _plan("n", "discrete_laplace", Block((A, B), Fraction(5)), Block((A, factor("b", Prefix(5))), Fraction(3)), Block((factor("b", Total(5)), C), Fraction(2))),

@@ -34,7 +34,7 @@ def exact_parts(operator: Operator) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("operator", [Identity(6), Total(6), Prefix(6), AllRanges(6), Tree(6, 2), Dense([[1, -2, 0], [3, 0, 1]])])
+@pytest.mark.parametrize("operator", [Identity(6), Total(6), Prefix(6), AllRanges(6), Tree.full(6, 2), Dense([[1, -2, 0], [3, 0, 1]])])
 def test_nuclear_parts(operator: Operator) -> None:
     np.testing.assert_allclose(nuclear_parts(operator), exact_parts(operator), rtol=1e-7, atol=1e-7)
 

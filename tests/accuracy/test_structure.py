@@ -117,7 +117,7 @@ def test_too_large_for_a_dense_matrix_is_refused_with_its_size() -> None:
 def test_a_long_hierarchy_needs_no_matrix() -> None:
     domain = Domain(a=Integers(0, 2**16 - 1))
     plan = Plan(
-        domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((factor("a", Tree(2**16, 2)),), Fraction(17)),), strategy="t"
+        domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((factor("a", Tree.full(2**16, 2)),), Fraction(17)),), strategy="t"
     )
     variances = structure(plan, None).variances(queries(domain, a="prefix").products[0])
     assert variances.shape == (2**16,)

@@ -7,10 +7,13 @@ from leastnoise.accuracy._tree import TreeInverse
 from leastnoise.linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, Tree, dense
 
 
-@pytest.mark.parametrize(("size", "branching"), [(1, 2), (2, 2), (5, 2), (8, 2), (13, 3), (16, 4), (27, 3), (30, 7), (33, 2)])
-def test_everything_about_the_inverse(size: int, branching: int) -> None:
+TREES = [Tree.full(size, b) for size, b in [(1, 2), (2, 2), (5, 2), (8, 2), (13, 3), (16, 4), (27, 3), (30, 7), (33, 2)]]
+
+
+@pytest.mark.parametrize("tree", [*TREES, Tree(11, (6, 3, 1)), Tree(20, (5, 1)), Tree(7, (1,))], ids=repr)
+def test_everything_about_the_inverse(tree: Tree) -> None:
+    size = tree.size
     rng = np.random.default_rng(size)
-    tree = Tree(size, branching)
     precision = rng.uniform(0.05, 4, tree.rows)
     rows = dense(tree).astype(float)
     inverse = np.linalg.inv(rows.T @ (precision[:, None] * rows))
@@ -30,7 +33,7 @@ def test_everything_about_the_inverse(size: int, branching: int) -> None:
         AllRanges(size),
         Ranges(size, low, high),
         tree,
-        Tree(size, branching + 1),
+        Tree.full(size, 4),
         Dense(rng.integers(-3, 4, (4, size))),
     ):
         asked = dense(operator).astype(float)

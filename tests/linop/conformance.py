@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise.linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree
+from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,20 @@ def _tree(size: int, branching: int) -> np.ndarray:
     return _intervals(size, rows)
 
 
+def _haar(size: int) -> np.ndarray:
+    padded = 1
+    while padded < size:
+        padded *= 2
+    rows, width = [np.ones(padded)], padded
+    while width > 1:
+        for start in range(0, size, width):
+            row = np.zeros(padded)
+            row[start : start + width // 2], row[start + width // 2 : start + width] = 1, -1
+            rows.append(row)
+        width //= 2
+    return np.array(rows, dtype=np.int64)[:, :size]
+
+
 _MATRIX = [[3, -1, 0, 7], [0, 0, 2, -5]]
 
 CASES = [
@@ -41,9 +55,15 @@ CASES = [
     Case("prefix", Prefix(6), lambda: np.tril(np.ones((6, 6), dtype=np.int64))),
     Case("all ranges", AllRanges(5), lambda: _intervals(5, [(a, b) for a in range(5) for b in range(a, 5)])),
     Case("ranges", Ranges(7, [0, 3, 6, 0], [6, 3, 6, 2]), lambda: _intervals(7, [(0, 6), (3, 3), (6, 6), (0, 2)])),
-    Case("tree of 1", Tree(1, 2), lambda: _tree(1, 2)),
-    Case("binary tree", Tree(8, 2), lambda: _tree(8, 2)),
-    Case("uneven binary tree", Tree(11, 2), lambda: _tree(11, 2)),
-    Case("uneven ternary tree", Tree(10, 3), lambda: _tree(10, 3)),
+    Case("tree of 1", Tree.full(1, 2), lambda: _tree(1, 2)),
+    Case("binary tree", Tree.full(8, 2), lambda: _tree(8, 2)),
+    Case("uneven binary tree", Tree.full(11, 2), lambda: _tree(11, 2)),
+    Case("uneven ternary tree", Tree.full(10, 3), lambda: _tree(10, 3)),
+    Case("tree without a root", Tree(11, (6, 3)), lambda: _intervals(11, [(0, 5), (6, 10), (0, 2), (3, 5), (6, 8), (9, 10)])),
+    Case("haar of 1", Haar(1), lambda: _haar(1)),
+    Case("haar of 8", Haar(8), lambda: _haar(8)),
+    Case("haar of 5", Haar(5), lambda: _haar(5)),
+    Case("haar of 11", Haar(11), lambda: _haar(11)),
+    Case("diagonal and rows", DiagonalAndRows([3, -1, 2, 2], [[1, 0, 5, -7], [0, 0, 2, 1]]), lambda: np.vstack([np.diag([3, -1, 2, 2]), [[1, 0, 5, -7], [0, 0, 2, 1]]])),
     Case("dense", Dense(_MATRIX), lambda: np.array(_MATRIX)),
 ]

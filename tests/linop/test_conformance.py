@@ -9,6 +9,7 @@ from linop.conformance import CASES, Case
 from leastnoise._check import InputError, InternalError
 from leastnoise.linop import (
     Dense,
+    DiagonalAndRows,
     Identity,
     Ranges,
     Tree,
@@ -107,7 +108,13 @@ def test_an_unregistered_class_is_told_to_be_one() -> None:
     ("make", "message"),
     [
         (lambda: Identity(0), "size must be a whole number of at least 1; got 0"),
-        (lambda: Tree(4, 1), "branching must be a whole number of at least 2; got 1"),
+        (lambda: Tree(4, (3, 2)), "widths must be descending whole numbers, each a multiple of the next; got \\[3, 2\\]"),
+        (lambda: Tree(4, ()), "widths must be descending"),
+        (lambda: Dense([[2**60]]), "matrix must be whole numbers between -2\\^53 and 2\\^53"),
+        (lambda: Dense(np.array([[np.iinfo(np.int64).min]])), "whole numbers between"),
+        (lambda: DiagonalAndRows([1, 0], [[1, 1]]), "as long as the rows, without a zero"),
+        (lambda: DiagonalAndRows([1], [[1, 1]]), "as long as the rows, without a zero"),
+        (lambda: Tree.full(4, 1), "branching must be a whole number of at least 2; got 1"),
         (lambda: Ranges(4, [2], [1]), "an interval outside the cells or with its ends exchanged"),
         (lambda: Ranges(4, [0], [4]), "0 <= low <= high <= 3"),
         (lambda: Ranges(4, [0, 1], [3]), "as long as low"),

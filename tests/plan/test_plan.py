@@ -16,7 +16,7 @@ from leastnoise.linop import Identity, Prefix, Tree
 from leastnoise.plan import Block, Factor, Plan, Promise, TableError, cost, fit, root_up, round_up
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 7), measures={"pay": Measure("pay", 0, 1000)})
-TREE = Block((Factor(("b",), Tree(8, 2)),), Fraction(1))
+TREE = Block((Factor(("b",), Tree.full(8, 2)),), Fraction(1))
 CELLS = Block((Factor(("a",), Identity(2)), Factor(("b",), Identity(8))), Fraction(1))
 SUMS = Block((Factor(("a",), Identity(2)),), Fraction(1), "pay")
 
@@ -27,7 +27,7 @@ def small(**changes: object) -> Plan:
 
 
 def test_json_round_trip_keeps_everything() -> None:
-    weighted = Block((Factor(("b",), Tree(8, 2), np.arange(1, 16)),), Fraction(7, 3))
+    weighted = Block((Factor(("b",), Tree.full(8, 2), np.arange(1, 16)),), Fraction(7, 3))
     promise = Promise(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
     plan = small(
         mechanism="rounded_gaussian",

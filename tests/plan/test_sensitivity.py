@@ -18,7 +18,7 @@ DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", 
 BUDGET = {"discrete_laplace": PureDP(1), "discrete_gaussian": ZCDP(1), "rounded_gaussian": ApproxDP(1, "1e-6")}
 
 operators_a = st.sampled_from([None, Identity(2), Prefix(2), Total(2), Dense([[1, -2]])])
-operators_b = st.sampled_from([None, Identity(3), Tree(3, 2), Dense([[1, 0, 1], [0, 3, -1]])])
+operators_b = st.sampled_from([None, Identity(3), Tree.full(3, 2), Dense([[1, 0, 1], [0, 3, -1]])])
 
 
 @st.composite
@@ -92,7 +92,7 @@ def test_cost_of_counts_is_exact_for_added_rows(measured: list[Block]) -> None:
 
 
 def test_known_costs() -> None:
-    tree = Block((Factor(("b",), Tree(3, 2)),), Fraction(3))
+    tree = Block((Factor(("b",), Tree.full(3, 2)),), Fraction(3))
     assert cost(plan_of("discrete_laplace", tree)) == PureCost(1)
     assert cost(plan_of("discrete_laplace", tree, neighbours="replace")) == PureCost(2)
     assert cost(plan_of("rounded_gaussian", tree)) == GaussianCost("1/3")
@@ -139,7 +139,7 @@ def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:
 @pytest.mark.parametrize("mechanism", list(BUDGET))
 def test_output_distributions_of_neighbours_differ_by_no_more_than_the_cost(mechanism: str) -> None:
     """The definition itself, by brute force: divergence between the exact output distributions on neighbours, row by row."""
-    block = Block((Factor(("b",), Tree(3, 2)),), Fraction(3, 2))
+    block = Block((Factor(("b",), Tree.full(3, 2)),), Fraction(3, 2))
     plan = plan_of(mechanism, block)
     points = np.arange(-400, 401)
     sigma = 1.5
@@ -156,7 +156,7 @@ def test_output_distributions_of_neighbours_differ_by_no_more_than_the_cost(mech
         return raw - np.log(np.exp(raw).sum())
 
     here, there = log_mass(0), log_mass(1)
-    rows_changed = int(dense(Tree(3, 2))[:, 0].sum())
+    rows_changed = int(dense(Tree.full(3, 2))[:, 0].sum())
     spent = cost(plan)
     if isinstance(spent, PureCost):
         kept = np.abs(points) < 200

@@ -16,7 +16,22 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.accuracy._tree import TreeInverse
-from leastnoise.linop import AllRanges, Dense, Identity, IntArray, Operator, Prefix, Ranges, Total, Tree, all_range_ends, apply, dense
+from leastnoise.linop import (
+    AllRanges,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    IntArray,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    all_range_ends,
+    apply,
+    dense,
+)
 from leastnoise.plan import Factor
 
 MOST_DENSE = 4096
@@ -95,9 +110,9 @@ class IdentityBasis:
 
     def variances(self, operator: Operator) -> FloatArray:
         """Row norms squared."""
-        if isinstance(operator, Dense):
-            return (operator.matrix.astype(float) ** 2).sum(axis=1)
-        return apply(operator, np.ones(self.size))
+        if isinstance(operator, (Dense, DiagonalAndRows, Haar)):
+            return (dense(operator).astype(float) ** 2).sum(axis=1)
+        return apply(operator, np.ones(self.size))  # entries are 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +154,63 @@ class DenseBasis:
         return sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WoodburyBasis:
+    """A multiple of every cell and a few dense rows, by Woodbury's formula: G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
+
+    Args:
+        inverse_squares: D^-2, shape (size,).
+        lifted: C^(-1/2) Y, shape (p, size), so that G^-1 = D^-2 - lifted^T lifted.
+    """
+
+    inverse_squares: FloatArray
+    lifted: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.inverse_squares)
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.inverse_squares.sum() - (self.lifted.sum(axis=1) ** 2).sum())
+
+    @property
+    def mean(self) -> FloatArray:
+        """G^-1 1 / kappa."""
+        return (self.inverse_squares - self.lifted.T @ self.lifted.sum(axis=1)) / self.kappa
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        flat = v.reshape(self.size, -1)
+        solved = self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)
+        return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row; never more than 2^24 numbers at a time."""
+        ends = interval_ends(operator)
+        if ends is None:
+            rows = dense(operator).astype(float)
+            return (rows**2) @ self.inverse_squares - ((rows @ self.lifted.T) ** 2).sum(axis=1)
+        low, high = ends
+        cells = np.concatenate([[0.0], np.cumsum(self.inverse_squares)])
+        lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
+        answer = cells[high + 1] - cells[low]
+        step = max(1, 2**24 // max(1, len(self.lifted)))
+        for start in range(0, len(low), step):
+            part = slice(start, start + step)
+            answer[part] -= ((lifted[high[part] + 1] - lifted[low[part]]) ** 2).sum(axis=1)
+        return answer
+
+
+def _woodbury(operator: DiagonalAndRows, weights: FloatArray) -> WoodburyBasis:
+    inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
+    below = operator.below * weights[operator.size :, None]
+    lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
+    return WoodburyBasis(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
+
+
 @lru_cache(maxsize=8)
 def basis(factor: Factor) -> Basis:
     """The basis of a factor on one attribute.
@@ -155,8 +227,10 @@ def basis(factor: Factor) -> Basis:
     operator = factor.operator
     if isinstance(operator, Identity) and factor.row_weights is None:
         return IdentityBasis(operator.size)
-    if isinstance(operator, Tree):
+    if isinstance(operator, Tree) and operator.widths[-1] == 1:
         return TreeInverse(operator, factor.weights.astype(float) ** 2)
+    if isinstance(operator, DiagonalAndRows):
+        return _woodbury(operator, factor.weights.astype(float))
     if operator.size > MOST_DENSE:
         raise InputError(
             f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "

@@ -20,7 +20,7 @@ import numpy as np
 from leastnoise.accounting import ApproxDP, Privacy, PureDP, gaussian_mu_squared
 from leastnoise.accuracy._noise import noise_variance
 from leastnoise.accuracy._structure import Names, subsets
-from leastnoise.linop import AllRanges, Dense, Identity, Operator, Prefix, Total, apply, apply_transpose
+from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
 from leastnoise.workload import Product, Workload
 
 _MOST_GRAM = 2048
@@ -80,8 +80,8 @@ def squared_norm(operator: Operator) -> float:
     >>> squared_norm(Prefix(3))
     6.0
     """
-    if isinstance(operator, Dense):
-        return float((operator.matrix.astype(float) ** 2).sum())
+    if isinstance(operator, (Dense, DiagonalAndRows, Haar)):
+        return float((dense(operator).astype(float) ** 2).sum())
     return float(apply(operator, np.ones(operator.size)).sum())  # entries are 0 and 1
 
 
@@ -94,7 +94,7 @@ def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
     >>> from leastnoise.domain import Domain
     >>> from leastnoise.workload import marginals
     >>> [round(x, 4) for x in nuclear_norm(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1).products)]
-    [3.4142, 2.0]
+    [2.4142, 1.4142]
     """
     domain = products[0].domain
     gram: dict[Names, float] = {}

@@ -26,7 +26,7 @@ def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:
     Source: FORMULAS 10.4; Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
 
     >>> round(noise_variance("discrete_laplace", 10.0), 4)
-    199.8335
+    199.8334
     >>> round(noise_variance("rounded_gaussian", 10.0, grid=16), 4)
     100.0003
     """

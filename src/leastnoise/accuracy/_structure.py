@@ -56,7 +56,7 @@ def block_variance(plan: Plan, block: Block) -> float:
     >>> domain = Domain(age=["a", "b"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), scale=10),), strategy="total")
     >>> round(block_variance(plan, plan.blocks[0]), 4)
-    199.8335
+    199.8334
     """
     scale = float(block.scale)
     if plan.mechanism == "discrete_laplace" and any(factor.row_weights is not None for factor in block.factors):

@@ -8,11 +8,26 @@ Source: FORMULAS 1.6 (inference by two passes); Hay et al. 2010.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
 from leastnoise.accuracy._noise import FloatArray
-from leastnoise.linop import AllRanges, Dense, IntArray, Operator, Prefix, Ranges, Tree, all_range_ends, apply
+from leastnoise.linop import (
+    AllRanges,
+    Identity,
+    IntArray,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    all_range_ends,
+    apply,
+    dense,
+    run_spread,
+    run_sums,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,27 +35,33 @@ class TreeInverse:
     """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed.
 
     Args:
-        tree: the hierarchy, ``rows`` nodes over ``size`` cells.
+        tree: the hierarchy, ``rows`` nodes over ``size`` cells; its last width is 1.
         precision: one over the noise variance of every row, shape (rows,), above 0 for the cells.
 
-    >>> round(TreeInverse(Tree(4, 2), np.ones(7)).kappa, 4)
+    >>> round(TreeInverse(Tree.full(4, 2), np.ones(7)).kappa, 4)
     0.5714
     """
 
     tree: Tree
     precision: FloatArray
+    ratios: tuple[int, ...] = field(init=False, repr=False)
     own: tuple[FloatArray, ...] = field(init=False, repr=False)
     below: tuple[FloatArray, ...] = field(init=False, repr=False)
     mean: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        ends = np.cumsum(self.tree.level_sizes)[:-1]
-        precisions = np.split(np.asarray(self.precision, dtype=float), ends)
+        widths = self.tree.widths
+        ratios = [wide // narrow for wide, narrow in pairwise(widths)]
+        precisions = np.split(np.asarray(self.precision, dtype=float), np.cumsum(self.tree.level_sizes)[:-1])
+        if len(precisions[0]) > 1:  # a root that is not measured
+            ratios.insert(0, len(precisions[0]))
+            precisions.insert(0, np.zeros(1))
+        object.__setattr__(self, "ratios", tuple(ratios))
         # own[l]: variance of the nodes of level l from their subtrees; below[l]: sum of their children's variances.
         own: list[FloatArray] = [1 / precisions[-1]]
         below: list[FloatArray] = [np.zeros(self.tree.size)]
-        for precision in precisions[-2::-1]:
-            summed = self._sum(own[0], len(precision))
+        for precision, ratio in zip(precisions[-2::-1], reversed(ratios), strict=True):
+            summed = run_sums(own[0], ratio)
             below.insert(0, summed)
             own.insert(0, 1 / (precision + 1 / summed))
         object.__setattr__(self, "own", tuple(own))
@@ -58,25 +79,17 @@ class TreeInverse:
         """Variance of the total at unit noise."""
         return float(self.own[0][0])
 
-    def _sum(self, values: FloatArray, parents: int) -> FloatArray:
-        """Sums over the children of every parent, along the first axis."""
-        return np.add.reduceat(values, np.arange(parents) * self.tree.branching, axis=0)
-
-    def _spread(self, values: FloatArray, children: int) -> FloatArray:
-        """Every parent's value repeated for its children."""
-        return np.repeat(values, self.tree.branching, axis=0)[:children]
-
     def solve(self, b: FloatArray) -> FloatArray:
         """G^-1 b along the first axis, by the two passes."""
         column = (slice(None),) + (None,) * (b.ndim - 1)
         estimates = [b * self.own[-1][column]]
-        for own, below in zip(self.own[-2::-1], self.below[-2::-1], strict=True):
+        for own, below, ratio in zip(self.own[-2::-1], self.below[-2::-1], reversed(self.ratios), strict=True):
             # Only the cells carry data here, so a node's estimate is its children's, shrunk by its own measurement of zero.
-            estimates.insert(0, self._sum(estimates[0], len(own)) * (own / below)[column])
-        for level in range(1, len(self.own)):
-            own, parents = self.own[level], estimates[level - 1]
-            missing = (parents - self._sum(estimates[level], len(parents))) / self.below[level - 1][column]
-            estimates[level] = estimates[level] + own[column] * self._spread(missing, len(own))
+            estimates.insert(0, run_sums(estimates[0], ratio) * (own / below)[column])
+        for level, ratio in enumerate(self.ratios, 1):
+            own = self.own[level]
+            missing = (estimates[level - 1] - run_sums(estimates[level], ratio)) / self.below[level - 1][column]
+            estimates[level] = estimates[level] + own[column] * run_spread(missing, ratio, len(own))
         return estimates[-1]
 
     def residual(self, v: FloatArray) -> FloatArray:
@@ -87,8 +100,8 @@ class TreeInverse:
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator; O(log n) a row for intervals."""
         n = self.tree.size
-        if isinstance(operator, Dense):
-            rows = operator.matrix.astype(float)
+        if not isinstance(operator, (Identity, Total, Tree, Prefix, Ranges, AllRanges)):
+            rows = dense(operator).astype(float)
             return np.einsum("ij,ji->i", rows, self.solve(rows.T))
         cells = np.arange(n, dtype=np.int64)
         if isinstance(operator, Prefix):
@@ -105,10 +118,10 @@ class TreeInverse:
     def posterior(self) -> list[FloatArray]:
         """Variance of every node's final estimate, level by level from the root."""
         final = [self.own[0]]
-        for level in range(1, len(self.own)):
+        for level, ratio in enumerate(self.ratios, 1):
             own = self.own[level]
-            summed = self._spread(self.below[level - 1], len(own))
-            final.append(own - own**2 / summed + (own / summed) ** 2 * self._spread(final[-1], len(own)))
+            summed = run_spread(self.below[level - 1], ratio, len(own))
+            final.append(own - own**2 / summed + (own / summed) ** 2 * run_spread(final[-1], ratio, len(own)))
         return final
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
@@ -133,10 +146,10 @@ class TreeInverse:
         answer[same] = final[-1][starts[same]]
         open_ &= ~same
         for level in range(len(self.own) - 1, 0, -1):
-            own = self.own[level]
+            own, ratio = self.own[level], self.ratios[level - 1]
             summed, above = self.below[level - 1], final[level - 1]
             ahead = np.concatenate([[0.0], np.cumsum(own)])
-            parent_start, parent_end = starts // self.tree.branching, ends // self.tree.branching
+            parent_start, parent_end = starts // ratio, ends // ratio
             meet = open_ & (parent_start == parent_end)
             if meet.any():
                 s, e, p = starts[meet], ends[meet], parent_start[meet]
@@ -148,8 +161,8 @@ class TreeInverse:
                 answer[meet] = noise_start[meet] + noise_end[meet] + square - linear * share + share**2 * above[p]
                 open_ &= ~meet
             # Both parts move up one level: the end's part takes in all siblings before it, the start's part those after it.
-            begin = ahead[parent_end * self.tree.branching]
-            finish = ahead[np.minimum((parent_start + 1) * self.tree.branching, len(own))]
+            begin = ahead[parent_end * ratio]
+            finish = ahead[np.minimum((parent_start + 1) * ratio, len(own))]
             to_end, noise_end = _lift(to_end, noise_end, own[ends], ahead[ends] - begin, summed[parent_end])
             from_start, noise_start = _lift(from_start, noise_start, own[starts], finish - ahead[starts + 1], summed[parent_start])
             starts, ends = parent_start, parent_end

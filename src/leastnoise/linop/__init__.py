@@ -11,14 +11,30 @@ from leastnoise.linop._functions import (
     largest_row_sum,
     non_negative,
     pack,
+    run_spread,
+    run_sums,
     to_json,
     unpack,
 )
-from leastnoise.linop._operators import AllRanges, Dense, Identity, IntArray, Operator, Prefix, Ranges, Total, Tree
+from leastnoise.linop._operators import (
+    AllRanges,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    IntArray,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+)
 
 __all__ = [
     "AllRanges",
     "Dense",
+    "DiagonalAndRows",
+    "Haar",
     "Identity",
     "IntArray",
     "Operator",
@@ -36,6 +52,8 @@ __all__ = [
     "largest_row_sum",
     "non_negative",
     "pack",
+    "run_spread",
+    "run_sums",
     "to_json",
     "unpack",
 ]

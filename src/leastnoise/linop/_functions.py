@@ -8,13 +8,26 @@ import base64
 import zlib
 from collections.abc import Callable, Mapping
 from functools import singledispatch
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InternalError, refuse
-from leastnoise.linop._operators import AllRanges, Dense, Identity, IntArray, Operator, Prefix, Ranges, Total, Tree
+from leastnoise.linop._operators import (
+    AllRanges,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    IntArray,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+)
 
 Array = npt.NDArray[Any]
 
@@ -74,7 +87,7 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
     >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
     array([91,  4])
     """
-    # All classes but Dense hold only 0 and 1, where every power of the entries is the matrix itself.
+    # The classes that are not registered hold only 0 and 1, where every power of the entries is the matrix itself.
     return apply_transpose(operator, weights)  # type: ignore[no-any-return]
 
 
@@ -157,24 +170,85 @@ def _(operator: Ranges, y: Array) -> Array:
     return _apply_ranges_transpose(operator.size, operator.low, operator.high, y)
 
 
+def run_sums(x: Array, width: int) -> Array:
+    """Sums of consecutive runs of ``width`` entries along the first axis; the last run may be shorter.
+
+    >>> run_sums(np.arange(5), 2).tolist()
+    [1, 5, 4]
+    """
+    return np.add.reduceat(x, np.arange(0, len(x), width), axis=0)
+
+
+def run_spread(x: Array, width: int, length: int) -> Array:
+    """Every entry repeated ``width`` times along the first axis, cut to ``length``.
+
+    >>> run_spread(np.array([1, 2]), 2, 3).tolist()
+    [1, 1, 2]
+    """
+    return np.repeat(x, width, axis=0)[:length]
+
+
 @apply.register
 def _(operator: Tree, x: Array) -> Array:
-    levels = [x]
-    for width in reversed(operator.widths[:-1]):
-        finer = levels[-1]
-        starts = np.arange(0, operator.size, width) // (width // operator.branching)
-        levels.append(np.add.reduceat(finer, starts, axis=0))
+    levels = [run_sums(x, operator.widths[-1])]
+    for wide, narrow in reversed(list(pairwise(operator.widths))):
+        levels.append(run_sums(levels[-1], wide // narrow))
     return np.concatenate(levels[::-1], axis=0)
 
 
 @apply_transpose.register
 def _(operator: Tree, y: Array) -> Array:
-    ends = np.cumsum(operator.level_sizes)
-    carried = y[: ends[0]]
-    for level in range(1, len(operator.widths)):
-        own = y[ends[level - 1] : ends[level]]
-        carried = own + np.repeat(carried, operator.branching, axis=0)[: len(own)]
-    return carried
+    parts = np.split(y, np.cumsum(operator.level_sizes)[:-1])
+    carried = parts[0]
+    for own, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
+        carried = own + run_spread(carried, wide // narrow, len(own))
+    return run_spread(carried, operator.widths[-1], operator.size)
+
+
+@apply.register
+def _(operator: Haar, x: Array) -> Array:
+    sums, levels = x, []
+    for width in reversed(operator.widths):
+        left = sums[0::2]
+        right = np.zeros_like(left)
+        right[: len(sums[1::2])] = sums[1::2]
+        levels.append((left - right)[: -(-operator.size // width)])
+        sums = left + right
+    return np.concatenate([sums, *levels[::-1]], axis=0)
+
+
+@apply_transpose.register
+def _(operator: Haar, y: Array) -> Array:
+    sums, start = y[:1], 1
+    for width in operator.widths:
+        count = -(-operator.size // width)
+        own = y[start : start + count]
+        start += count
+        finer = np.empty((2 * count, *y.shape[1:]), dtype=y.dtype)
+        finer[0::2], finer[1::2] = sums[:count] + own, sums[:count] - own
+        sums = finer[: -(-operator.size // (width // 2))]
+    return sums
+
+
+@column_sums.register
+def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
+    levels = np.split(weights, np.cumsum([1, *(-(-operator.size // width) for width in operator.widths)])[:-1])
+    total = np.repeat(levels[0], operator.size)
+    for own, width in zip(levels[1:], operator.widths, strict=True):
+        total = total + run_spread(own, width, operator.size)
+    return np.asarray(total, dtype=np.int64)
+
+
+@apply.register
+def _(operator: DiagonalAndRows, x: Array) -> Array:
+    own = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
+    return np.concatenate([own, _tensor(operator.below, x)], axis=0)
+
+
+@apply_transpose.register
+def _(operator: DiagonalAndRows, y: Array) -> Array:
+    own = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
+    return own + _tensor(operator.below.T, y[operator.size :])
 
 
 def _tensor(matrix: IntArray, x: Array) -> Array:
@@ -192,14 +266,27 @@ def _(operator: Dense, y: Array) -> Array:
 
 
 @column_sums.register
+def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
+    cells = Dense(operator.diagonal[None, :])
+    top = int(weights.max(initial=0))
+    _refuse_overflow(cells.largest**power * top + Dense(operator.below).largest ** power * top * len(operator.below))
+    own = np.abs(operator.diagonal) ** power * weights[: operator.size]
+    return np.asarray(own + (np.abs(operator.below) ** power).T @ weights[operator.size :], dtype=np.int64)
+
+
+@column_sums.register
 def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
+    most = operator.largest**power * int(weights.max(initial=0)) * operator.rows
+    _refuse_overflow(most)
     powered: IntArray = np.abs(operator.matrix) ** power
-    most = int(powered.max()) * int(weights.max(initial=0)) * operator.rows
     if most < _EXACT_FLOAT:
         return (powered.T.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
+    return powered.T @ weights
+
+
+def _refuse_overflow(most: int) -> None:
     if most >= 2**63:
         raise refuse("matrix", f"entries whose weighted column sums may reach {most}", "small enough for sums below 2^63")
-    return powered.T @ weights
 
 
 def along(function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int) -> Array:
@@ -215,7 +302,7 @@ def along(function: Callable[[Operator, Array], Array], operator: Operator, x: A
 def dense(operator: Operator) -> IntArray:
     """The explicit matrix, int64 of shape (rows, size); only for small operators and tests.
 
-    >>> dense(Tree(3, 2)).tolist()
+    >>> dense(Tree.full(3, 2)).tolist()
     [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     """
     return np.asarray(apply(operator, np.eye(operator.size, dtype=np.int64)))
@@ -227,7 +314,11 @@ def non_negative(operator: Operator) -> bool:
     >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
     (True, False)
     """
-    return not isinstance(operator, Dense) or bool((operator.matrix >= 0).all())
+    if isinstance(operator, Dense):
+        return bool((operator.matrix >= 0).all())
+    if isinstance(operator, DiagonalAndRows):
+        return bool((operator.diagonal >= 0).all() and (operator.below >= 0).all())
+    return not isinstance(operator, Haar) or operator.size == 1
 
 
 def largest_row_sum(operator: Operator) -> int:
@@ -236,6 +327,8 @@ def largest_row_sum(operator: Operator) -> int:
     >>> largest_row_sum(Dense([[1, -7]]))
     7
     """
+    if isinstance(operator, DiagonalAndRows):
+        return max(Dense(operator.diagonal[None, :]).largest, Dense(operator.below).largest)
     return operator.largest if isinstance(operator, Dense) else 1
 
 
@@ -265,8 +358,8 @@ def unpack(value: Mapping[str, Any]) -> IntArray:
 def to_json(operator: Operator) -> dict[str, object]:
     """A JSON value of an operator.
 
-    >>> to_json(Tree(4, 2))
-    {'kind': 'tree', 'size': 4, 'branching': 2}
+    >>> to_json(Tree(4, (4, 1)))
+    {'kind': 'tree', 'size': 4, 'widths': [4, 1]}
     """
     kind = type(operator).__name__.lower()
     if isinstance(operator, Dense):
@@ -274,7 +367,9 @@ def to_json(operator: Operator) -> dict[str, object]:
     if isinstance(operator, Ranges):
         return {"kind": kind, "size": operator.size, "low": pack(operator.low), "high": pack(operator.high)}
     if isinstance(operator, Tree):
-        return {"kind": kind, "size": operator.size, "branching": operator.branching}
+        return {"kind": kind, "size": operator.size, "widths": list(operator.widths)}
+    if isinstance(operator, DiagonalAndRows):
+        return {"kind": kind, "diagonal": pack(operator.diagonal), "below": pack(operator.below)}
     return {"kind": kind, "size": operator.size}
 
 
@@ -287,13 +382,15 @@ def from_json(value: Mapping[str, Any]) -> Operator:
     >>> from_json({"kind": "prefix", "size": 4})
     Prefix(size=4)
     """
-    simple = {"identity": Identity, "total": Total, "prefix": Prefix, "allranges": AllRanges}
+    simple = {"identity": Identity, "total": Total, "prefix": Prefix, "allranges": AllRanges, "haar": Haar}
     try:
         kind = value["kind"]
         if kind in simple:
             return simple[kind](value["size"])
         if kind == "tree":
-            return Tree(value["size"], value["branching"])
+            return Tree(value["size"], tuple(value["widths"]))
+        if kind == "diagonalandrows":
+            return DiagonalAndRows(unpack(value["diagonal"]), unpack(value["below"]))
         if kind == "ranges":
             return Ranges(value["size"], unpack(value["low"]), unpack(value["high"]))
         if kind == "dense":

@@ -5,6 +5,7 @@ belongs to the plan. Questions about operators are functions in ``_functions``; 
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -14,12 +15,17 @@ from leastnoise._check import refuse, whole
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
+# Far from the ends of int64, so that absolute values and sums of two cannot wrap around.
+_MOST = 2**53
+
 
 def _frozen(name: str, values: object, dimensions: int) -> IntArray:
     """A read-only int64 copy of a list of whole numbers."""
     raw = np.asarray(values)
     if raw.ndim != dimensions or raw.size == 0 or raw.dtype.kind not in "iub":
         raise refuse(name, f"{raw.dtype} of shape {raw.shape}", f"a non-empty array of whole numbers with {dimensions} dimension(s)")
+    if not (int(raw.min()) >= -_MOST and int(raw.max()) <= _MOST):
+        raise refuse(name, f"entries from {int(raw.min())} to {int(raw.max())}", "whole numbers between -2^53 and 2^53")
     array = np.array(raw, dtype=np.int64)
     array.setflags(write=False)
     return array
@@ -141,30 +147,45 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A hierarchy of nested partitions, from the root to the cells.
+    """A hierarchy of nested partitions, from the widest level to the narrowest.
 
-    The level of height h cuts the cells into runs of ``branching**h`` (the last run may be shorter); rows go from the root level down to the
-    cells, left to right. Every cell lies in exactly one row of every level, so all columns have the same norm.
+    Every level cuts the cells into runs of its width (the last run may be shorter); rows go level by level, left to right. Every cell lies in
+    exactly one row of every level, so all columns have the same norm.
 
-    >>> Tree(5, 2).widths, Tree(5, 2).rows
-    ((8, 4, 2, 1), 11)
+    Args:
+        size: number of cells.
+        widths: strictly descending, each a multiple of the next.
+
+    >>> Tree(5, (4, 1)).rows, Tree.full(5, 2).widths
+    (7, (8, 4, 2, 1))
     """
 
     size: int
-    branching: int = 2
-    widths: tuple[int, ...] = field(init=False, repr=False)
+    widths: tuple[int, ...]
 
     def __post_init__(self) -> None:
         whole("size", self.size, 1)
-        whole("branching", self.branching, 2)
+        widths = tuple(whole("width", width, 1) for width in self.widths)
+        if not widths or any(wide <= narrow or wide % narrow for wide, narrow in pairwise(widths)):
+            raise refuse("widths", list(widths), "descending whole numbers, each a multiple of the next")
+        object.__setattr__(self, "widths", widths)
+
+    @staticmethod
+    def full(size: int, branching: int) -> "Tree":
+        """The hierarchy of all powers of ``branching`` up to the first that covers all cells.
+
+        >>> Tree.full(3, 2).rows
+        6
+        """
+        whole("branching", branching, 2)
         widths = [1]
-        while widths[-1] < self.size:
-            widths.append(widths[-1] * self.branching)
-        object.__setattr__(self, "widths", tuple(reversed(widths)))
+        while widths[0] < whole("size", size, 1):
+            widths.insert(0, widths[0] * branching)
+        return Tree(size, tuple(widths))
 
     @property
     def level_sizes(self) -> tuple[int, ...]:
-        """Number of rows on each level, from the root down."""
+        """Number of rows on each level, widest first."""
         return tuple(-(-self.size // width) for width in self.widths)
 
     @property
@@ -205,4 +226,71 @@ class Dense:
         return hash((self.matrix.shape, self.matrix.tobytes()))
 
 
-Operator: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense
+@dataclass(frozen=True, slots=True, eq=False)
+class DiagonalAndRows:
+    """A multiple of every cell, and on top of it a few dense rows: the shape of p-Identity strategies.
+
+    Args:
+        diagonal: whole numbers other than 0, one a cell, shape (size,).
+        below: whole numbers, shape (p, size); these rows follow the cells'.
+
+    >>> DiagonalAndRows([2, 3], [[1, 1]]).rows
+    3
+    """
+
+    diagonal: IntArray
+    below: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "diagonal", _frozen("diagonal", self.diagonal, 1))
+        object.__setattr__(self, "below", _frozen("below", self.below, 2))
+        if self.below.shape[1] != len(self.diagonal) or not self.diagonal.all():
+            raise refuse(
+                "diagonal", f"{len(self.diagonal)} numbers beside rows of {self.below.shape[1]}", "as long as the rows, without a zero"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.diagonal)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size + len(self.below)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DiagonalAndRows) and np.array_equal(self.diagonal, other.diagonal) and np.array_equal(self.below, other.below)
+
+    def __hash__(self) -> int:
+        return hash((self.diagonal.tobytes(), self.below.tobytes()))
+
+
+@dataclass(frozen=True, slots=True)
+class Haar:
+    """The Haar wavelet: the total, then for every level the sums of left halves minus those of right halves.
+
+    The cells are padded to the next power of two with cells that are always empty; rows go from the total and the widest level down, and rows
+    that see no cell are left out.
+
+    >>> Haar(3).rows
+    4
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 1)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The widths of the differences, widest first."""
+        return Tree.full(self.size, 2).widths[:-1]
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return 1 + sum(-(-self.size // width) for width in self.widths)
+
+
+Operator: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense | DiagonalAndRows | Haar

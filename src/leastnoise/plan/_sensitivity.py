@@ -41,7 +41,7 @@ def cost(plan: Plan) -> Cost:
     >>> from leastnoise.domain import Domain
     >>> from leastnoise.linop import Tree
     >>> domain = Domain(age=["a", "b", "c", "d"])
-    >>> block = Block((Factor(("age",), Tree(4, 2)),), Fraction(3))
+    >>> block = Block((Factor(("age",), Tree.full(4, 2)),), Fraction(3))
     >>> cost(Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="tree")).epsilon
     Fraction(1, 1)
     """

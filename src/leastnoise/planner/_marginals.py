@@ -56,7 +56,7 @@ def hierarchy(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     ordered = {name for name, kind in kinds if kind in _ORDERED}
     if not ordered:
         raise NotApplicable("a hierarchy needs prefix sums or ranges along some attribute, and the workload asks for none")
-    return _tables("hierarchy", workload, {name: Tree(workload.domain.kind(name).size, 2) for name in ordered}, power)
+    return _tables("hierarchy", workload, {name: Tree.full(workload.domain.kind(name).size, 2) for name in ordered}, power)
 
 
 def _tables(name: str, workload: Workload, along: dict[str, Operator], power: int) -> Strategy:

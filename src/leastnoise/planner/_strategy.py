@@ -69,7 +69,7 @@ def block_norm(domain: Domain, block: Block, power: int) -> float:
     """The largest column norm of a block at scale 1, times the most that one row adds.
 
     >>> from leastnoise.linop import Tree
-    >>> block_norm(Domain(age=["a", "b", "c"]), Block((Factor(("age",), Tree(3, 2)),), Fraction(1)), 1)
+    >>> block_norm(Domain(age=["a", "b", "c"]), Block((Factor(("age",), Tree.full(3, 2)),), Fraction(1)), 1)
     3.0
     """
     largest = 1 if block.measure is None else domain.measures[block.measure].largest
