@@ -11,7 +11,17 @@ from leastnoise.cli._output import shown, write_new
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise.session, which refuses a spec that still has one; importing it here would be slow
 _IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$", flags=re.ASCII)
+# A CSV file has no types, so its draft guesses from names alone, and shows the other kinds beside the guess.
+_WHOLE_NAME = re.compile(r"(^|[_\-. ])(age|year|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII)
+_NUMBER_NAME = re.compile(r"income|salary|wage|(^|_)pay|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$", flags=re.ASCII)
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
+
+_UNTYPED = "unknown"  # the type of a column of a CSV file
+_LINES = {
+    "text": f'categories = ["{_BLANK}"]     # for example ["F", "M"], written as in the data',
+    "whole": f'integers = ["{_BLANK}", "{_BLANK}"]     # lowest and highest, for example [17, 90]; for codes 0, 1, ... write size = 9',
+    "number": f'bins = {{ low = "{_BLANK}", high = "{_BLANK}", count = 100 }}     # for example low = 0, high = 200000',
+}
 
 _HEAD = """\
 # A spec for leastnoise, drafted from the column names and types of {file} alone: it holds no value of the data.
@@ -39,6 +49,9 @@ _DOMAIN = """\
 
 # The domain: every attribute with the public list of its values. A row with a missing value or another one is dropped,
 # unless you say null = "other" or outside = "other" (an added cell), or outside = "clip" (numbers: the nearest cell).
+"""
+_GUESSED = """\
+# A CSV file has no types: the kinds below are guessed from names. Keep one line of each attribute.
 """
 _TAIL = """
 # What is asked. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more.
@@ -90,7 +103,7 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
     Args:
         file: the data.
         spec: where the draft will be.
-        found: name and type of every column, types as DuckDB writes them.
+        found: name and type of every column, types as DuckDB writes them, or "unknown".
 
     Returns:
         A TOML text with a blank wherever a public value is needed.
@@ -104,12 +117,14 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
     parts = [_HEAD.format(file=_comment(file.name), spec=shown(spec), blank=_BLANK, path=_text(_relative(file, spec)))]
     parts.append(_ROW if identifier is None else _COLUMN % (_text(identifier), _BLANK))
     parts.append(_DOMAIN)
+    parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
     blocks = [_attribute(name, kind) if name != identifier else _left_out(name, "it names the person") for name, kind in listed]
     parts.append("\n".join(blocks))
     if all(block.startswith("#") for block in blocks):
         parts.append(_NO_COLUMN)
     parts.append(_TAIL)
-    numbers = [name for name, kind in listed if _kind(kind) in {"whole", "number"} and name != identifier]
+    kinds = [(_kind(name, kind), name) for name, kind in listed if name != identifier]
+    numbers = [name for kind, name in kinds if kind == "whole"] + [name for kind, name in kinds if kind == "number"]
     if numbers:
         parts.append(_EXAMPLE % _key(numbers[-1]))
         parts.append(_MEASURE % {"key": _key(numbers[-1]), "name": _text(numbers[-1])})
@@ -117,8 +132,10 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
     return "".join(parts)
 
 
-def _kind(written: str) -> str:
-    """What a type of DuckDB is for us."""
+def _kind(column: str, written: str) -> str:
+    """What a type of DuckDB is for us, or what a name suggests where there is no type."""
+    if written == _UNTYPED:
+        return "whole" if _WHOLE_NAME.search(column.lower()) else "number" if _NUMBER_NAME.search(column.lower()) else "text"
     name = written.upper().split("(")[0].strip()
     if written.endswith("]"):
         return "else"
@@ -132,18 +149,15 @@ def _kind(written: str) -> str:
 
 
 def _attribute(name: str, written: str) -> str:
-    kind = _kind(written)
+    kind = _kind(name, written)
     if kind == "date":
         return _left_out(name, f"of type {_comment(written)}; add a column with the year, say, and give its integers")
     if kind == "else":
         return _left_out(name, f"of type {_comment(written)}, which cannot be published")
-    body = {
-        "text": f'categories = ["{_BLANK}"]     # for example ["F", "M"]; written exactly as in the data',
-        "truth": "categories = [true, false]",
-        "whole": f'integers = ["{_BLANK}", "{_BLANK}"]     # lowest and highest, for example [17, 90]; of codes 0, 1, ... write size = 9',
-        "number": f'bins = {{ low = "{_BLANK}", high = "{_BLANK}", count = 100 }}     # for example low = 0, high = 200000',
-    }[kind]
-    return f"[domain.{_key(name)}]\n{body}\n"
+    if kind == "truth":
+        return f"[domain.{_key(name)}]\ncategories = [true, false]\n"
+    others = [f"# {line}" for other, line in _LINES.items() if other != kind] if written == _UNTYPED else []
+    return "\n".join([f"[domain.{_key(name)}]", _LINES[kind], *others, ""])
 
 
 def _left_out(name: str, why: str) -> str:

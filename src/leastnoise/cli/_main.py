@@ -105,7 +105,7 @@ def _report(error: BaseException) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    text = error.format_message().rstrip(".").replace("\n", " ")
+    text = error.format_message().strip().rstrip(".?").replace("\n", " ")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "leastnoise"
     return f"{text[:1].lower()}{text[1:]}. See `{command} --help`."

@@ -29,7 +29,7 @@ _NOT_PRIVATE = """\
 @click.option("--source", type=click.Path(path_type=Path), help="The data, if the spec file does not name it.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="The ledger.  [default: beside the data, made if it is not there]")
 @click.option("--dataset", help="Name of the data set in the ledger.  [default: the name of the data's file]")
-@click.option("--seed", type=int, help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
+@click.option("--seed", type=click.IntRange(min=0), help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
 def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dataset: str | None, seed: int | None) -> None:
     """Measure, estimate, and write answers, manifest and report.
 

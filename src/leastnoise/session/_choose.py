@@ -118,6 +118,6 @@ def choose(
             progress(candidate.strategy)
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
-        reasons = "; ".join(dict.fromkeys(f"{candidate.strategy}: {candidate.reason}" for candidate in tried))
-        raise InputError(f"No strategy can be used for this workload. {reasons}")
+        reasons = "; ".join(dict.fromkeys(f"{candidate.strategy}: {candidate.reason.rstrip('.')}" for candidate in tried))
+        raise InputError(f"No strategy can be used for this workload. {reasons}.")
     return best.plan, tuple(tried)
