@@ -37,14 +37,14 @@ CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT)
 @pytest.mark.parametrize(
     ("budget", "declared", "cost", "expected"),
     [
-        (PureDP(5), PureDP(1), PureCost("1/3"), Charge(epsilon=Fraction(1, 3))),
-        (ZCDP(5), ZCDP(1), PureCost("1/3"), Charge(rho=Fraction(1, 18))),
-        (ZCDP(5), PureDP(1), PureCost("1/3"), Charge(rho=Fraction(1, 18))),
-        (ZCDP(5), ZCDP(1), GaussianCost("1/3"), Charge(rho=Fraction(1, 6))),
+        (PureDP(5), PureDP("1/2"), PureCost("1/3"), Charge(epsilon=Fraction(1, 2))),
+        (ZCDP(5), ZCDP("1/2"), PureCost("1/3"), Charge(rho=Fraction(1, 2))),
+        (ZCDP(5), PureDP("1/2"), PureCost("1/3"), Charge(rho=Fraction(1, 8))),
+        (ZCDP(5), ZCDP("1/2"), GaussianCost("1/3"), Charge(rho=Fraction(1, 2))),
         (ZCDP(5), ApproxDP(9, "0.5"), GaussianCost("1/3"), Charge(rho=Fraction(1, 6))),
-        (ZCDP(5), ZCDP(1), ConcentratedCost("1/3"), Charge(rho=Fraction(1, 3))),
-        (ApproxDP(5, "0.1"), PureDP(1), PureCost("1/3"), Charge(epsilon=Fraction(1, 3))),
-        (ApproxDP(5, "0.1"), ApproxDP(1, "1e-9"), PureCost("1/3"), Charge(epsilon=Fraction(1, 3))),
+        (ZCDP(5), ZCDP("1/2"), ConcentratedCost("1/3"), Charge(rho=Fraction(1, 2))),
+        (ApproxDP(5, "0.1"), PureDP("1/2"), PureCost("1/3"), Charge(epsilon=Fraction(1, 2))),
+        (ApproxDP(5, "0.1"), ApproxDP("1/2", "1e-9"), PureCost("1/3"), Charge(epsilon=Fraction(1, 2))),
         (ApproxDP(5, "0.1"), ApproxDP(1, "0.01"), GaussianCost("1/100"), Charge(epsilon=Fraction(1), delta=Fraction(1, 100))),
         (ApproxDP(5, "0.1"), ApproxDP(1, "0.01"), ConcentratedCost("1/100"), Charge(epsilon=Fraction(1), delta=Fraction(1, 100))),
     ],
@@ -221,6 +221,6 @@ def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
 
 def test_two_gaussians_under_one_zcdp_budget_are_one_gaussian() -> None:
     """mu^2 adds, and so does rho = mu^2/2: nothing is lost, whereas sums of (epsilon, delta) overstate."""
-    together = total([charge(ZCDP(1), ZCDP("1/2"), GaussianCost("1/25")), charge(ZCDP(1), ZCDP("1/2"), GaussianCost("1/100"))])
+    together = total([charge(ZCDP(1), ApproxDP(9, "0.5"), GaussianCost(cost)) for cost in ("1/25", "1/100")])
     assert together.rho == Fraction(1, 40)
     assert covers(ApproxDP(1, "1e-4"), GaussianCost(2 * together.rho))

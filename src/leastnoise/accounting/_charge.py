@@ -92,7 +92,8 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
         cost: what the plan was found to spend.
 
     Returns:
-        The charge: see the table. A cost with a denominator of more than 64 bits is rounded up to 128 bits, at most to what was declared.
+        The charge: see the table. It is what was declared, never less than the cost: scales are rounded up to short fractions, so a plan costs a
+        hair less than its budget, and a ledger that kept such hairs would be hard to read and useful to nobody.
 
     Raises:
         InputError: the declared budget does not cover the cost, or the definition of the data set's budget cannot hold such a release.
@@ -104,10 +105,10 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     | budget   | pure cost       | Gaussian cost                 | concentrated cost             |
     |----------|-----------------|-------------------------------|-------------------------------|
     | PureDP   | epsilon         | refused                       | refused                       |
-    | ApproxDP | (epsilon, 0)    | the declared (epsilon, delta) | the declared (epsilon, delta) |
-    | ZCDP     | epsilon^2 / 2   | mu^2 / 2                      | rho                           |
+    | ApproxDP | (epsilon, 0)    | (epsilon, delta)              | (epsilon, delta)              |
+    | ZCDP     | epsilon^2 / 2   | rho                           | rho                           |
 
-    Under ApproxDP a release that declared ZCDP is refused, and so is one under PureDP that declared ApproxDP or ZCDP.
+    All are the declared ones; a release that declared ApproxDP charges a ZCDP budget with the rho of its cost, rounded up to 128 bits. Under ApproxDP a release that declared ZCDP is refused, and so is one under PureDP that declared ApproxDP or ZCDP.
 
     >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
     (Fraction(1, 3), Fraction(1, 2))
@@ -116,22 +117,23 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
         raise InputError(f"The plan declares {declared}, which is not proved to cover its cost, {cost}. Make the plan again.")
     limit = whole_budget(declared)
     if isinstance(budget, ZCDP):
-        rho = rho_of(cost)
-        return Charge(rho=min(round_up(rho), limit.rho) if isinstance(declared, ZCDP) else round_up(rho))
+        if isinstance(declared, ZCDP):
+            return limit
+        return Charge(rho=rho_of(PureCost(declared.epsilon)) if isinstance(declared, PureDP) else round_up(rho_of(cost)))
     if isinstance(budget, PureDP):
         if not (isinstance(declared, PureDP) and isinstance(cost, PureCost)):
             raise InputError(
                 f"The data set has a PureDP budget, which only pure releases can be charged to; the plan declares {declared}. "
                 "Plan with PureDP(epsilon), or set a ZCDP or ApproxDP budget for the data set."
             )
-        return Charge(epsilon=min(round_up(cost.epsilon), limit.epsilon))
+        return Charge(epsilon=limit.epsilon)
     if isinstance(declared, ZCDP):
         raise InputError(
             f"The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan declares {declared}. "
             "Plan with ApproxDP(epsilon, delta), or set a ZCDP budget for the data set, which adds many Gaussian releases up more tightly."
         )
     if isinstance(cost, PureCost):
-        return Charge(epsilon=min(round_up(cost.epsilon), limit.epsilon))
+        return Charge(epsilon=limit.epsilon)
     return limit
 
 
