@@ -1,0 +1,196 @@
+"""Domain: its parts, JSON and spec forms, and every guard with its message."""
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError
+from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure, did_you_mean
+
+PEOPLE = Domain(
+    {
+        "sex": ["F", "M"],
+        "age": Integers(17, 90, outside="clip"),
+        "home town": Coded(9, null="other"),
+        "pay": Bins(0, "0.5", 5, closed="right"),
+    },
+    measures={"income": Measure("pay", 0, 200_000, unit="0.01")},
+)
+
+
+def test_parts():
+    assert PEOPLE.names == ("sex", "age", "home town", "pay")
+    assert PEOPLE.shape == (2, 74, 10, 5)
+    assert PEOPLE.size == 2 * 74 * 10 * 5
+    assert PEOPLE.kind("sex") == Categories(["F", "M"])
+    assert PEOPLE.measures == {"income": PEOPLE.measure("income")}
+    assert eval(repr(PEOPLE)) == PEOPLE  # noqa: S307
+
+
+def test_size_is_exact_for_astronomical_domains():
+    domain = Domain({f"a{place}": Coded(10) for place in range(100)})
+    assert domain.size == 10**100
+
+
+def test_restrict_keeps_the_order_asked_and_the_measures():
+    part = PEOPLE.restrict(["age", "sex"])
+    assert part.names == ("age", "sex")
+    assert part.measures == PEOPLE.measures
+    assert part != PEOPLE.restrict(["sex", "age"])
+    total = PEOPLE.restrict([])
+    assert (total.names, total.size) == ((), 1)
+    assert Domain.from_json(total.to_json()) == total
+
+
+def test_equal_by_value_and_immutable():
+    same = Domain.from_json(json.loads(json.dumps(PEOPLE.to_json())))
+    assert same == PEOPLE
+    assert hash(same) == hash(PEOPLE)
+    assert json.dumps(same.to_json()) == json.dumps(PEOPLE.to_json())
+    assert PEOPLE != "PEOPLE"
+    assert copy.deepcopy(PEOPLE) is copy.copy(PEOPLE)
+    assert pickle.loads(pickle.dumps(PEOPLE)) == PEOPLE
+    with pytest.raises(AttributeError, match="a Domain is immutable; 'x' cannot be set"):
+        PEOPLE.x = 1
+    with pytest.raises(AttributeError, match="cannot be deleted"):
+        del PEOPLE._kinds
+
+
+KINDS = st.one_of(
+    st.builds(
+        Categories,
+        st.lists(st.one_of(st.text(min_size=1).map(lambda word: "c" + word), st.integers(-5, 5)), min_size=1, max_size=5, unique_by=str),
+        null=st.sampled_from(["drop", "other"]),
+        outside=st.sampled_from(["drop", "other"]),
+    ),
+    st.builds(
+        lambda low, more, outside: Integers(low, low + more, outside=outside),
+        st.integers(-9, 9),
+        st.integers(1, 9),
+        st.sampled_from(["drop", "clip", "other"]),
+    ),
+    st.builds(
+        lambda low, more, count, closed: Bins(low, low + more, count, closed=closed),
+        st.fractions(-9, 9),
+        st.fractions(min_value="1/9", max_value=9),
+        st.integers(1, 9),
+        st.sampled_from(["left", "right"]),
+    ),
+    st.builds(Coded, st.integers(1, 9), null=st.sampled_from(["drop", "other"])),
+)
+
+
+@given(st.dictionaries(st.text("abc xyzé", min_size=1, max_size=4), KINDS, min_size=1, max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_json_round_trip(kinds):
+    domain = Domain(kinds)
+    assert Domain.from_json(json.loads(json.dumps(domain.to_json()))) == domain
+
+
+def test_spec_form():
+    spec = {
+        "sex": {"categories": ["F", "M"]},
+        "age": {"integers": [17, 90], "outside": "clip"},
+        "home town": {"size": 9, "null": "other"},
+        "pay": {"bins": {"low": 0, "high": "0.5", "count": 5, "closed": "right"}},
+    }
+    assert Domain.from_spec(spec, {"income": {"column": "pay", "clip": [0, 200000], "unit": "0.01"}}) == PEOPLE
+    assert Domain.from_spec({"a": {"size": 2}}, {"pay": {"clip": [0, 5]}}).measure("pay") == Measure("pay", 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (Domain, "a domain must have at least one attribute; got none."),
+        (lambda: Domain({}), "a domain must have at least one attribute; got none."),
+        (lambda: Domain([("a", ["x"]), ("a", ["y"])]), "an attribute must be named once; got 'a' twice."),
+        (lambda: Domain({"a": ["x"]}, a=["x"]), "an attribute must be named once; got 'a' twice."),
+        (lambda: Domain({"": ["x"]}), "the name of an attribute must be text that is not empty and has no control characters; got ''."),
+        (lambda: Domain({"a\nb": ["x"]}), "has no control characters; got 'a\\nb'."),
+        (lambda: Domain({1: ["x"]}), "the name of an attribute must be text"),
+        (lambda: Domain(a=5), "the attribute 'a' must be a list of categories, Categories, Integers, Bins or Coded; got 5."),
+        (lambda: Domain(a="xy"), "the attribute 'a' must be a list of categories"),
+        (lambda: Domain(a=Measure("a", 0, 1)), "Name the measure in measures={...}."),
+        (lambda: Domain("abc"), "attributes must be a mapping from a name to a kind, or pairs of them; got 'abc'."),
+        (lambda: Domain([1]), "attributes must be a mapping from a name to a kind, or pairs of them; got 1."),
+        (lambda: Domain(a=["x"], measures=[1]), "measures must be a mapping from a name to a Measure; got [1]."),
+        (lambda: Domain(a=["x"], measures={"m": 5}), "the measure 'm' must be a Measure; got 5."),
+        (lambda: PEOPLE.kind("Age"), "an attribute must be one of 'sex', 'age', 'home town', 'pay'; got 'Age'. Did you mean 'age'?"),
+        (lambda: PEOPLE.measure("incme"), "a measure must be one of 'income'; got 'incme'. Did you mean 'income'?"),
+        (lambda: Domain(a=["x"]).measure("m"), "a measure must be declared in the domain, which has none; got 'm'."),
+        (lambda: PEOPLE.restrict(["sex", "sex"]), "an attribute must be named once; got 'sex' twice."),
+        (lambda: PEOPLE.restrict("sex"), "names must be a list of names; got 'sex'."),
+        (lambda: Domain.from_json([]), "a domain in JSON must be a table with keys among 'attributes', 'measures'; got []."),
+        (lambda: Domain.from_json({"attributes": 5}), "'attributes' of a domain in JSON must be a list; got 5."),
+        (
+            lambda: Domain.from_json({"attribute": []}),
+            "a domain in JSON has no key 'attribute'; allowed are 'attributes', 'measures'. Did you",
+        ),
+        (
+            lambda: Domain.from_json({"attributes": [{"name": "a", "kind": "x"}], "measures": []}),
+            "'kind' of the attribute 'a' must be one of",
+        ),
+        (
+            lambda: Domain.from_json({"attributes": [{"name": "a", "kind": "coded"}], "measures": []}),
+            "the attribute 'a' in JSON must have 'size', as every attribute of kind 'coded'.",
+        ),
+        (
+            lambda: Domain.from_json({"attributes": [{"name": "a", "kind": "coded", "size": 2, "low": 1}], "measures": []}),
+            "the attribute 'a' in JSON has no key 'low'; allowed are 'size', 'null', 'outside'.",
+        ),
+        (lambda: Domain.from_json({"attributes": [], "measures": [{"name": "m"}]}), "a measure in JSON must have 'column'."),
+        (
+            lambda: Domain.from_json({"attributes": [], "measures": [{"name": "m", "column": "c", "low": 0, "high": 1, "unit": 1}] * 2}),
+            "a measure must be named once",
+        ),
+        (lambda: Domain.from_spec(5), "[domain] must be a table of tables; got 5."),
+        (
+            lambda: Domain.from_spec({"a": 5}),
+            "[domain.a] must be a table with keys among 'categories', 'integers', 'bins', 'size', 'outside', 'null'",
+        ),
+        (
+            lambda: Domain.from_spec({"a": {"catgories": ["x"]}}),
+            "[domain.a] has no key 'catgories'; allowed are 'categories', 'integers', 'bins',",
+        ),
+        (lambda: Domain.from_spec({"a": {"catgories": ["x"]}}), "Did you mean 'categories'?"),
+        (
+            lambda: Domain.from_spec({"a": {}}),
+            "[domain.a] must have exactly one of 'categories', 'integers', 'bins' and 'size'; got none of them.",
+        ),
+        (lambda: Domain.from_spec({"a": {"size": 2, "integers": [1, 2]}}), "got 'integers' and 'size'."),
+        (lambda: Domain.from_spec({"a": {"integers": [1]}}), "[domain.a]: integers must be a list of two numbers, [low, high]; got [1]."),
+        (lambda: Domain.from_spec({"a": {"integers": [2, 1]}}), "[domain.a]: low must be below high; got low 2 and high 1."),
+        (lambda: Domain.from_spec({"a": {"categories": "x"}}), "[domain.a]: categories must be a list of text or whole numbers; got 'x'."),
+        (lambda: Domain.from_spec({"a": {"bins": {"low": 0, "high": 1}}}), "[domain.a]: bins must have 'count'"),
+        (
+            lambda: Domain.from_spec({"a": {"bins": {"lo": 0}}}),
+            "[domain.a]: bins has no key 'lo'; allowed are 'low', 'high', 'count', 'closed'.",
+        ),
+        (lambda: Domain.from_spec({"a": {"size": 2}}, {"m": {}}), "[measures.m] must have 'clip', the public bounds of a value"),
+        (
+            lambda: Domain.from_spec({"a": {"size": 2}}, {"m": {"clip": 5}}),
+            "[measures.m]: clip must be a list of two numbers, [low, high]; got 5.",
+        ),
+        (lambda: Domain.from_spec({"a": {"size": 2}}, {"m": {"clip": [1, 0]}}), "[measures.m]: low must be below high"),
+        (lambda: Domain.from_spec({"a": {"size": 2}}, {"m": {"clamp": [1, 0]}}), "[measures.m] has no key 'clamp'"),
+    ],
+)
+def test_guards(make, message):
+    with pytest.raises(InputError) as error:
+        make()
+    assert message in str(error.value)
+
+
+def test_did_you_mean_takes_anything():
+    assert did_you_mean(5, ["a"]) == ""
+
+
+def test_import_needs_no_numpy():
+    code = "import sys, leastnoise.domain; print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"

@@ -1,0 +1,106 @@
+"""Attribute kinds and measures: cells, labels, and every guard with its message."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError
+from leastnoise.domain import Bins, Categories, Coded, Integers, Measure
+from leastnoise.domain._kinds import number_text
+
+
+def test_sizes_and_labels():
+    assert Categories(["F", "M"]).labels == ("F", "M")
+    assert Categories((1, "b", True), null="other").labels == (1, "b", "true", "other")
+    assert Integers(-1, 2, outside="other").labels == (-1, 0, 1, 2, "other")
+    assert Coded(size=3).labels == (0, 1, 2)
+    assert Bins(0, "0.3", 3).labels == ("[0, 0.1)", "[0.1, 0.2)", "[0.2, 0.3]")
+    assert Bins(0, 1, 3, closed="right", outside="other").labels == ("[0, 1/3]", "(1/3, 2/3]", "(2/3, 1]", "other")
+    for kind in (Categories(["a"]), Integers(0, 5, null="other"), Coded(4, outside="other"), Bins(0, 1, 7, outside="other")):
+        assert kind.size == len(kind.labels)
+
+
+def test_null_none_means_drop():
+    assert Categories(["a"], null=None) == Categories(["a"])
+
+
+def test_edges_are_exact():
+    assert Bins("-0.1", Decimal("0.2"), 3).edges == (Fraction(-1, 10), Fraction(0), Fraction(1, 10), Fraction(1, 5))
+
+
+@given(st.fractions(min_value=-1000, max_value=1000, max_denominator=10**6))
+@settings(max_examples=200, deadline=None)
+def test_number_text_is_exact(number):
+    assert Fraction(number_text(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Categories([]), "categories must be a list of text or whole numbers that is not empty; got []."),
+        (lambda: Categories("FM"), "categories must be a list of text or whole numbers that is not empty; got 'FM'."),
+        (
+            lambda: Categories(["a", "a"]),
+            "categories must differ from each other; got 'a' twice. Values are compared by their string form.",
+        ),
+        (lambda: Categories([1, "1"]), "categories must differ from each other; got '1' twice."),
+        (lambda: Categories(["a", ""]), "a category must be text that is not empty; got ''. An empty text is a null; null='other' counts"),
+        (lambda: Categories([0.5]), "a category must be text or a whole number; got 0.5. Write other numbers and dates as text"),
+        (lambda: Categories([None]), "a category must be text or a whole number; got None."),
+        (lambda: Categories(["a", "other"], outside="other"), "categories must not contain 'other' when null or outside is 'other'"),
+        (lambda: Categories(["a"], outside="clip"), "outside must be one of 'drop', 'other'; got 'clip'."),
+        (lambda: Categories(["a"], null="clip"), "null must be one of 'drop', 'other'; got 'clip'."),
+        (lambda: Integers(5, 5), "low must be below high; got low 5 and high 5."),
+        (lambda: Integers(6, 5), "low must be below high; got low 6 and high 5."),
+        (lambda: Integers(0.5, 5), "low must be a whole number from"),
+        (lambda: Integers(0, 2**53), "high must be a whole number from -9007199254740991 to 9007199254740991; got 9007199254740992."),
+        (lambda: Integers(0, 2**40), "the number of cells of Integers must be at most 2147483648; got 1099511627777. Choose a coarser"),
+        (lambda: Integers(0, 5, outside="keep"), "outside must be one of 'drop', 'clip', 'other'; got 'keep'."),
+        (lambda: Coded(0), "size must be a whole number from 1 to 2147483648; got 0."),
+        (lambda: Coded(2.5), "size must be a whole number from 1 to 2147483648; got 2.5."),
+        (lambda: Coded(True), "size must be a whole number from 1 to 2147483648; got True."),
+        (lambda: Bins(0, float("inf"), 5), "high must be a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'; got inf."),
+        (lambda: Bins(float("nan"), 1, 5), "low must be a finite number"),
+        (lambda: Bins(1, "1", 5), "low must be below high; got low 1 and high 1."),
+        (lambda: Bins(0, 10**20, 5), "high must be between -(2^53 - 1) and 2^53 - 1; got '100000000000000000000'."),
+        (lambda: Bins(0, 1, 0), "count must be a whole number from 1 to 2147483648; got 0."),
+        (lambda: Bins(0, 1, 2, closed="both"), "closed must be one of 'left', 'right'; got 'both'."),
+        (lambda: Measure("", 0, 1), "the column of a measure must be text that is not empty and has no control characters; got ''."),
+        (lambda: Measure("pay", 0, 0), "low must be below high; got low 0 and high 0."),
+        (lambda: Measure("pay", float("-inf"), 0), "low must be a finite number"),
+        (lambda: Measure("pay", 0, 1, unit=0), "unit must be a number above 0, between 1e-100 and 1e100; got 0."),
+        (lambda: Measure("pay", 0, 1, unit=-1), "unit must be a number above 0"),
+        (lambda: Measure("pay", 0, "0.5"), "high must be a whole multiple of the unit 1; got '0.5'. Choose another bound or unit."),
+        (lambda: Measure("pay", 0, 10**10, unit="1e-9"), "high must be at most 2^53 - 1 units of 0.000000001, for exact sums; got"),
+    ],
+)
+def test_guards(make, message):
+    with pytest.raises(InputError) as error:
+        make()
+    assert message in str(error.value)
+
+
+def test_measure_in_units():
+    measure = Measure("pay", -5, "0.5", unit="0.25")
+    assert (measure.low_units, measure.high_units, measure.largest) == (-20, 2, 20)
+
+
+def test_reprs_build_the_same_value():
+    for value in (
+        Categories(["a", 1], null="other"),
+        Integers(0, 3, outside="clip"),
+        Coded(4, outside="other"),
+        Bins("0.1", "1/3", 5, closed="right", null="other", outside="clip"),
+        Measure("x", 0, "0.5", unit="0.1"),
+    ):
+        assert eval(repr(value)) == value  # noqa: S307
+
+
+def test_kinds_are_frozen_and_hashable():
+    kind = Bins(0, 1, 2)
+    with pytest.raises(AttributeError):
+        kind.low = 5
+    assert len({Bins(0, 1, 2), Bins("0", "1/1", 2), Bins(0, 1, 3)}) == 2

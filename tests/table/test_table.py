@@ -1,0 +1,201 @@
+"""The handle on private rows, and counting them against numpy's own tools."""
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError, InternalError
+from leastnoise.domain import Coded, Domain, Integers, Measure
+from leastnoise.table import Table, _count, _share, count
+from leastnoise.table._share import groups, windows
+
+
+def made(sizes, rows, seed=0, measure=None):
+    generator = np.random.default_rng(seed)
+    domain = Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)}, measures={"m": measure} if measure else None)
+    codes = {f"a{place}": generator.integers(0, size, rows) for place, size in enumerate(sizes)}
+    values = {"m": generator.integers(measure.low_units, measure.high_units, rows, endpoint=True)} if measure else {}
+    return Table(domain, codes, values), codes, values
+
+
+def slow(codes, values, domain, attributes):
+    """Python integers, row by row."""
+    shape = [domain.kind(name).size for name in attributes]
+    table = [0] * math.prod(shape)
+    rows = len(next(iter(codes.values())))
+    for row in range(rows):
+        cell = int(np.ravel_multi_index([int(codes[name][row]) for name in attributes], shape)) if attributes else 0
+        table[cell] += 1 if values is None else int(values[row])
+    return table
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=5),
+    st.integers(0, 30),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.lists(st.integers(0, 4), unique=True, max_size=4), max_size=8),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_count_against_python(sizes, rows, seed, picks, summed):
+    table, codes, values = made(sizes, rows, seed, Measure("m", -3, 7))
+    wanted = [tuple(f"a{place}" for place in pick if place < len(sizes)) for pick in picks]
+    found = list(count(table, wanted, "m" if summed else None))
+    assert [attributes for attributes, _ in found] == wanted
+    for attributes, counts in found:
+        assert counts.dtype == np.int64
+        assert counts.tolist() == slow(codes, values["m"] if summed else None, table.domain, attributes)
+
+
+def test_count_against_numpy_over_many_blocks(monkeypatch):
+    monkeypatch.setattr(_count, "_BLOCK", 1000)
+    sizes = (3, 300, 2, 7, 11)
+    table, codes, values = made(sizes, 20_000, 5, Measure("m", -(10**6), 10**6))
+    for ways in range(1, 6):
+        for attributes, counts in count(table, itertools.permutations([f"a{place}" for place in range(5)], ways)):
+            shape = [table.domain.kind(name).size for name in attributes]
+            cell = np.ravel_multi_index([codes[name] for name in attributes], shape)
+            assert np.array_equal(counts, np.bincount(cell, minlength=math.prod(shape)))
+    for attributes, counts in count(table, [("a1", "a0"), ("a4",)], "m"):
+        expected = np.zeros(len(counts), dtype=np.int64)
+        np.add.at(
+            expected, np.ravel_multi_index([codes[n] for n in attributes], [table.domain.kind(n).size for n in attributes]), values["m"]
+        )
+        assert np.array_equal(counts, expected)
+
+
+def test_sums_are_exact_where_float64_is_not():
+    most = 2**53 - 1
+    table = Table(Domain(a=Coded(2), measures={"m": Measure("m", -most, most)}), {"a": [0, 0, 0, 1, 1]}, {"m": [most, most, 1, -most, -2]})
+    (_, counts), (_, total) = count(table, [("a",), ()], "m")
+    assert counts.tolist() == [2 * most + 1, -most - 2]
+    assert total.tolist() == [most - 1]
+
+
+def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
+    table, _, _ = made((4, 5, 6, 7, 2, 3), 3000, 2)
+    wanted = [pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)]
+    expected = [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)]
+    monkeypatch.setattr(_share, "WINDOW_CELLS", 100)
+    assert [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)] == expected
+    monkeypatch.setattr(_share, "CACHED_CELLS", 0)
+    monkeypatch.setattr(_share, "LEAST_CELLS", 0)
+    assert [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)] == expected
+
+
+def test_counts_are_the_callers_to_change():
+    table, _, _ = made((2, 3), 10)
+    before = [counts.tolist() for _, counts in count(table, [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")])]
+    for _, counts in count(table, [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")]):
+        assert counts.flags.writeable
+        np.add(counts, 1, out=counts)
+    assert [counts.tolist() for _, counts in count(table, [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")])] == before
+
+
+def test_a_long_stream_is_taken_as_it_is_needed():
+    table, _, _ = made((10, 10, 10), 100)
+    taken = []
+
+    def stream():
+        for number in range(10**6):
+            taken.append(number)
+            yield ("a0", "a1", "a2")
+
+    next(count(table, stream()))
+    assert len(taken) <= _share.WINDOW_CELLS // 1000 + 1
+
+
+@given(st.lists(st.lists(st.integers(0, 6), unique=True, max_size=4).map(tuple), max_size=12), st.integers(0, 10**7))
+@settings(max_examples=100, deadline=None)
+def test_groups_cover_each_set_once(wanted, rows):
+    sizes = [2, 3, 4, 50, 6, 1000, 8]
+    found = groups(wanted, sizes, rows)
+    assert sorted(member for group in found for member in group.members) == list(range(len(wanted)))
+    for group in found:
+        assert all(set(wanted[member]) <= set(group.attributes) for member in group.members)
+
+
+def test_groups_share_passes():
+    wanted = list(itertools.combinations(range(20), 3))
+    assert len(groups(wanted, [10] * 20, 10**6)) < len(wanted) / 5
+    assert [len(window) for window in windows(wanted, [10] * 20)] == [1140]
+
+
+def test_no_table_is_larger_than_what_was_asked_or_the_cache():
+    wanted = [(0,), (1,), (2,), (0, 1)]
+    sizes = [2000, 3000, 4000]
+    for group in groups(wanted, sizes, 10**9):
+        assert math.prod(sizes[place] for place in group.attributes) <= max(6_000_000, _share.CACHED_CELLS)
+
+
+def test_repr_is_the_same_for_any_rows():
+    domain = Domain(age=Integers(0, 10))
+    few, many = Table(domain, {"age": []}), Table(domain, {"age": [7] * 1234})
+    assert repr(few) == repr(many) == str(many) == "<Table of private rows over Domain(age=Integers(0, 10))>"
+
+
+def test_table_is_closed():
+    table, _, _ = made((2,), 5)
+    with pytest.raises(AttributeError, match="a Table is immutable"):
+        table.x = 1
+    with pytest.raises(AttributeError, match="a Table is immutable"):
+        del table._codes
+    with pytest.raises(TypeError, match="is not pickled"):
+        pickle.dumps(table)
+    with pytest.raises(TypeError):
+        len(table)
+    with pytest.raises(ValueError, match="read-only"):
+        table._codes["a0"][0] = 1
+
+
+def test_codes_are_small_copies():
+    codes = np.zeros(4, dtype=np.int64)
+    table = Table(Domain(a=Coded(256), b=Coded(257)), {"a": codes, "b": codes})
+    codes[0] = 9
+    assert (table._codes["a"].dtype, table._codes["b"].dtype) == (np.uint8, np.uint16)
+    assert table._codes["a"][0] == 0
+
+
+MARK = 77777
+
+
+@pytest.mark.parametrize(
+    ("codes", "values", "message"),
+    [
+        ({}, {"m": [0]}, "a table must have a column of codes for each attribute and one of values for each measure"),
+        ({"a": [0]}, {}, "a table must have a column of codes"),
+        ({"a": [MARK]}, {"m": [0]}, "the codes of 'a' must be cells of the attribute."),
+        ({"a": [-MARK]}, {"m": [0]}, "the codes of 'a' must be cells of the attribute."),
+        ({"a": [0.5]}, {"m": [0]}, "the codes of 'a' must be a flat array of integers."),
+        ({"a": [[0]]}, {"m": [0]}, "the codes of 'a' must be a flat array of integers."),
+        ({"a": [0]}, {"m": [MARK]}, "the values of 'm' must lie within the bounds of the measure."),
+        ({"a": [0]}, {"m": [0.5]}, "the values of 'm' must be a flat array of integers."),
+        ({"a": [0]}, {"m": [0, 0]}, "all columns of a table must have the same number of rows."),
+    ],
+)
+def test_faulty_columns(codes, values, message):
+    with pytest.raises(InternalError) as error:
+        Table(Domain(a=Coded(3), measures={"m": Measure("m", 0, 5)}), codes, values)
+    assert message in str(error.value)
+    assert str(MARK) not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "measure", "message"),
+    [
+        ([("b",)], None, "an attribute must be one of 'a0'; got 'b'."),
+        (["a0"], None, "the attributes of a marginal must be a tuple of names; got 'a0'. Write ('a0',)."),
+        ([("a0", "a0")], None, "the attributes of a marginal must differ from each other; got ('a0', 'a0')."),
+        ([("a0",)], "pay", "a measure must be declared in the domain, which has none; got 'pay'."),
+    ],
+)
+def test_count_refuses_at_once(wanted, measure, message):
+    table, _, _ = made((2,), 5)
+    with pytest.raises(InputError) as error:
+        count(table, wanted, measure)
+    assert message in str(error.value)
