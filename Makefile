@@ -59,10 +59,11 @@ imports: env  ## the import contracts
 docs: env  ## build the documentation into site/, any warning is an error
 	@mkdir -p build; $(BIN)/mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
 
+# Not the statistics of the noise, which have no guards and take long.
 GUARDED := $(wildcard tests/_check tests/accounting tests/domain tests/plan tests/table tests/measure)
 
 optimised: env  ## the guards again under `python -O`, which removes assert statements
-	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning -k "not noise" $(GUARDED)
+	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning --ignore-glob '*/test_noise_[cdmo]*' $(GUARDED)
 
 wheel: env  ## build the wheel, install it alone in a fresh environment, use it from there
 	@rm -rf build/wheel
