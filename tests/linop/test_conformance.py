@@ -15,10 +15,12 @@ from leastnoise.linop import (
     Tree,
     along,
     apply,
+    apply_gram,
     apply_transpose,
     column_sums,
     dense,
     from_json,
+    gram_diagonal,
     largest_row_sum,
     non_negative,
     pack,
@@ -68,6 +70,14 @@ def test_column_sums_with_weights(case: Case, power: int) -> None:
     weights = np.random.default_rng(4).integers(1, 2**20, case.operator.rows)
     expected = (np.abs(case.reference()) ** power).T @ weights
     np.testing.assert_array_equal(column_sums(case.operator, weights, power), expected)
+
+
+@every
+def test_gram(case: Case) -> None:
+    rows = case.reference().astype(float)
+    x = np.random.default_rng(6).normal(size=(case.operator.size, 2))
+    np.testing.assert_allclose(apply_gram(case.operator, x), rows.T @ rows @ x, atol=1e-9)
+    np.testing.assert_allclose(gram_diagonal(case.operator), np.diag(rows.T @ rows))
 
 
 @every

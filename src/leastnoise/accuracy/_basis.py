@@ -9,7 +9,7 @@ Source: FORMULAS 4.3 and 7.2 (identity); the general case is proved in docs/math
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,7 +30,9 @@ from leastnoise.linop import (
     Tree,
     all_range_ends,
     apply,
+    apply_gram,
     dense,
+    gram_diagonal,
 )
 from leastnoise.plan import Factor
 
@@ -62,6 +64,26 @@ class Basis(Protocol):
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row q of an operator, shape (rows,)."""
 
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``, without listing rows where there are many."""
+
+    def mean_squares(self, operator: Operator) -> float:
+        """The sum over rows of (q mean)^2, without listing them."""
+
+
+class _Sums:
+    """What every basis answers by the Gram matrix of the queries."""
+
+    __slots__ = ()
+
+    def mean_squares(self: Any, operator: Operator) -> float:
+        """The sum over rows of (q mean)^2."""
+        return float(self.mean @ apply_gram(operator, self.mean))
+
+    def total_variance(self: Any, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        return float(self.variances(operator).sum())
+
 
 def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
     """First and last cells if every row is an interval, else None.
@@ -89,7 +111,7 @@ def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class IdentityBasis:
+class IdentityBasis(_Sums):
     """Every cell is measured by itself, with equal noise."""
 
     size: int
@@ -114,9 +136,13 @@ class IdentityBasis:
             return (dense(operator).astype(float) ** 2).sum(axis=1)
         return apply(operator, np.ones(self.size))  # entries are 0 and 1
 
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        return float(gram_diagonal(operator).sum())
+
 
 @dataclass(frozen=True, slots=True)
-class DenseBasis:
+class DenseBasis(_Sums):
     """Any strategy that determines every cell, by the inverse of its Gram matrix, shape (size, size)."""
 
     inverse: FloatArray
@@ -153,9 +179,13 @@ class DenseBasis:
         sums[1:, 1:] = self.inverse.cumsum(axis=0).cumsum(axis=1)
         return sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low]
 
+    def total_variance(self, operator: Operator) -> float:
+        """tr(M G^-1)."""
+        return float(np.trace(apply_gram(operator, self.inverse)))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WoodburyBasis:
+class WoodburyBasis(_Sums):
     """A multiple of every cell and a few dense rows, by Woodbury's formula: G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
 
     Args:
@@ -202,6 +232,10 @@ class WoodburyBasis:
             part = slice(start, start + step)
             answer[part] -= ((lifted[high[part] + 1] - lifted[low[part]]) ** 2).sum(axis=1)
         return answer
+
+    def total_variance(self, operator: Operator) -> float:
+        """tr(M G^-1)."""
+        return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
 
 
 def _woodbury(operator: DiagonalAndRows, weights: FloatArray) -> WoodburyBasis:

@@ -83,6 +83,7 @@ class ProductStructure:
     narrow: Mapping[Names, float]
     wide: tuple[tuple[Names, float], ...]
     _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
+    _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def strength(self, tau: Names) -> float:
         """lambda(tau); 0 if no measured table contains tau."""
@@ -104,6 +105,17 @@ class ProductStructure:
             self._cache[key] = along, np.maximum(own.variances(operator) - own.kappa * along, 0.0)
         return self._cache[key]
 
+    def sums(self, name: str, operator: Operator) -> tuple[float, float]:
+        """The sums of ``parts`` over the rows, without listing them."""
+        key = (name, operator)
+        if key not in self._sums:
+            if name not in self.bases:
+                raise UnsupportedQuery(f"The measurements say nothing about {name}.")
+            own = self.bases[name]
+            along = own.mean_squares(operator)
+            self._sums[key] = along, max(0.0, own.total_variance(operator) - own.kappa * along)
+        return self._sums[key]
+
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
         total = np.zeros(product.shape)
@@ -121,10 +133,7 @@ class ProductStructure:
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
-        sums = []
-        for name, operator in zip(product.attributes, product.operators, strict=True):
-            along, spread = self.parts(name, operator)
-            sums.append((float(along.sum()), float(spread.sum())))
+        sums = [self.sums(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
         answer = 0.0
         for tau in subsets(product.attributes):
             term = math.prod(spread if name in tau else along for name, (along, spread) in zip(product.attributes, sums, strict=True))

@@ -24,6 +24,7 @@ from leastnoise.linop import (
     Tree,
     all_range_ends,
     apply,
+    apply_gram,
     dense,
     run_spread,
     run_sums,
@@ -114,6 +115,14 @@ class TreeInverse:
         levels = operator.level_sizes if isinstance(operator, Tree) else (len(widths),)
         high = np.concatenate([np.cumsum(part) - 1 for part in np.split(widths, np.cumsum(levels)[:-1])])
         return self.interval_variances(high - widths + 1, high)
+
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        return float(self.variances(operator).sum())
+
+    def mean_squares(self, operator: Operator) -> float:
+        """The sum over rows of (q mean)^2."""
+        return float(self.mean @ apply_gram(operator, self.mean))
 
     def posterior(self) -> list[FloatArray]:
         """Variance of every node's final estimate, level by level from the root."""

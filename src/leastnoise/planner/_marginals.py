@@ -1,12 +1,11 @@
-"""Measure the marginals that are asked about, with the best split of the budget between them."""
-
-from fractions import Fraction
+"""Measure the marginals that are asked about, with the best weights, recovery by least squares included."""
 
 from leastnoise.accounting import Privacy
-from leastnoise.linop import Identity, Operator, Tree
-from leastnoise.plan import MOST_TABLE_CELLS, Block, Factor
-from leastnoise.planner._strategy import NotApplicable, Strategy, weighted_tables
-from leastnoise.workload import Product, Workload
+from leastnoise.linop import Tree
+from leastnoise.plan import Factor
+from leastnoise.planner._strategy import NotApplicable, Strategy
+from leastnoise.planner._tables import asked_tables, weighted_strategy
+from leastnoise.workload import Workload
 
 _ORDERED = ("prefix", "all_ranges", "ranges")
 
@@ -22,15 +21,16 @@ def marginals(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     Raises:
         NotApplicable: a table has more than 2^28 cells.
 
-    Source: Cormode et al. (arXiv 1207.6096), strategy Q+; FORMULAS 4.2.
+    Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after recovery.
 
     >>> from leastnoise.accounting import PureDP
     >>> from leastnoise.domain import Domain
     >>> from leastnoise.workload import marginals as ask
-    >>> len(marginals(ask(Domain(a=["x", "y"], b=["x", "y"]), upto=2), Privacy(PureDP(1)), 1).blocks)
-    4
+    >>> domain = Domain(a=["x", "y", "z"], b=["x", "y", "z"])
+    >>> [block.attributes for block, _ in marginals(ask(domain, ways=1), Privacy(PureDP(1)), 1).blocks]
+    [('a',), ('b',)]
     """
-    return _tables("marginals", workload, {}, power)
+    return weighted_strategy("marginals", workload, {}, asked_tables(workload), power)
 
 
 def hierarchy(workload: Workload, privacy: Privacy, power: int) -> Strategy:
@@ -56,18 +56,5 @@ def hierarchy(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     ordered = {name for name, kind in kinds if kind in _ORDERED}
     if not ordered:
         raise NotApplicable("a hierarchy needs prefix sums or ranges along some attribute, and the workload asks for none")
-    return _tables("hierarchy", workload, {name: Tree.full(workload.domain.kind(name).size, 2) for name in ordered}, power)
-
-
-def _tables(name: str, workload: Workload, along: dict[str, Operator], power: int) -> Strategy:
-    groups: dict[tuple[str | None, tuple[str, ...]], list[Product]] = {}
-    for product in workload:
-        groups.setdefault((product.measure, product.attributes), []).append(product)
-    tables = []
-    for (measure, names), products in groups.items():
-        factors = tuple(Factor((one,), along.get(one, Identity(workload.domain.kind(one).size))) for one in names)
-        block = Block(factors, Fraction(1), measure)
-        if not block.rows <= MOST_TABLE_CELLS:
-            raise NotApplicable(f"the table of {' x '.join(names)} has {block.rows} measured cells; at most {MOST_TABLE_CELLS} are allowed")
-        tables.append((block, products))
-    return weighted_tables(name, workload.domain, tables, power)
+    along = {name: Factor((name,), Tree.full(workload.domain.kind(name).size, 2)) for name in ordered}
+    return weighted_strategy("hierarchy", workload, along, asked_tables(workload), power)

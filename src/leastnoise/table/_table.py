@@ -23,6 +23,8 @@ class Table:
         domain: the public domain that the rows were encoded with.
         codes: for each attribute of the domain, the cell of every row: integers from 0 to the attribute's size - 1.
         values: for each measure of the domain, the amount of every row in units: integers within the measure's bounds.
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: the most rows of one unit that were kept.
 
     Raises:
         InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the message names the column, never a value.
@@ -34,14 +36,24 @@ class Table:
     <Table of private rows over Domain(sex=Categories(['F', 'M']))>
     """
 
-    __slots__ = ("_codes", "_domain", "_rows", "_values")
+    __slots__ = ("_codes", "_domain", "_max_rows", "_rows", "_unit_column", "_values")
 
     _domain: Domain
     _codes: dict[str, Codes]
     _values: dict[str, Values]
     _rows: int
+    _unit_column: str | None
+    _max_rows: int
 
-    def __init__(self, domain: Domain, codes: Mapping[str, npt.ArrayLike], values: Mapping[str, npt.ArrayLike] | None = None) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        codes: Mapping[str, npt.ArrayLike],
+        values: Mapping[str, npt.ArrayLike] | None = None,
+        *,
+        unit_column: str | None = None,
+        max_rows: int = 1,
+    ) -> None:
         amounts = {} if values is None else values
         if set(codes) != set(domain.names) or set(amounts) != set(domain.measures):
             raise InternalError(
@@ -54,11 +66,23 @@ class Table:
             raise InternalError("all columns of a table must have the same number of rows.")
         for name, value in (("_domain", domain), ("_codes", columns), ("_values", sums), ("_rows", lengths.pop())):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_unit_column", unit_column)
+        object.__setattr__(self, "_max_rows", max_rows)
 
     @property
     def domain(self) -> Domain:
         """The public domain."""
         return self._domain
+
+    @property
+    def unit_column(self) -> str | None:
+        """The column whose values are the privacy units; None if every row is one."""
+        return self._unit_column
+
+    @property
+    def max_rows(self) -> int:
+        """The most rows of one unit that were kept."""
+        return self._max_rows
 
     def __repr__(self) -> str:
         return f"<Table of private rows over {self._domain!r}>"

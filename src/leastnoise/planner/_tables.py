@@ -1,0 +1,143 @@
+"""Which tables to measure with what weight, when every attribute has its strategy: the programme that is diagonal in the residual basis.
+
+With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S with weight theta adds theta^2 times the product
+of 1 / kappa_i over S \\ tau to lambda(tau), and the workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums over a
+measure are a second data vector with the same budget.
+
+Source: FORMULAS 4.2 to 4.3 (budgets and recovery together); docs/mathematics.md for general strategies along the attributes.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise.accuracy import basis, subsets
+from leastnoise.domain import Domain
+from leastnoise.linop import Identity
+from leastnoise.plan import MOST_TABLE_CELLS, Block, Factor
+from leastnoise.planner._marginal_weights import optimal_weights
+from leastnoise.planner._residual_algebra import attribute_sets, downward_closure, incidence
+from leastnoise.planner._strategy import NotApplicable, Strategy, block_norm
+from leastnoise.workload import Product, Workload
+
+Names = tuple[str, ...]
+
+
+def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
+    """The strategy along an attribute: the given one, or every cell.
+
+    >>> factor_along(Domain(a=["x", "y"]), "a", {}).operator
+    Identity(size=2)
+    """
+    return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
+
+
+def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> dict[Names, float]:
+    """c(tau): what each residual space contributes to the total squared error, per unit of 1 / lambda(tau).
+
+    Args:
+        products: what is asked, of one measure.
+        factors: the strategy along every attribute that they ask about.
+
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain(a=["x", "y"])
+    >>> error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})
+    {(): 0.5, ('a',): 1.0}
+    """
+    known: dict[tuple[str, object], tuple[float, float]] = {}
+    found: dict[Names, float] = {}
+    for product in products:
+        parts = []
+        for name, asked in zip(product.attributes, product.query_sets, strict=True):
+            if (name, asked) not in known:
+                operator = asked.operator(name, product.domain.kind(name))
+                own = basis(factors[name])
+                mean = own.mean_squares(operator)
+                known[name, asked] = mean, max(0.0, own.total_variance(operator) - own.kappa * mean)
+            parts.append(known[name, asked])
+        for tau in subsets(product.attributes):
+            term = math.prod(spread if name in tau else mean for name, (mean, spread) in zip(product.attributes, parts, strict=True))
+            found[tau] = found.get(tau, 0.0) + product.importance * term
+    return found
+
+
+def weighted_strategy(
+    name: str,
+    workload: Workload,
+    along: Mapping[str, Factor],
+    tables: Mapping[str | None, Sequence[Names]],
+    power: int,
+    details: Mapping[str, object] | None = None,
+) -> Strategy:
+    """The best weights of given tables, recovery by least squares included.
+
+    Args:
+        name: for people.
+        workload: what is asked.
+        along: strategies along attributes; every cell where none is given.
+        tables: for every measure the candidate sets of attributes; between them they contain all that is asked.
+        power: 1 for Laplace, 2 for Gaussian.
+        details: public facts to keep.
+
+    Returns:
+        The strategy; tables that get no weight are left out.
+
+    Raises:
+        NotApplicable: a table would have more than 2^28 cells.
+
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain(a=["x", "y"], b=["x", "y"])
+    >>> found = weighted_strategy("m", marginals(domain, ways=1), {}, {None: [("a", "b")]}, 1)
+    >>> [(block.attributes, weight) for block, weight in found.blocks]
+    [(('a', 'b'), 1.0)]
+    """
+    domain = workload.domain
+    places = {one: place for place, one in enumerate(domain.names)}
+    blocks: list[Block] = []
+    matrices, coefficients = [], []
+    for measure, sets in tables.items():
+        products = [product for product in workload if product.measure == measure]
+        asked = {one for names in sets for one in names}
+        factors = {one: factor_along(domain, one, along) for one in asked}
+        own = [Block(tuple(factors[one] for one in names), Fraction(1), measure) for names in sets]
+        for block in own:
+            if not max(block.rows, math.prod(factor.operator.size for factor in block.factors)) <= MOST_TABLE_CELLS:
+                raise NotApplicable(f"the table of {' x '.join(block.attributes)} has over {MOST_TABLE_CELLS} cells")
+        sums = error_sums(products, factors)
+        closure = downward_closure(domain.shape, [tuple(places[one] for one in names) for names in sums])
+        kappa = {one: basis(factor).kappa for one, factor in factors.items()}
+        # lambda(tau) times the product of 1 / kappa over tau has the same entry in all rows of a table's column.
+        columns = [math.prod(domain.kind(one).size / kappa[one] for one in names) for names in sets]
+        matrices.append(incidence(closure, [tuple(places[one] for one in names) for names in sets]) * np.array(columns))
+        ordered = [tuple(domain.names[place] for place in tau) for tau in attribute_sets(closure)]
+        coefficients.append(np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in ordered]))
+        blocks += own
+    cost = np.array([block_norm(domain, block, power) for block in blocks])
+    matrix, c = _diagonal(matrices), np.concatenate(coefficients)
+    # Weights start where every table costs the same.
+    found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[1 / cost])
+    return Strategy(name, tuple((block, float(w)) for block, w in zip(blocks, found.theta, strict=True) if w > 0), details or {})
+
+
+def _diagonal(matrices: Sequence[object]) -> object:
+    if len(matrices) == 1:
+        return matrices[0]
+    from scipy.sparse import block_diag
+
+    return block_diag(matrices, format="csr")
+
+
+def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
+    """The attribute sets that a workload asks about, by measure.
+
+    >>> from leastnoise.workload import marginals
+    >>> asked_tables(marginals(Domain(a=["x"], b=["x"]), ways=1))
+    {None: [('a',), ('b',)]}
+    """
+    found: dict[str | None, dict[Names, None]] = {measure: {} for measure in workload.measures}
+    for product in workload:
+        found[product.measure][product.attributes] = None
+    return {measure: list(sets) for measure, sets in found.items()}
+
