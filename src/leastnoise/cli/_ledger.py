@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError
-from leastnoise.cli._output import show_facts, show_json, show_table, shown, whole
+from leastnoise.cli._output import amount, money, parts_of, show_facts, show_json, show_table, shown, whole
 
 if TYPE_CHECKING:
     from leastnoise.accounting import Budget
     from leastnoise.session import Entry, Ledger
 
 _STATES = {
-    "sealed": "paid and published",
+    "sealed": "published",
     "absent": "paid and absent",
-    "reserved": "paid, not yet published",
+    "reserved": "paid, not finished",
 }
 
 
@@ -69,22 +69,23 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         show_json(_facts(book, entries, delta))
         return
     show_facts([("ledger", shown(file)), *_head(book)])
-    columns = [("#", "right"), ("time (UTC)", "left"), ("cost", "left"), ("state", "left"), ("what", "fold"), ("where", "fold")]
+    parts = parts_of(book.privacy.budget)
+    columns = [("#", "right"), ("time (UTC)", "left"), *((part, "right") for part in parts), ("state", "left"), ("release", "fold")]
     rows = [
         [
             whole(entry.number),
             f"{entry.reserved_at:%Y-%m-%d %H:%M}",
-            str(entry.charge),
+            *(amount(getattr(entry.charge, part), up=True) for part in parts),
             _STATES[entry.state],
-            entry.description,
-            _where(entry),
+            f"{_where(entry)}\n{entry.description}",
         ]
         for entry in entries
     ]
+    click.echo()
     if rows:
         show_table("", columns, rows)
     else:
-        click.echo("\nNo release yet.\n")
+        click.echo("No release yet.\n")
     show_facts([("spent", _words(book, "spent")), ("left", _words(book, "left")), *_implied_lines(book, delta)])
 
 
@@ -100,16 +101,14 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget"
 
 
 def _head(book: "Ledger") -> list[tuple[str, str]]:
-    from leastnoise.accounting import in_words, whole_budget
+    from leastnoise.accounting import whole_budget
 
     budget = book.privacy.budget
-    return [("data set", book.dataset), ("protects", book.privacy.unit), ("budget", in_words(budget, whole_budget(budget)))]
+    return [("data set", book.dataset), ("protects", book.privacy.unit), ("budget", money(budget, whole_budget(budget), up=False))]
 
 
 def _words(book: "Ledger", which: str) -> str:
-    from leastnoise.accounting import in_words
-
-    return in_words(book.privacy.budget, book.left() if which == "left" else book.spent())
+    return money(book.privacy.budget, book.left() if which == "left" else book.spent(), up=which == "spent")
 
 
 def _where(entry: "Entry") -> str:

@@ -4,6 +4,8 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from fractions import Fraction
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ from leastnoise._check import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from leastnoise.accounting import Budget, Charge
 
 _WIDE = 160  # where there is no terminal, nothing is cut to a width
 
@@ -28,12 +32,65 @@ def console() -> "Console":
 def number(value: float) -> str:
     """Write a number for people: four digits that count.
 
-    >>> number(0.123456), number(12.345), number(1234567.8), number(2.5e12), number(float("inf"))
-    ('0.1235', '12.35', '1,234,568', '2.5e+12', 'inf')
+    >>> number(0.123456), number(12.5), number(1234567.8), number(2.5e12), number(float("inf"))
+    ('0.1235', '12.50', '1,234,568', '2.500e+12', 'inf')
     """
-    if 1000 <= abs(value) < 1e9:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
+
+
+def noise(mechanism: str) -> str:
+    """The kind of noise in words.
+
+    >>> noise("discrete_laplace")
+    'discrete Laplace'
+    """
+    kind, name = mechanism.split("_")
+    return f"{kind} {name.capitalize()}"
+
+
+def amount(value: Fraction, *, up: bool) -> str:
+    """Write a part of a budget for people: exactly where that is short, else six digits, rounded to the safe side.
+
+    Args:
+        value: at least 0.
+        up: upwards, for what is spent; downwards for what is left.
+
+    >>> amount(Fraction(1, 3), up=True), amount(1 - Fraction(1, 10**30), up=True), amount(Fraction(1, 10**30), up=False)
+    ('1/3', '1', '0')
+    """
+    from leastnoise.accounting import readable
+
+    text = readable(value)
+    if not text.startswith("about"):
+        return text
+    scale = max(6, 5 - floor(log10(value)) if up else 0)
+    digits = value * 10**scale
+    return readable(Fraction(ceil(digits) if up else floor(digits), 10**scale))
+
+
+def money(budget: "Budget", charge: "Charge", *, up: bool) -> str:
+    """Write a charge for people, with the parts that the definition of a budget has.
+
+    Args:
+        budget: its definition decides on the parts.
+        charge: what is spent or left.
+        up: as in ``amount``.
+
+    >>> from leastnoise.accounting import ApproxDP, Charge
+    >>> money(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)), up=True)
+    'epsilon = 0.5 and delta = 0'
+    """
+    return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parts_of(budget))
+
+
+def parts_of(budget: "Budget") -> tuple[str, ...]:
+    """The names of the parts of a budget.
+
+    >>> from leastnoise.accounting import PureDP
+    >>> parts_of(PureDP(1))
+    ('epsilon',)
+    """
+    return tuple(name for name in ("epsilon", "delta", "rho") if hasattr(budget, name))
 
 
 def whole(value: int) -> str:

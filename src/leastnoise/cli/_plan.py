@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise.cli._output import number, share, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise.cli._output import noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise.cli._progress import Progress
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes f
     show_table(f"{whole(what.workload.rows)} queries, {_budget(what)}", columns, rows, bold=0)
     for candidate in tried:
         if candidate.plan is None:
-            click.echo(f"{candidate.strategy} ({_noise(candidate.mechanism)}) cannot be used: {_shorter(candidate.reason)}")
+            click.echo(f"{candidate.strategy} ({noise(candidate.mechanism)}) cannot be used: {_shorter(candidate.reason)}")
 
 
 def facts(made: "Plan", seconds: float) -> dict[str, Any]:
@@ -165,14 +165,14 @@ def show_plan(made: "Plan", seconds: float) -> None:
             ("error / lower bound", share(ratio(made))),
             ("strategy", made.strategy),
             ("protects", made.privacy.unit),
-            ("cost", f"{_cost(made)}, with {_noise(made.mechanism)} noise"),
+            ("cost", f"{_cost(made)}, with {noise(made.mechanism)} noise"),
             ("seconds", f"{seconds:.2f}"),
         ]
     )
 
 
 def _table_row(table: dict[str, Any]) -> list[str]:
-    return [table["name"], whole(table["queries"]), number(table["rmse"]), number(table["largest_std"]), number(table["weight"])]
+    return [table["name"], whole(table["queries"]), number(table["rmse"]), number(table["largest_std"]), f"{table['weight']:g}"]
 
 
 def _budget(what: "Spec") -> str:
@@ -193,14 +193,10 @@ def _cost(made: "Plan") -> str:
     return str(Charge(**{name: above if below >= near * above else below for name, (below, above) in pairs.items()}))
 
 
-def _noise(mechanism: str) -> str:
-    return mechanism.replace("_", " ")
-
-
 def _row(candidate: "Candidate", made: "Plan") -> list[str]:
     return [
         candidate.strategy,
-        _noise(candidate.mechanism),
+        noise(candidate.mechanism),
         number(candidate.total),
         number(made.lower_bound()),
         share(ratio(made)),

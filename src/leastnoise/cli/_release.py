@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leastnoise._check import InputError
-from leastnoise.cli._output import show_facts, shown
+from leastnoise.cli._output import money, show_facts, shown
 from leastnoise.cli._progress import Progress
 from leastnoise.cli._stop import Stopped, place_of, what_was_paid
 
@@ -130,22 +130,26 @@ def show_release(out: Path, ledger: Path | None) -> None:
         out: the directory that was written.
         ledger: what paid; None for a run that is not private, and cost nothing.
     """
-    show_facts([("answers", shown(out / "answers")), ("manifest", shown(out / "manifest.json")), ("report", shown(out / "report.html"))])
+    places = [
+        ("answers", f"{shown(out / 'answers')}, listed in {shown(out / 'tables.csv')}"),
+        ("manifest", shown(out / "manifest.json")),
+        ("report", shown(out / "report.html")),
+    ]
     if ledger is None:
-        click.echo("\nNOT PRIVATE, and nothing was paid: publish nothing of it.")
+        show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
     else:
-        show_facts(_account(out, ledger))
+        show_facts([*places, *_account(out, ledger)])
 
 
 def _account(out: Path, ledger: Path) -> list[tuple[str, str]]:
-    from leastnoise.accounting import in_words, whole_budget
+    from leastnoise.accounting import whole_budget
     from leastnoise.session import Ledger
 
     book = Ledger.open(ledger)
     entry = next(entry for entry in reversed(book.entries()) if entry.output == place_of(out))
     budget = book.privacy.budget
     return [
-        ("spent", f"{entry.charge}: release {entry.number} of the data set {book.dataset!r}"),
-        ("left", f"{in_words(budget, book.left())}, of {in_words(budget, whole_budget(budget))}"),
+        ("spent", f"{money(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}"),
+        ("left", f"{money(budget, book.left(), up=False)}, of {money(budget, whole_budget(budget), up=False)}"),
         ("ledger", shown(ledger)),
     ]
