@@ -77,7 +77,7 @@ def read(
         )
     cells = [cell_encoder(domain.kind(name)) for name in domain.names]
     amounts = [amount_encoder(measure) for measure in measures.values()]
-    collected = _Collected(domain)
+    collected = _Collected(domain, unit_column, most)
     units = None if unit_column is None else Units()
     done = 0
     for columns in opened.chunks(wanted):
@@ -123,8 +123,9 @@ def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 class _Collected:
     """Encoded chunks: small codes of the rows that are kept so far, and which rows of the source they were."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, unit_column: str | None, max_rows: int) -> None:
         self._domain = domain
+        self._unit = (unit_column, max_rows)
         self._codes: list[list[npt.NDArray[Any]]] = [[] for _ in domain.names]
         self._values: list[list[npt.NDArray[np.int64]]] = [[] for _ in domain.measures]
         self._inside: list[npt.NDArray[np.bool_]] = []
@@ -151,6 +152,8 @@ class _Collected:
             self._domain,
             {name: whole_column(parts, np.uint8) for name, parts in zip(names, self._codes, strict=True)},
             {name: whole_column(parts, np.int64) for name, parts in zip(sums, self._values, strict=True)},
+            unit_column=self._unit[0],
+            max_rows=self._unit[1],
         )
 
 
