@@ -5,7 +5,9 @@
 Names are loaded when first used, so that ``import leastnoise`` and ``leastnoise --help`` are quick.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -88,6 +90,17 @@ __all__ = [
     "release",
     "total",
 ]
+
+
+class _Package(ModuleType):
+    """Keeps the functions ``plan`` and ``release`` reachable: importing the packages of those names would otherwise put them in their place."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in ("plan", "release") and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
