@@ -1,15 +1,14 @@
 """Whole columns to cells and amounts, by the rule written in `leastnoise.domain`.
 
 Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other rows, on how the rows are cut into
-chunks, or on
-the order of earlier rows (the memo below only remembers a function's values).
+chunks, or on the order of earlier rows (the memo below only remembers a function's values).
 """
 
 import math
 from collections.abc import Callable, Hashable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,6 @@ DROP = -1
 # Types whose values can be looked up safely: equal values of one type mean the same, and comparing them runs no foreign code.
 _PLAIN = (str, bytes, bool, int, float, Decimal, date, datetime)
 _MOST_REMEMBERED = 2**20
-_EXACT_DIGITS = 15
 
 
 def cell_encoder(kind: Kind) -> Encoder:
@@ -116,62 +114,36 @@ def _whole(kind: Integers | Coded) -> Placing:
 
 
 def _binned(kind: Bins) -> Placing:
-    """Cells of bins: comparing doubles with the right thresholds is comparing their decimals with the exact edges."""
+    """Cells of bins: a number and an edge are compared as the doubles nearest to them."""
     null, outside = _policy(kind.null, kind.count), _policy(kind.outside, kind.count)
-    thresholds = _thresholds(kind)
-    lowest, highest = _first_double(kind.low, strict=False), _first_double(kind.high, strict=True)
+    edges = _inner_edges(kind)
+    lowest, highest = float(kind.low), float(kind.high)
+    # a value on an edge lies in the bin above it where bins are closed on the left
+    side: Literal["left", "right"] = "right" if kind.closed == "left" else "left"
 
     def place(numbers: npt.NDArray[np.float64], strange: npt.NDArray[np.bool_]) -> Cells:
         missing = np.isnan(numbers)
-        cells = np.searchsorted(thresholds, numbers, side="right").astype(np.int64)
+        cells = np.searchsorted(edges, numbers, side=side).astype(np.int64)
         if kind.outside == "clip":
             cells[missing | strange] = null
             return cells
-        cells[~((numbers >= lowest) & (numbers < highest)) | strange] = outside
+        cells[~((numbers >= lowest) & (numbers <= highest)) | strange] = outside
         cells[missing & ~strange] = null
         return cells
 
     return place
 
 
-def _thresholds(kind: Bins) -> npt.NDArray[np.float64]:
-    """For each inner edge the least double that lies beyond it (at or beyond it, if bins are closed on the left)."""
+def _inner_edges(kind: Bins) -> npt.NDArray[np.float64]:
+    """The doubles nearest to the edges between bins."""
     width = (kind.high - kind.low) / kind.count
     common = math.lcm(kind.low.denominator, width.denominator)
     first, step = int(kind.low * common), int(width * common)
-    inner = range(first + step, first + step * kind.count, step)
-    strict = kind.closed == "right"
-    if _short_decimals(first, first + step * kind.count, common):
-        # every edge is a decimal of at most 15 digits, so its double prints as the edge itself
-        edges = np.arange(kind.count - 1, dtype=np.int64) * step + (first + step)
-        doubles = edges.astype(np.float64) / float(common)
-        return np.nextafter(doubles, np.inf) if strict else doubles
-    return np.array([_first_double(Fraction(top, common), strict=strict) for top in inner], dtype=np.float64)
-
-
-def _short_decimals(first: int, last: int, common: int) -> bool:
-    """Whether all fractions k / common between the two are decimals of at most 15 significant digits."""
-    places = next((places for places in range(_EXACT_DIGITS + 1) if 10**places % common == 0), None)
-    return places is not None and max(abs(first), abs(last)) * (10**places // common) < 10**_EXACT_DIGITS
-
-
-def _first_double(edge: Fraction, *, strict: bool) -> float:
-    """The least double whose decimal is at least the edge, or above it if ``strict``.
-
-    The decimal that a double prints as is a non-decreasing function of the double, and that of the double nearest to the edge is at most
-    one double away, so a short walk finds it.
-    """
-    double = float(edge)
-
-    def beyond(value: float) -> bool:
-        decimal = Fraction(repr(value))
-        return decimal > edge if strict else decimal >= edge
-
-    while beyond(double):
-        double = math.nextafter(double, -math.inf)
-    while not beyond(double):
-        double = math.nextafter(double, math.inf)
-    return double
+    if max(abs(first), first + step * kind.count, common) < 2**53:
+        # numerator and denominator are exact doubles, so their quotient is rounded once
+        return (np.arange(1, kind.count, dtype=np.int64) * step + first) / float(common)
+    # Python's quotient of integers of any length is rounded once too
+    return np.array([(first + step * place) / common for place in range(1, kind.count)], dtype=np.float64)
 
 
 def _placed(cells: npt.NDArray[np.float64], bad: npt.NDArray[np.bool_], otherwise: int) -> Cells:

@@ -1,11 +1,10 @@
 """Files and DuckDB relations, read by DuckDB.
 
 A line of a CSV file is a record, whatever it holds: DuckDB splits the file into lines, and each line is cut into fields on its own.
-DuckDB's own CSV
-reader is not used for that, because with it one record can change others: a quote that is not closed swallows the lines after it, and the
-dialect is guessed from the data. Dropped without a word are lines with another number of fields than the header, with a field that is
-quoted
-wrongly, that are not UTF-8, or that are longer than 2 MB, and empty lines; so a field cannot hold a line break.
+DuckDB's own CSV reader is not used for that, because with it one record can change others: a quote that is not closed swallows the lines
+after it, and the dialect is guessed from the data. Dropped without a word are lines with another number of fields than the header, with a
+field that is quoted wrongly, that are not UTF-8, or that are longer than 2 MB, and empty lines (a null, where there is one column); so a
+field cannot hold a line break.
 """
 
 import gzip
@@ -197,12 +196,14 @@ def _lines_query(delimiter: str, width: int, places: Sequence[int]) -> str:
         f"CASE WHEN starts_with(f[{place}], '\"') THEN replace(f[{place}][2:-2], '\"\"', '\"') ELSE f[{place}] END"
         for place in (index + 1 for index in places)
     )
+    # an empty line is a null where there is one column, and no record where there are more
+    text = "coalesce(line, '')" if width == 1 else "line"
     # none of the parts is anybody's text: a delimiter of four, numbers, and the path goes as a parameter
     return (
-        f"SELECT {picked} FROM (SELECT {_cut('line', delimiter)} AS f FROM read_csv(?, columns = {{'line': 'VARCHAR'}}, "  # noqa: S608
+        f"SELECT {picked} FROM (SELECT {_cut(text, delimiter)} AS f FROM read_csv(?, columns = {{'line': 'VARCHAR'}}, "  # noqa: S608
         f"auto_detect = false, header = false, skip = 1, delim = '{_NEVER}', quote = '', escape = '', "
         "comment = '', ignore_errors = true, strict_mode = false) "
-        f"WHERE line IS NOT NULL) WHERE len(f) = {width}"
+        f"WHERE {text} IS NOT NULL) WHERE len(f) = {width}"
     )
 
 
@@ -222,7 +223,7 @@ def _readable(name: str, kind: str) -> str:
         return f"CAST(CAST({quoted} AS VARCHAR) AS DOUBLE)"
     if kind == "TIMESTAMP WITH TIME ZONE":
         # in UTC, whatever the session's time zone
-        quoted = f"TRY(make_timestamp(epoch_us({quoted})))"
+        quoted = f"(CASE WHEN isfinite({quoted}) THEN make_timestamp(epoch_us({quoted})) END)"
     if kind.startswith("TIMESTAMP"):
         return f"regexp_replace(CAST({quoted} AS VARCHAR), ' 00:00:00$', '')"
     return f"CAST({quoted} AS VARCHAR)"

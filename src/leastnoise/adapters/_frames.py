@@ -46,7 +46,9 @@ def open_frame(frame: Any) -> Source | None:
             ready = {name: _column(part[name]) for name in part.columns}
             yield [ready[name] for name in columns]
 
-    return Source(what=what, names=tuple(schema), total=None if lazy else len(native), chunks=chunks, strange=strange)
+    # pandas allows names that are not text; no domain can name them
+    names = tuple(name for name in schema if isinstance(name, str))
+    return Source(what=what, names=names, total=None if lazy else len(native), chunks=chunks, strange=strange)
 
 
 def _readable(kind: Any) -> bool:

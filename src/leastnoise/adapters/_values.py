@@ -20,7 +20,14 @@ def is_null(value: object) -> bool:
     >>> [is_null(value) for value in (None, float("nan"), "", 0, "nan")]
     [True, True, True, False, False]
     """
-    if value is None or (isinstance(value, str) and not value):
+    try:
+        return _is_null(value)
+    except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not null
+        return False
+
+
+def _is_null(value: object) -> bool:
+    if value is None or (isinstance(value, str) and not str(value)):
         return True
     if isinstance(value, (float, np.floating)):
         return bool(value != value)  # noqa: PLR0124 - NaN

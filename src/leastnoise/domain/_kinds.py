@@ -4,10 +4,10 @@ The rule, which `leastnoise.adapters` applies to whole columns and whose words a
 
 1. **Null.** A missing value, a NaN and an empty text are null. ``null="drop"`` (the default) drops the row, ``null="other"`` puts it in
    the cell ``other``.
-2. **Numbers** (for `Integers`, `Bins`, `Coded` and `Measure`). A number is read to double precision and stands for the shortest decimal
-   that prints as that double: 0.3 means 3/10 in a text, decimal, float32 or float64 column alike, and whole numbers up to 2^53 are exact.
-   Text is a number when it is an ASCII decimal such as ``17``, ``-1.50`` or ``2e3``, or an infinity; spaces around it do not matter; the
-   text ``nan`` is a NaN. True is 1 and False is 0.
+2. **Numbers** (for `Integers`, `Bins`, `Coded` and `Measure`). A number is read to double precision, and bounds and edges are compared with
+   it as the doubles nearest to them: 0.3 lies on the edge 3/10 in a text, decimal, float32 or float64 column alike (a float32 is first
+   written as the shortest decimal that means it), and whole numbers up to 2^53 are exact. Text is a number when it is an ASCII decimal such
+   as ``17``, ``-1.50`` or ``2e3``, or an infinity; spaces around it do not matter; the text ``nan`` is a NaN. True is 1 and False is 0.
 3. **Text** (for `Categories`). A value matches the category whose string form equals its own, letter for letter: spaces are not stripped,
    case counts, Unicode is not normalised. The string form of a whole number is its digits, also where it is stored as a float or a
    decimal (17.0 is ``17``); of another number its shortest decimal; of a Boolean ``true`` or ``false``; of a date ``2024-05-01``; of a
@@ -268,8 +268,8 @@ class Bins:
     Raises:
         InputError: a bound that is not finite, ``low`` not below ``high``, or a count that is not a whole number from 1 to 2^31.
 
-    Edge cases: edges are exact fractions, and a value is compared as the decimal it prints as, so that 0.3 lies on the edge 3/10 also
-    where a column holds it as a float, whose binary value is a little less.
+    Edge cases: edges are exact fractions; a value and an edge are compared as the doubles nearest to them, so that 0.3 lies on the edge
+    3/10 also where a column holds it as a float, whose binary value is a little less.
 
     >>> Bins(0, 1, 4).labels
     ('[0, 0.25)', '[0.25, 0.5)', '[0.5, 0.75)', '[0.75, 1]')

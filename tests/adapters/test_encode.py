@@ -1,0 +1,173 @@
+"""Encoding against a slow reference that reads the rule of `leastnoise.domain` off the page."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise.adapters._column import Column
+from leastnoise.adapters._encode import _inner_edges, amount_encoder, cell_encoder
+from leastnoise.domain import Bins, Categories, Coded, Integers, Measure
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.integers(-(2**60), 2**60),
+    st.integers(-12, 12),
+    st.decimals(-2, 2, places=1).map(float),
+    st.integers(-40, 40).map(lambda number: number / 30),
+    st.booleans(),
+    st.none(),
+)
+
+
+def reference(kind, value):
+    """The cell of a number or null, None if the row is dropped."""
+
+    def policy(word):
+        return kind.size - 1 if word == "other" else None
+
+    if value is None or math.isnan(value):
+        return policy(kind.null)
+    double = float(value)
+    low, high = (kind.low, kind.high) if not isinstance(kind, Coded) else (0, kind.codes - 1)
+    if not float(low) <= double <= float(high):
+        if kind.outside != "clip":
+            return policy(kind.outside)
+        double = float(low if double < low else high)
+    if isinstance(kind, Bins):
+        edges = [float(edge) for edge in kind.edges[1:-1]]
+        return sum(double >= edge if kind.closed == "left" else double > edge for edge in edges)
+    if not double.is_integer():
+        if kind.outside != "clip":
+            return policy(kind.outside)
+        double = float(round(double))
+    return int(double) - low
+
+
+KINDS = st.one_of(
+    st.builds(
+        lambda low, more, null, outside: Integers(low, low + more, null=null, outside=outside),
+        st.integers(-9, 9),
+        st.integers(1, 9),
+        st.sampled_from(["drop", "other"]),
+        st.sampled_from(["drop", "clip", "other"]),
+    ),
+    st.builds(Coded, st.integers(1, 9), null=st.sampled_from(["drop", "other"]), outside=st.sampled_from(["drop", "other"])),
+    st.builds(
+        lambda low, more, count, closed, null, outside: Bins(low, low + more, count, closed=closed, null=null, outside=outside),
+        st.one_of(st.fractions(-2, 2, max_denominator=30), st.decimals(-2, 2, places=1).map(Fraction)),
+        st.one_of(st.fractions("1/30", 3, max_denominator=30), st.decimals("0.1", 3, places=1).map(Fraction)),
+        st.integers(1, 12),
+        st.sampled_from(["left", "right"]),
+        st.sampled_from(["drop", "other"]),
+        st.sampled_from(["drop", "clip", "other"]),
+    ),
+)
+
+
+@given(KINDS, st.lists(NUMBERS, max_size=12))
+@settings(max_examples=400, deadline=None)
+def test_numbers_against_the_reference(kind, values):
+    encode = cell_encoder(kind)
+    expected = [-1 if (cell := reference(kind, value)) is None else cell for value in values]
+    assert encode(Column(values)).tolist() == expected
+    assert encode(Column([None if value is None else str(float(value)) for value in values])).tolist() == expected
+    null = np.array([value is None for value in values], dtype=bool)
+    floats = np.array([0.0 if value is None else value for value in values], dtype=np.float64)
+    assert encode(Column(floats, null)).tolist() == expected
+    # twice, for what is remembered
+    assert encode(Column(values[::-1])).tolist() == expected[::-1]
+
+
+@given(
+    st.fractions(-5, 5, max_denominator=10**20),
+    st.fractions("1/997", 9, max_denominator=10**3),
+    st.integers(1, 40),
+)
+@settings(max_examples=150, deadline=None)
+def test_edges_are_the_nearest_doubles(low, more, count):
+    kind = Bins(low, low + more, count)
+    assert _inner_edges(kind).tolist() == [float(edge) for edge in kind.edges[1:-1]]
+
+
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize(
+    ("low", "high", "count"), [("0", "1", 10), ("-0.7", "0.7", 14), ("0", "200000", 500), ("0.001", "1.001", 1000), (0, 1, 3)]
+)
+def test_values_on_edges_fall_on_the_documented_side(low, high, count, closed):
+    kind = Bins(low, high, count, closed=closed)
+    edges = [edge for edge in kind.edges if 10**6 % edge.denominator == 0]
+    places = [round((edge - kind.low) / (kind.high - kind.low) * count) for edge in edges]
+    expected = [min(place, count - 1) if closed == "left" else max(place - 1, 0) for place in places]
+    texts = [f"{float(edge):.6f}" for edge in edges]
+    encode = cell_encoder(kind)
+    assert encode(Column(texts)).tolist() == expected
+    assert encode(Column(np.array([float(edge) for edge in edges]))).tolist() == expected
+    assert (
+        encode(Column(np.array([float(edge) for edge in edges if abs(edge) < 2], dtype=np.float32))).tolist()
+        == expected[: len([edge for edge in edges if abs(edge) < 2])]
+    )
+
+
+def test_many_bins_are_quick_and_exact():
+    kind = Bins(0, 1, 2**20)
+    cells = cell_encoder(kind)(Column(np.array([0.0, 2**-20, 1 - 2**-20, 1.0])))
+    assert cells.tolist() == [0, 1, 2**20 - 1, 2**20 - 1]
+
+
+TEXTS = ["F", "f", "F ", "17", "17.0", "17.00", "017", "+17", "17.", "-0.0", "0", "inf", "true", "True", "é", "e\u0301", "1.50", "1.5"]
+
+
+@given(
+    st.lists(st.sampled_from(TEXTS), min_size=1, max_size=6, unique=True),
+    st.lists(st.one_of(st.sampled_from(TEXTS), st.just("")), max_size=12),
+)
+@settings(max_examples=200, deadline=None)
+def test_text_against_the_reference(categories, values):
+    kind = Categories(categories, null="other")
+    expected = []
+    for value in values:
+        whole = value.split(".")[0].replace("-0", "0") if value in {"17.0", "17.00", "-0.0"} else value
+        if value == "":
+            expected.append(len(categories))
+        elif value in categories:
+            expected.append(categories.index(value))
+        else:
+            expected.append(categories.index(whole) if whole in categories else -1)
+    assert cell_encoder(kind)(Column(values)).tolist() == expected
+
+
+@given(st.lists(NUMBERS, max_size=12), st.sampled_from(["1", "0.5", "1000", "1/3"]))
+@settings(max_examples=200, deadline=None)
+def test_amounts_against_the_reference(values, unit):
+    step = Fraction(unit)
+    measure = Measure("m", -6 * step, 10 * step, unit)
+    expected = []
+    for value in values:
+        if value is None or math.isnan(value):
+            expected.append(0)
+        elif math.isinf(float(value)):
+            expected.append(10 if value > 0 else -6)
+        else:
+            expected.append(min(max(float(value) / float(step), -6.0), 10.0))
+    encode = amount_encoder(measure)
+    amounts = encode(Column(values))
+    assert amounts.dtype == np.int64
+    # the nearest multiple, up to the rounding of the quotient itself
+    assert all(abs(amount - wanted) <= 0.5 + 1e-9 for amount, wanted in zip(amounts.tolist(), expected, strict=True))
+    assert encode(Column([None if value is None else repr(float(value)) for value in values])).tolist() == amounts.tolist()
+    assert ((amounts >= -6) & (amounts <= 10)).all()
+
+
+def test_amounts_of_nulls_stay_within_bounds():
+    assert amount_encoder(Measure("m", 5, 10))(Column([None, "x", float("nan"), 7.4, 7.5, 8.5])).tolist() == [5, 5, 5, 7, 8, 8]
+
+
+def test_what_is_remembered_stays_small(monkeypatch):
+    monkeypatch.setattr("leastnoise.adapters._encode._MOST_REMEMBERED", 3)
+    encode = cell_encoder(Integers(0, 1000))
+    for start in range(0, 100, 5):
+        assert encode(Column([str(number) for number in range(start, start + 5)])).tolist() == list(range(start, start + 5))

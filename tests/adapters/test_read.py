@@ -1,0 +1,475 @@
+"""Reading real files and frames of every library: the same rows give the same table, whatever they come in."""
+
+import datetime as dt
+import gzip
+import subprocess
+import sys
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.adapters import _column as column_module
+from leastnoise.adapters import columns, read
+from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
+
+MARK = "SECRETMARK"
+
+
+def rows_of(table):
+    """The encoded rows, as sorted tuples: the order is nobody's promise."""
+    names = [table._codes[name].tolist() for name in table.domain.names]
+    sums = [table._values[name].tolist() for name in table.domain.measures]
+    return sorted(zip(*names, *sums, strict=True))
+
+
+def from_csv(frame, folder):
+    frame.write_csv(folder / "x.csv")
+    return folder / "x.csv"
+
+
+def from_gzip(frame, folder):
+    (folder / "x.csv.gz").write_bytes(gzip.compress(frame.write_csv(quote_style="always").encode()))
+    return folder / "x.csv.gz"
+
+
+def from_parquet(frame, folder):
+    frame.write_parquet(folder / "x.parquet")
+    return folder / "x.parquet"
+
+
+CONSTRUCTORS = {
+    "csv": from_csv,
+    "csv.gz, all quoted": from_gzip,
+    "parquet": from_parquet,
+    "polars": lambda frame, folder: frame,
+    "polars lazy": lambda frame, folder: frame.lazy(),
+    "pyarrow": lambda frame, folder: frame.to_arrow(),
+    "pandas": lambda frame, folder: frame.to_pandas(),
+    "pandas of arrow": lambda frame, folder: frame.to_pandas(use_pyarrow_extension_array=True),
+    "pandas of objects": lambda frame, folder: pd.DataFrame(
+        {name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns}
+    ),
+    "duckdb": lambda frame, folder: duckdb.connect().from_arrow(frame.to_arrow()),
+}
+
+
+@pytest.fixture(params=CONSTRUCTORS, ids=str)
+def constructor(request, tmp_path):
+    return lambda frame: CONSTRUCTORS[request.param](frame, tmp_path)
+
+
+STAMP = dt.datetime.fromisoformat
+FRAME = pl.DataFrame(
+    {
+        "sex": ["F", "M", "", None, "x", "F", " F", "Ünïcode 日本", 'q"uote', "a,b"],
+        "age": [17, 90, 16, None, 50, 91, 20, 21, 22, 23],
+        "zone": [0.0, 1.0, 2.5, None, float("nan"), 3.0, float("inf"), -1.0, -0.0, 2.0],
+        "pay": [0.0, 0.1, 0.3, None, 1.0, 1.1, -0.1, 0.7, float("-inf"), 0.5],
+        "flag": [True, False, None, True, False, True, False, True, False, True],
+        "day": [dt.date(2024, 5, 1), None, dt.date(1900, 1, 1), *([dt.date(2024, 5, 2)] * 7)],
+        "when": [STAMP("2024-05-01"), None, STAMP("2024-05-01T13:45"), *([STAMP("2024-05-02T00:00:00.500000")] * 7)],
+        "price": [Decimal("1.50"), None, Decimal("2.00"), *([Decimal("0.10")] * 7)],
+        "big": [2**53 + 1, None, 2**53, *([-(2**62)] * 7)],
+    },
+    schema_overrides={"price": pl.Decimal(10, 1)},
+)
+
+SEX = ["F", "M", "Ünïcode 日本", 'q"uote', "a,b"]
+
+
+@pytest.mark.parametrize(
+    ("domain", "expected"),
+    [
+        (Domain(sex=SEX), [0, 1, 0, 2, 3, 4]),
+        (Domain(sex=Categories(SEX, null="other")), [0, 1, 5, 5, 0, 2, 3, 4]),
+        (Domain(sex=Categories(SEX, outside="other")), [0, 1, 5, 0, 5, 2, 3, 4]),
+        (Domain(sex=Categories([*SEX, " F"], outside="other", null="other")), [0, 1, 6, 6, 6, 0, 5, 2, 3, 4]),
+        (Domain(age=Integers(17, 90)), [0, 73, 33, 3, 4, 5, 6]),
+        (Domain(age=Integers(17, 90, outside="clip")), [0, 73, 0, 33, 73, 3, 4, 5, 6]),
+        (Domain(age=Integers(17, 90, outside="other")), [0, 73, 74, 33, 74, 3, 4, 5, 6]),
+        (Domain(age=Integers(17, 90, null="other")), [0, 73, 74, 33, 3, 4, 5, 6]),
+        (Domain(age=Categories([17, "90"])), [0, 1]),
+        (Domain(zone=Coded(4)), [0, 1, 3, 0, 2]),
+        (Domain(zone=Coded(4, null="other")), [0, 1, 4, 4, 3, 0, 2]),
+        (Domain(zone=Coded(4, outside="other")), [0, 1, 4, 3, 4, 4, 0, 2]),
+        (Domain(zone=Categories([0, 1, 2, "2.5"])), [0, 1, 3, 0, 2]),
+        (Domain(zone=Integers(0, 3, outside="clip")), [0, 1, 2, 3, 3, 0, 0, 2]),
+        (Domain(pay=Bins(0, 1, 10)), [0, 1, 3, 9, 7, 5]),
+        (Domain(pay=Bins(0, 1, 10, closed="right")), [0, 0, 2, 9, 6, 4]),
+        (Domain(pay=Bins(0, 1, 10, outside="clip")), [0, 1, 3, 9, 9, 0, 7, 0, 5]),
+        (Domain(pay=Bins(0, 1, 10, outside="other")), [0, 1, 3, 9, 10, 10, 7, 10, 5]),
+        (Domain(pay=Bins(0, 1, 10, outside="other", null="other")), [0, 1, 3, 10, 9, 10, 10, 7, 10, 5]),
+        (Domain(flag=["true", "false"]), [0, 1, 0, 1, 0, 1, 0, 1, 0]),
+        (Domain(flag=[True, False]), [0, 1, 0, 1, 0, 1, 0, 1, 0]),
+        (Domain(day=["2024-05-01", "2024-05-02"]), [0, *[1] * 7]),
+        (Domain(price=["1.5", "2", "0.1"]), [0, 1, *[2] * 7]),
+        (Domain(price=Bins(0, 2, 20)), [15, 19, *[1] * 7]),
+        (Domain(big=Integers(0, 5, outside="other")), [6] * 9),
+    ],
+)
+def test_every_source_and_policy(constructor, domain, expected):
+    (name,) = domain.names
+    table = read(constructor(FRAME.select(name)), domain)
+    assert sorted(table._codes[name].tolist()) == sorted(expected)
+
+
+def test_whole_numbers_beyond_doubles_are_told_apart(constructor):
+    source = constructor(FRAME.select("big"))
+    if isinstance(source, pd.DataFrame) and source["big"].dtype == np.float64:
+        # pandas itself has made floats of them
+        source = pd.DataFrame({"big": pd.Series(FRAME["big"].to_list(), dtype="Int64")})
+    assert read(source, Domain(big=[2**53, 2**53 + 1]))._codes["big"].tolist() == [1, 0]
+
+
+def test_time_stamps(constructor):
+    # a CSV file holds what its writer wrote: here ISO with a T and micro-seconds
+    source = constructor(FRAME.select("when"))
+    found = read(source, Domain(when=["2024-05-01", "2024-05-01 13:45:00", "2024-05-02 00:00:00.5"]))
+    if str(source).endswith(("csv", "gz")):
+        assert found._codes["when"].tolist() == []
+    else:
+        assert sorted(found._codes["when"].tolist()) == [0, 1, *[2] * 7]
+
+
+def test_time_stamps_with_a_zone_are_in_utc():
+    frame = pl.DataFrame({"when": [dt.datetime(2024, 5, 1, 2, tzinfo=dt.timezone(dt.timedelta(hours=2)))]})
+    domain = Domain(when=["2024-05-01"])
+    sources = [frame, frame.to_arrow(), frame.to_pandas(), duckdb.connect().from_arrow(frame.to_arrow())]
+    assert [rows_of(read(source, domain)) for source in sources] == [[(0,)]] * 4
+
+
+def test_several_attributes_and_a_measure(constructor):
+    domain = Domain(
+        age=Integers(17, 90, outside="other", null="other"),
+        sex=Categories(SEX, outside="other", null="other"),
+        measures={"sum": Measure("pay", "-0.05", 1, unit="0.05")},
+    )
+    expected = [
+        (0, 0, 0), (73, 1, 2), (74, 5, 6), (74, 5, 0), (33, 5, 20), (74, 0, 20), (3, 5, -1), (4, 2, 14), (5, 3, -1), (6, 4, 10),
+    ]  # fmt: skip
+    assert rows_of(read(constructor(FRAME), domain)) == sorted(expected)
+
+
+def test_an_attribute_may_be_a_measure_and_a_unit_too(constructor):
+    domain = Domain(age=Integers(17, 90), measures={"years": Measure("age", 0, 30)})
+    assert rows_of(read(constructor(FRAME), domain, unit_column="age", max_rows=2)) == [
+        (0, 17), (3, 20), (4, 21), (5, 22), (6, 23), (33, 30), (73, 30),
+    ]  # fmt: skip
+
+
+def test_no_rows(constructor):
+    table = read(constructor(FRAME.select("sex", "age").clear()), Domain(age=Integers(0, 9), sex=["F"]), unit_column="sex")
+    assert rows_of(table) == []
+
+
+def test_chunks_do_not_change_the_table(constructor, monkeypatch):
+    domain = Domain(age=Integers(17, 90, outside="other", null="other"), sex=Categories(SEX, outside="other", null="other"))
+    expected = rows_of(read(constructor(FRAME), domain))
+    for name in ("_files", "_frames"):
+        monkeypatch.setattr(f"leastnoise.adapters.{name}.CHUNK", 3)
+    calls = []
+    source = constructor(FRAME)
+    assert rows_of(read(source, domain, progress=lambda done, total: calls.append((done, total)))) == expected
+    assert [done for done, _ in calls] == [3, 6, 9, 10]
+    assert {total for _, total in calls} <= {None, 10}
+    assert column_module.CHUNK == 2**16
+
+
+def test_categorical_columns():
+    frame = pl.DataFrame({"a": ["x", "y", None]})
+    sources = [
+        frame.with_columns(pl.col("a").cast(pl.Categorical)),
+        frame.with_columns(pl.col("a").cast(pl.Enum(["x", "y"]))),
+        frame.to_pandas().astype({"a": "category"}),
+        frame.to_arrow().set_column(0, "a", pa.array(["x", "y", None]).dictionary_encode()),
+        duckdb.sql("SELECT unnest(['x', 'y', NULL])::ENUM('x', 'y') AS a"),
+        pd.DataFrame({"a": pd.Series([1, 2, None], dtype="category")}),
+    ]
+    domain = Domain(a=["x", "y"])
+    assert [rows_of(read(source, domain)) for source in sources[:-1]] == [[(0,), (1,)]] * 5
+    assert rows_of(read(sources[-1], Domain(a=[1, 2]))) == [(0,), (1,)]
+
+
+def test_numbers_stored_otherwise():
+    domain = Domain(a=Bins(0, 1, 10))
+    for source in (
+        pl.DataFrame({"a": pl.Series([0.3, 0.7, None], dtype=pl.Float32)}),
+        pl.DataFrame({"a": pl.Series([0.3, 0.7, None], dtype=pl.Float32)}).to_arrow(),
+        pd.DataFrame({"a": np.array([0.3, 0.7, np.nan], dtype=np.float32)}),
+        duckdb.sql("SELECT unnest([0.3, 0.7, NULL])::FLOAT AS a"),
+        duckdb.sql("SELECT unnest([0.3, 0.7, NULL])::DECIMAL(4, 2) AS a"),
+        pl.DataFrame({"a": ["0.30", " 7e-1 ", "nan"]}),
+        pd.DataFrame({"a": pd.Series([0.3, Decimal("0.70"), pd.NA, "abc", [1], object()], dtype=object)}),
+    ):
+        assert rows_of(read(source, domain)) == [(3,), (7,)]
+    assert rows_of(read(duckdb.sql("SELECT unnest([0.5, 10, 0])::DECIMAL(4, 2) AS a"), Domain(a=["0.5", "10", "0"]))) == [(0,), (1,), (2,)]
+    assert rows_of(read(duckdb.sql("SELECT unnest([10, 0])::HUGEINT AS a"), Domain(a=["10", "0"]))) == [(0,), (1,)]
+    for kind in ("Int8", "int16", "UInt64", "Float64", "int64[pyarrow]"):
+        assert rows_of(read(pd.DataFrame({"a": pd.Series([1, 0], dtype=kind)}), domain)) == [(0,), (9,)]
+    assert rows_of(read(pd.DataFrame({"a": pd.Series([1, None], dtype="Int64")}), domain)) == [(9,)]
+
+
+def test_mixed_objects_are_told_apart():
+    frame = pd.DataFrame({"a": pd.Series([1, True, 1.0, "1", "1.0", Decimal("1.00"), np.int8(1), np.True_, pd.NaT, None], dtype=object)})
+    table = read(frame, Domain(a=["true", "1"]))
+    assert table._codes["a"].tolist() == [1, 0, 1, 1, 1, 1, 1, 0]
+
+
+class Trap:
+    """A value that does its worst, and whose text must never be seen."""
+
+    def __repr__(self):
+        return MARK
+
+    def _fail(self, *_):
+        raise RuntimeError(MARK)
+
+    __eq__ = __lt__ = __float__ = __str__ = __len__ = __iter__ = _fail
+    __hash__ = None
+
+
+class TrapText(str):
+    __slots__ = ()
+    __eq__ = __hash__ = __len__ = Trap._fail
+
+
+STRANGE = [
+    Trap(), [1], {"a": MARK}, b"\xff", 10**5000, -(10**5000), Decimal("sNaN"), Decimal("1e999999"), Decimal("-Infinity"), float("inf"),
+    "9" * 10**5, "1e999999999", dt.timedelta(1), dt.time(1), 1j, np.datetime64("NaT"), np.float64("nan"), "\ud800", "\0", TrapText("F"), ...,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(STRANGE)))
+def test_no_value_makes_reading_fail(place):
+    values = [STRANGE[place], "F", 1]
+    frame = pd.DataFrame({"a": pd.Series([None] * 3, dtype=object), "id": [1, 2, 3]})
+    for row, value in enumerate(values):
+        frame.at[row, "a"] = value
+    for kind in (
+        Categories(["F", 1]),
+        Categories(["F"], outside="other", null="other"),
+        Integers(0, 5, outside="clip"),
+        Bins(0, 5, 5),
+        Coded(3),
+    ):
+        table = read(frame, Domain(a=kind, measures={"m": Measure("a", 0, 9)}), unit_column="id")
+        assert MARK not in repr(table)
+        assert len(table._codes["a"]) <= 3
+        assert set(table._values["m"].tolist()) <= {0, 1, 9}
+    assert len(read(frame, Domain(id=Integers(0, 9)), unit_column="a")._codes["id"]) in {2, 3}
+
+
+def test_columns_of_types_without_a_rule_are_outside():
+    frame = pl.DataFrame(
+        {"a": [[1], None], "b": [dt.time(1), None], "c": [dt.timedelta(1), None], "d": [{"x": 1}, None], "e": [b"\xff", None]}
+    )
+    for source in (frame, frame.to_arrow(), duckdb.connect().from_arrow(frame.to_arrow())):
+        for name in frame.columns:
+            domain = Domain({name: Categories(["x"], outside="other")})
+            assert rows_of(read(source, domain)) == [(1,)]
+        assert rows_of(read(source, Domain(a=Integers(0, 5, outside="other")))) == [(6,)]
+        with pytest.raises(InputError, match=r"the unit column 'a' of .* must hold numbers, text or dates; its type is "):
+            read(source, Domain(b=["x"]), unit_column="a")
+
+
+def test_text_of_pyarrow_that_is_not_utf8():
+    bad = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 2, 3], dtype=np.int32)), pa.py_buffer(b"F\xffM")])
+    assert rows_of(read(pa.table({"a": bad}), Domain(a=["F", "M"]))) == [(0,), (1,)]
+
+
+def test_dates_beyond_the_calendar_of_python():
+    far = pl.DataFrame({"a": pl.Series([0, 10**7, None], dtype=pl.Int32).cast(pl.Date)})
+    for source in (far, far.to_arrow(), duckdb.connect().from_arrow(far.to_arrow())):
+        assert rows_of(read(source, Domain(a=["1970-01-01"]))) == [(0,)]
+    sql = (
+        "SELECT unnest(['infinity'::TIMESTAMP, '2024-05-01'::TIMESTAMP]) AS a, "
+        "unnest(['infinity'::TIMESTAMPTZ, '2024-05-01 02:00:00+02'::TIMESTAMPTZ]) AS b"
+    )
+    assert rows_of(read(duckdb.sql(sql), Domain(a=["2024-05-01"], b=["2024-05-01"]))) == [(0, 0)]
+
+
+# ------------------------------------------------------------------------------------------------------------------ CSV
+
+
+def lines(folder, content, name="x.csv"):
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        (b"F,1,extra", []),
+        (b"F", []),
+        (b"", []),
+        (b'"F,1', []),
+        (b'"F"x,1', []),
+        (b'F,"1', []),
+        (b"\xff,1", []),
+        (b"F\0,1", []),
+        (b"x" * 3_000_000 + b",1", []),
+        (b'"F","1"', [(0, 1)]),
+        (b'5"F,1', []),
+        (b"F,", []),
+        (b"#F,1", []),
+        (b"M,2\rM,3", [(1, 2), (1, 3)]),
+        (b" F,1", []),
+    ],
+)
+def test_a_line_of_csv_is_read_or_dropped_by_itself(tmp_path, line, kept):
+    file = lines(tmp_path, b"sex,n\nF,0\n" + line + b"\nM,5\n")
+    assert rows_of(read(file, Domain(sex=["F", "M"], n=Coded(6)))) == sorted([(0, 0), *kept, (1, 5)])
+
+
+@pytest.mark.parametrize(
+    "content", [b"sex,n\nF,1", b"sex,n\r\nF,1\r\n", b"\xef\xbb\xbfsex,n\nF,1\n", b'"sex";"n"\nF;1\n', b"sex\tn\nF\t1\n", b"sex|n\nF|1\n"]
+)
+def test_dialects_of_csv_follow_from_the_header(tmp_path, content):
+    assert rows_of(read(lines(tmp_path, content), Domain(sex=["F"], n=Coded(2)))) == [(0, 1)]
+    assert columns(tmp_path / "x.csv") == [("sex", "unknown"), ("n", "unknown")]
+
+
+def test_odd_names_of_files_and_columns(tmp_path):
+    file = lines(tmp_path, b'"a ""b"", c",n\nF,1\n', "x [1]*?.csv")
+    lines(tmp_path, b"n\n0\n", "x 1.csv")
+    assert rows_of(read(file, Domain({'a "b", c': ["F"], "n": Coded(2)}))) == [(0, 1)]
+    frame = pl.DataFrame({'a "b", c': ["F"], "select": [1]})
+    frame.write_parquet(tmp_path / "y [1]'.parquet")
+    for source in (tmp_path / "y [1]'.parquet", duckdb.connect().from_arrow(frame.to_arrow())):
+        assert rows_of(read(source, Domain({'a "b", c': ["F"], "select": Coded(2)}))) == [(0, 1)]
+
+
+def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
+    assert columns(str(lines(tmp_path, b"a,b\n"))) == columns(lines(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff"))
+
+
+def test_columns_of_parquet(tmp_path):
+    FRAME.select("sex", "age", "zone", "day").write_parquet(tmp_path / "x.parquet")
+    assert columns(tmp_path / "x.parquet") == [("sex", "VARCHAR"), ("age", "BIGINT"), ("zone", "DOUBLE"), ("day", "DATE")]
+
+
+# ------------------------------------------------------------------------------------------------------------- bad input
+
+DOMAIN = Domain(sex=["F", "M"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "the source must be a file that exists; there is no file '"),
+        ("x.xlsx", b"", "the source must be a file that ends in .csv, .csv.gz or .parquet; got '"),
+        ("x.csv", b"", "must begin with a line of column names; its first line is not one. Check that the file is a CSV file."),
+        ("x.csv", b"\n\nsex\n", "must begin with a line of column names"),
+        ("x.csv", b"PK\x03\x04\x00\x00", "must begin with a line of column names"),
+        ("x.csv", b'"sex\nF"\n', "must begin with a line of column names"),
+        ("x.csv", b"\xff\xfes\0e\0x\0\n\0", "must be text in UTF-8; its first line is not. Save it as UTF-8, or as Parquet."),
+        ("x.csv", b"x" * (2**20 + 5), "must begin with a line of column names of at most 1048576 bytes; its first line is longer."),
+        (
+            "x.csv.gz",
+            b"sex\nF\n",
+            "cannot be read. Check that it is a file you may read and, if it ends in .gz, that it is compressed by gzip.",
+        ),
+        ("x.csv", b"Sex,age\nSECRETMARK,1\n", "has no column 'sex'; it has 'Sex', 'age'. Did you mean 'Sex'?"),
+        ("x.csv", b"sex,sex\nSECRETMARK,1\n", "must have one column 'sex'; it has 2 of that name. Rename the others."),
+        ("x.parquet", b"SECRETMARK", "cannot be read as Parquet. Check that the file is whole and is a Parquet file."),
+    ],
+)
+def test_bad_files(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as error:
+        read(tmp_path / name, DOMAIN)
+    assert message in str(error.value)
+    assert MARK not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_guessed(tmp_path):
+    (tmp_path / "people.csv").write_bytes(b"sex\n")
+    with pytest.raises(InputError, match=r"Did you mean 'people.csv'"):
+        read(tmp_path / "peple.csv", DOMAIN)
+    with pytest.raises(InputError, match="there is no file"):
+        read(tmp_path / "no" / "peple.csv", DOMAIN)
+
+
+def test_a_file_cut_short(tmp_path):
+    packed = gzip.compress(b"sex\n" + "".join(f"{MARK}{number}\n" for number in range(300_000)).encode())
+    (tmp_path / "x.csv.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(InputError, match="cannot be read") as error:
+        read(tmp_path / "x.csv.gz", DOMAIN)
+    assert MARK not in str(error.value)
+    pq.write_table(pa.table({"sex": [f"{MARK}{number}" for number in range(1000)]}), tmp_path / "x.parquet")
+    whole = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(whole[:100] + b"\xff" * 400 + whole[500:])
+    with pytest.raises(InputError, match="cannot be read to its end") as error:
+        read(tmp_path / "x.parquet", DOMAIN)
+    assert MARK not in str(error.value)
+
+
+def test_bad_frames_and_arguments():
+    frame = pd.DataFrame([[MARK, MARK]], columns=["sex", "sex"])
+    for make, message in (
+        (lambda: read(frame, DOMAIN), "must have column names that differ from each other"),
+        (
+            lambda: read([MARK], DOMAIN),
+            "the source must be a path to a .csv, .csv.gz or .parquet file, a pandas, Polars or PyArrow table, or a",
+        ),
+        (lambda: read(pd.Series([MARK]), DOMAIN), "got an object of type 'Series'."),
+        (lambda: read(pd.DataFrame({"gender": [MARK], 5: [MARK]}), DOMAIN), "the pandas data frame has no column 'sex'; it has 'gender'"),
+        (lambda: read(pl.DataFrame({"gender": [MARK]}), DOMAIN), "the polars data frame has no column 'sex'; it has 'gender'."),
+        (
+            lambda: read(pl.LazyFrame({"sex": [MARK]}).with_columns(pl.col("sex").cast(pl.Int64)), DOMAIN),
+            "the polars data frame cannot be computed.",
+        ),
+        (lambda: read(duckdb.sql(f"SELECT '{MARK}' AS x").project("x::INT AS sex"), DOMAIN), "the DuckDB relation cannot be computed."),
+        (lambda: read(pl.DataFrame({"sex": [MARK]}), {"sex": ["F"]}), "domain must be a Domain; got"),
+        (lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="id"), "has no column 'id'"),
+        (
+            lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, max_rows=2),
+            "max_rows must be 1 where each row is a unit; got 2. Name the unit_column",
+        ),
+        (
+            lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="sex", max_rows=0),
+            "max_rows must be a whole number of at least 1",
+        ),
+        (lambda: columns(5), "the source must be a path"),
+    ):
+        with pytest.raises(InputError) as error:
+            make()
+        assert message in str(error.value)
+        assert MARK not in str(error.value)
+        assert error.value.__cause__ is None
+        assert error.value.__suppress_context__ or error.value.__context__ is None
+
+
+def test_nothing_is_printed(constructor, capfd):
+    read(constructor(FRAME), Domain(sex=SEX), unit_column="age")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_import_brings_no_library():
+    libraries = "{'pandas', 'polars', 'pyarrow', 'duckdb', 'narwhals'}"
+    code = f"import sys, leastnoise.adapters; print(sorted({libraries} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_reading_a_file_needs_no_data_frame_library(tmp_path):
+    pl.DataFrame({"sex": ["F"]}).write_parquet(tmp_path / "x.parquet")
+    (tmp_path / "x.csv").write_text("sex\nF\n")
+    code = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(('pandas', 'polars', 'pyarrow')))\n"
+        "import duckdb\n"
+        "from leastnoise.adapters import read\n"
+        "from leastnoise.domain import Domain\n"
+        "for source in (*sys.argv[1:], duckdb.sql(\"SELECT 'F' AS sex\")): print(read(source, Domain(sex=['F']))._rows)\n"
+    )
+    arguments = [sys.executable, "-c", code, tmp_path / "x.parquet", tmp_path / "x.csv"]
+    assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split() == ["1"] * 3

@@ -1,0 +1,104 @@
+"""Bounding the rows of a unit: stability by brute force, uniformity, and what the choice looks at."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from leastnoise.adapters import read
+from leastnoise.adapters._column import Column
+from leastnoise.adapters._units import Units
+from leastnoise.domain import Categories, Coded, Domain
+
+
+def entropy(keys):
+    """Entropy that gives the rows these keys."""
+    left = list(keys)
+
+    def take(count):
+        some, left[: count // 8] = left[: count // 8], []
+        return np.array(some, dtype="<u8").tobytes()
+
+    return take
+
+
+def encoded(frame, keys, most):
+    table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=most, entropy_bytes=entropy(keys))
+    return np.bincount(table._codes["v"], minlength=3)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_removing_a_unit_changes_at_most_k_rows(most):
+    """Every table of up to 5 rows over units {a, b, none} and values {0, 1, outside}, several keys each; the other rows keep theirs."""
+    generator = np.random.default_rng(3)
+    seen = 0
+    for rows in range(1, 5):
+        for ids in itertools.product(["a", "b", None], repeat=rows):
+            keys = generator.permutation(rows)
+            values = generator.choice([0, 1, 9], size=rows)
+            frame = pl.DataFrame({"id": list(ids), "v": values}, schema={"id": pl.String, "v": pl.Int64})
+            before = encoded(frame, keys, most)
+            for unit in ("a", "b", None):
+                stay = [row for row in range(rows) if ids[row] != unit]
+                after = encoded(frame[stay], keys[stay], most)
+                assert (before >= after).all()
+                change = int(np.abs(before - after).sum())
+                assert change <= (most if unit else 0)
+                seen = max(seen, change)
+    assert seen == most
+
+
+def test_the_bound_holds_across_chunks(monkeypatch):
+    monkeypatch.setattr("leastnoise.adapters._frames.CHUNK", 2)
+    frame = pl.DataFrame({"id": [1, 2, 1, 1, 2, 3, 1], "v": [0, 1, 0, 0, 1, 2, 0]})
+    assert encoded(frame, range(7), 1).tolist() == [1, 1, 1]
+    assert encoded(frame, range(7), 2).tolist() == [2, 2, 1]
+    assert encoded(frame, range(7), 9).tolist() == [4, 2, 1]
+
+
+def test_the_choice_is_uniform():
+    """Each of the 10 pairs of a unit's 5 rows: chi-square with 9 degrees of freedom, false alarm 1e-6 (bound 46.8); fixed seed."""
+    generator = np.random.default_rng(11)
+    tally = {}
+    for _ in range(5000):
+        units = Units()
+        units.add(Column(["b", "a", "a", "a", "b", "a", "a"]))
+        keep = units.keep(2, generator.bytes)
+        assert keep[[0, 4]].all()
+        chosen = tuple(np.flatnonzero(keep[[1, 2, 3, 5, 6]]))
+        tally[chosen] = tally.get(chosen, 0) + 1
+    assert len(tally) == 10
+    assert sum((count - 500) ** 2 / 500 for count in tally.values()) < 46.8
+
+
+def test_the_choice_does_not_look_at_values():
+    """Rows that the domain drops count towards the bound: the same rows are kept whatever they hold."""
+    frame = pl.DataFrame({"id": ["a", "a"], "v": [9, 0]})
+    assert encoded(frame, [0, 1], 1).tolist() == [0, 0, 0]
+    assert encoded(frame, [1, 0], 1).tolist() == [1, 0, 0]
+
+
+def test_rows_without_a_unit_are_dropped():
+    for ids in (["a", None, ""], [1.0, float("nan"), None], [1, None, None], [pd.NA, "b", pd.NaT]):
+        frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "v": [0, 0, 0]})
+        assert encoded(frame, range(3), 3).tolist() == [1, 0, 0]
+
+
+def test_large_units_are_told_apart(tmp_path):
+    frame = pl.DataFrame({"id": [2**53, 2**53 + 1, None], "v": [0, 1, 2]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    frame.write_csv(tmp_path / "x.csv")
+    for source in (frame, frame.to_arrow(), frame.to_pandas(use_pyarrow_extension_array=True), tmp_path / "x.parquet", tmp_path / "x.csv"):
+        table = read(source, Domain(v=Categories([0, 1, 2])), unit_column="id")
+        assert sorted(table._codes["v"].tolist()) == [0, 1]
+
+
+def test_many_units(tmp_path):
+    rows = 100_000
+    generator = np.random.default_rng(5)
+    frame = pl.DataFrame({"id": generator.integers(0, 30_000, rows), "v": generator.integers(0, 3, rows)})
+    table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=2)
+    expected = np.minimum(np.bincount(frame["id"].to_numpy()), 2).sum()
+    assert len(table._codes["v"]) == expected
