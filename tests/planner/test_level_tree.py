@@ -32,8 +32,7 @@ def test_the_recursion_agrees_with_brute_force_and_its_gradient_with_differences
     rng = np.random.default_rng(1)
     squares = [rng.random(count) + 0.2 for count in node_counts(13, widths)]
     rows = [
-        np.sqrt(z)[:, None] * np.equal.outer(np.arange(len(z)), np.arange(13) // width)
-        for z, width in zip(squares, widths, strict=True)
+        np.sqrt(z)[:, None] * np.equal.outer(np.arange(len(z)), np.arange(13) // width) for z, width in zip(squares, widths, strict=True)
     ]
     matrix = np.vstack(rows)
     error, slopes = tree_error(gram, widths, squares)

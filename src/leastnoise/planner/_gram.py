@@ -65,16 +65,21 @@ class Gram(Protocol):
 def _short_products(pairs: Generators, vector: Reals, width: int) -> Reals:
     """Products with diagonal blocks whose entries are ``sum a_i b_j`` for i <= j; O(n)."""
     size = len(vector)
+    width = min(width, size)
     blocks = -(-size // width)
+    missing = blocks * width - size
 
     def split(values: Reals) -> Reals:
-        return np.pad(values, (0, blocks * width - size)).reshape(blocks, width)
+        return (np.pad(values, (0, missing)) if missing else values).reshape(blocks, width)
 
     product = np.zeros((blocks, width))
     for a, b in pairs:
-        first, second = split(a * vector), split(b * vector)
-        later = np.cumsum(second[:, ::-1], axis=1)[:, ::-1] - second
-        product += np.cumsum(first, axis=1) * split(b) + later * split(a)
+        before, after = np.cumsum(split(a * vector), axis=1), np.cumsum(split(b * vector), axis=1)
+        before *= split(b)
+        np.subtract(after[:, -1:].copy(), after, out=after)
+        after *= split(a)
+        product += before
+        product += after
     return product.reshape(-1)[:size]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from leastnoise._check import InputError, one_of, whole
 from leastnoise.planner._gram import Gram, Reals
-from leastnoise.planner._tree import full_chain, node_counts, tree_error
+from leastnoise.planner._tree import ScaledTree, full_chain, node_counts, tree_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,10 +38,15 @@ class LevelTree:
     norm: int
     rmse: float
 
+    def nodes(self) -> ScaledTree:
+        """The same tree with the scale of every node written out."""
+        counts = node_counts(self.size, self.widths)
+        scales = tuple(np.full(count, weight) for count, weight in zip(counts, self.weights, strict=True))
+        return ScaledTree(size=self.size, widths=self.widths, scales=scales, norm=self.norm, rmse=self.rmse)
+
     def matrix(self) -> Reals:
         """The strategy as a matrix, one row a block, cells first."""
-        blocks = [np.equal.outer(np.arange(-(-self.size // width)), np.arange(self.size) // width) for width in self.widths]
-        return np.vstack([weight * block for weight, block in zip(self.weights, blocks, strict=True)])
+        return self.nodes().matrix()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,11 +9,37 @@ and the node's own v is ``v / (1 + z k)``.
 Source: FORMULAS 1.6; the gradient is the reverse pass of that recursion.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from leastnoise.planner._gram import Gram, Reals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScaledTree:
+    """A hierarchy with one scale a node.
+
+    Attributes:
+        size: Number of cells n.
+        widths: Cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter.
+        scales: For each level the scales of its nodes; the largest norm of the scales from a root to a cell is 1.
+        norm: 1 for pure DP, 2 for a Gaussian budget.
+        rmse: Unit RMSE, exact.
+    """
+
+    size: int
+    widths: tuple[int, ...]
+    scales: tuple[Reals, ...]
+    norm: int
+    rmse: float
+
+    def matrix(self) -> Reals:
+        """The strategy as a matrix, one row a node, cells first."""
+        levels = zip(self.widths, self.scales, strict=True)
+        return np.vstack([scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(self.size) // width) for width, scale in levels])
 
 
 def block_sums(values: Reals, width: int) -> Reals:
@@ -93,3 +119,35 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[Reals], *, g
         back -= 2 * block_spread(z * shrink, width, size) * product
     slopes.append(-(gram.diagonal() + back) / squares[0] ** 2)
     return error, slopes[::-1]
+
+
+def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[Reals], norm: int) -> ScaledTree:
+    """A hierarchy of given scales, divided by its sensitivity, with its exact error.
+
+    >>> from leastnoise.planner._gram import WidthGram
+    >>> scaled_tree(WidthGram(2, 2), (1, 2), [np.ones(2), np.ones(1)], 1).rmse
+    1.632993161855452
+    """
+    paths = sum(block_spread(np.abs(scale) ** norm, width, gram.size) for scale, width in zip(scales, widths, strict=True))
+    sensitivity = float(np.max(paths)) ** (1 / norm)
+    unit = tuple(scale / sensitivity for scale in scales)
+    error, _ = tree_error(gram, widths, [scale**2 for scale in unit], gradient=False)
+    return ScaledTree(size=gram.size, widths=tuple(widths), scales=unit, norm=norm, rmse=math.sqrt(error / gram.queries))
+
+
+def path_scales(widths: Sequence[int], shares: Sequence[Reals], norm: int, size: int) -> list[Reals]:
+    """Scales of nodes from shares: each node takes its share of what its ancestors have left of 1, the cells take the rest.
+
+    Under L2 what is shared out is the sum of squares. ``shares`` is for the levels above the cells, the narrowest first.
+
+    >>> path_scales((1, 2), [np.array([0.25])], 1, 2)
+    [array([0.75, 0.75]), array([0.25])]
+    """
+    left = np.ones(len(shares[-1])) if shares else np.ones(size)
+    scales: list[Reals] = []
+    for level in range(len(shares) - 1, -1, -1):
+        scales.append((left * shares[level]) ** (1 / norm))
+        count = len(shares[level - 1]) if level else size
+        left = np.repeat(left * (1 - shares[level]), widths[level + 1] // widths[level])[:count]
+    scales.append(left ** (1 / norm))
+    return scales[::-1]
