@@ -95,7 +95,7 @@ def compact(value: float) -> str:
     >>> compact(1_500_000), compact(20_000), compact(0.25), compact(0)
     ('1.5M', '20k', '0.25', '0')
     """
-    for size, sign in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+    for size, sign in ((1e12, "tn"), (1e9, "bn"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             return f"{value / (1e3 if sign == 'k' else size):g}{sign}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}"
@@ -176,10 +176,17 @@ def short_label(label: object) -> str:
     return compact(value) if abs(value) >= 10_000 else text
 
 
+def _value(table: Table, place: tuple[int, ...]) -> str:
+    """An answer with its margin, in short form from a hundred million on."""
+    answer, spread = float(table.answer[place]), float(table.noise_std[place])
+    margin = float(table.high[place]) - answer
+    if abs(answer) >= 1e8:
+        return f"{compact(float(f'{answer:.4g}'))} ± {compact(float(f'{margin:.3g}'))}"
+    return f"{number(answer, spread)} ± {number(margin, spread)}"
+
+
 def _tip(label: str, table: Table, place: tuple[int, ...]) -> str:
-    spread = float(table.noise_std[place])
-    margin = float(table.high[place] - table.answer[place])
-    return f"{label}: {number(float(table.answer[place]), spread)} ± {number(margin, spread)}"
+    return f"{label}: {_value(table, place)}"
 
 
 def _cut(words: str, letters: int) -> str:
@@ -189,10 +196,7 @@ def _cut(words: str, letters: int) -> str:
 def bars(table: Table, percent: str) -> str:
     """Horizontal bars with error bars, for named cells."""
     labels = [str(label) for label in table.labels[0]]
-    values = [
-        f"{number(float(a), float(s))} ± {number(float(h - a), float(s))}"
-        for a, s, h in zip(table.answer, table.noise_std, table.high, strict=True)
-    ]
+    values = [_value(table, (place,)) for place in range(table.cells)]
     left = min(220.0, 16 + _LETTER * max(len(label) for label in labels))
     right = WIDTH - 14 - _LETTER * max(len(value) for value in values)
     step, top = 26.0, 6.0
@@ -226,7 +230,7 @@ def columns(table: Table, percent: str) -> str:
         drawing.add("line", class_="whisker", x1=middle, x2=middle, y1=y(float(table.low[place])), y2=y(float(table.high[place])))
     drawing.add("line", class_="axis", x1=x.start, x2=x.end, y1=y(0.0), y2=y(0.0))
     _labels_x(drawing, table.labels[0], x, bottom, cells=True)
-    drawing.text((x.start + x.end) / 2, bottom + 34, table.product.attributes[0], "muted", "middle")
+    drawing.text((x.start + x.end) / 2, bottom + 34, _axis_words(table, 0), "muted", "middle")
     return drawing.svg()
 
 
@@ -260,8 +264,9 @@ def lines(table: Table, percent: str) -> str:
             drawing.text(x.end + 8, height + 4, _cut(names[place], int((right - 8) / _LETTER)), f"name s{place}")
     drawing.add("line", class_="axis", x1=x.start, x2=x.end, y1=y(0.0), y2=y(0.0))
     prefix = table.product.query_sets[axis].kind == "prefix"
-    _labels_x(drawing, table.labels[axis], x, bottom, cells=False)
-    drawing.text((x.start + x.end) / 2, bottom + 34, table.product.attributes[axis] + (", up to" if prefix else ""), "muted", "middle")
+    _labels_x(drawing, table.labels[axis], x, bottom, cells=not prefix)
+    words = f"{table.product.attributes[axis]}, up to" if prefix else _axis_words(table, axis)
+    drawing.text((x.start + x.end) / 2, bottom + 34, words, "muted", "middle")
     return drawing.svg()
 
 
@@ -297,14 +302,14 @@ def heat(table: Table, percent: str) -> str:
         if doubtful:
             drawing.add("rect", class_="hatch", **box)
         if written:
-            kind = "on-dark cell" if share > 0.5 else "cell"
+            kind = "on-dark cell" if share > 0.66 else "cell"
             words = number(answer, float(table.noise_std[place]))
             shown = words if len(words) * _LETTER <= width - 4 else compact(float(f"{answer:.3g}"))
             drawing.text(left + width * (column + 0.5), top + step * (row + 0.5) + 4, shown, kind, "middle")
     for place, row_label in enumerate(rows):
         drawing.text(left - 8, top + step * (place + 0.5) + 4, _cut(row_label, int((left - 10) / _LETTER)), anchor="end")
     _labels_x(drawing, across_labels, _Scale([0.0, 1.0], left, WIDTH - 8.0), bottom, cells=True)
-    drawing.text((left + WIDTH - 8) / 2, bottom + 36, table.product.attributes[across], "muted", "middle")
+    drawing.text((left + WIDTH - 8) / 2, bottom + 36, _axis_words(table, across), "muted", "middle")
     return drawing.svg()
 
 
@@ -339,6 +344,12 @@ def _upright(table: Table, what: str, description: str, right: float = 12.0) -> 
         drawing.add("line", class_="grid", x1=x.start, x2=x.end, y1=y(mark), y2=y(mark))
         drawing.text(left - 8, y(mark) + 4, compact(mark), "muted", "end")
     return drawing, x, y, bottom
+
+
+def _axis_words(table: Table, axis: int) -> str:
+    """The name of an attribute, and what its labels on the axis are."""
+    name = table.product.attributes[axis]
+    return f"{name}, from" if str(table.labels[axis][0])[:1] in "[(" and isinstance(table.product.domain.kind(name), Bins) else name
 
 
 def _grid_x(drawing: Drawing, scale: _Scale, top: float, bottom: float) -> None:

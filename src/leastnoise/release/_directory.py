@@ -61,12 +61,8 @@ def whole_directory(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{target.name}.partial-"
     _remove_leftovers(target.parent, prefix)
-    partial = target.parent / f"{prefix}{secrets.token_hex(4)}"
-    partial.mkdir()
-    # The lock tells a process that cleans up whether the writer is alive; the system frees it when the writer ends, however it ends.
-    handle = os.open(partial, os.O_RDONLY)
+    partial, handle = _make_partial(target.parent, prefix)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield partial
         _make_durable(partial)
         _rename(partial, target)
@@ -76,6 +72,26 @@ def whole_directory(target: Path) -> Iterator[Path]:
         raise
     finally:
         os.close(handle)
+
+
+def _make_partial(parent: Path, prefix: str) -> tuple[Path, int]:
+    """A new directory and a lock on it.
+
+    The lock tells a process that cleans up whether the writer is alive; the system frees it when the writer ends, however it ends.
+    """
+    while True:
+        partial = parent / f"{prefix}{secrets.token_hex(4)}"
+        partial.mkdir()
+        handle = -1
+        try:
+            handle = os.open(partial, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if partial.exists():
+                return partial, handle
+        except (FileNotFoundError, BlockingIOError):
+            pass  # another process took it for a leftover before it was locked
+        if handle >= 0:
+            os.close(handle)
 
 
 def _rename(partial: Path, target: Path) -> None:
@@ -100,10 +116,13 @@ def _appeared(target: Path) -> InputError:
 def _remove_leftovers(parent: Path, prefix: str) -> None:
     for entry in sorted(parent.iterdir()):
         if entry.name.startswith(prefix) and entry.is_dir() and not entry.is_symlink():
-            handle = os.open(entry, os.O_RDONLY)
+            try:
+                handle = os.open(entry, os.O_RDONLY)
+            except OSError:
+                continue  # gone meanwhile, or somebody else's
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(entry)
+                shutil.rmtree(entry, ignore_errors=True)
             except BlockingIOError:
                 pass  # another process is writing it now
             finally:

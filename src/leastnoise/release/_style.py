@@ -38,12 +38,14 @@ th { text-align: left; font-weight: 600; border-bottom: 2px solid var(--ink); pa
 td { border-bottom: 1px solid var(--rule); padding: .35rem .6rem; }
 th:first-child, td:first-child { padding-left: 0; }
 .n { text-align: right; }
-figure { margin: 1.6rem 0 2rem; }
+td.n { white-space: nowrap; }
+figure { margin: 1.6rem 0 2rem; overflow-x: auto; }
 figcaption { margin: 0 0 .5rem; }
 figcaption h3 { color: var(--ink); }
 .total { font-size: 1.7rem; font-weight: 600; font-variant-numeric: tabular-nums; margin: 0; }
 .total span { color: var(--muted); font-size: 1.05rem; font-weight: 400; }
-svg { display: block; width: 100%; height: auto; overflow: visible; font: 11.5px system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+svg { display: block; width: 100%; min-width: 34rem; height: auto; overflow: visible;
+  font: 11.5px system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 svg text { fill: var(--ink); font-variant-numeric: tabular-nums; }
 svg text.muted { fill: var(--muted); }
 svg text.value { fill: var(--ink); }
@@ -73,6 +75,8 @@ code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, monospace; font-siz
     --s0: #1d5b8c; --s1: #b3541e; --s2: #2e7d53; --s3: #7b4a9e; --s4: #a3374f; --s5: #6c6a1f; }
   body { font-size: 10.5pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   main { max-width: none; padding: 0; }
+  figure, .scroll { overflow: visible; }
+  svg { min-width: 0; }
   figure, tr, .promise, .facts, li { break-inside: avoid; }
   h2, h3, figcaption { break-after: avoid; }
 }

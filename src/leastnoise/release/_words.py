@@ -216,9 +216,10 @@ def coarse(plan: Plan) -> bool:
 def post_processing_words(release: Release) -> str:
     """What the optional columns are, and are not."""
     names = ["answer_non_negative"] * release.options.non_negative + ["answer_integer"] * release.options.integer
+    columns = f"The columns {' and '.join(names)} are" if len(names) > 1 else f"The column {names[0]} is"
     return (
-        f"The columns {' and '.join(names)} are biased. noise_std, low and high belong to the unbiased column answer, not to them, and "
-        "different tables need not agree in them. Use answer for sums, means and any further statistics."
+        f"{columns} biased. noise_std, low and high belong to the unbiased column answer, and "
+        "different tables need not agree in what is biased. Use answer for sums, means and any further statistics."
     )
 
 
@@ -227,5 +228,7 @@ def _number(value: Fraction) -> str:
 
 
 def _power(epsilon: Fraction) -> str:
-    value = math.exp(float(epsilon)) if epsilon < 700 else math.inf
+    if epsilon >= 700:
+        return "more than 10^300"
+    value = math.exp(float(epsilon))
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}" if value < 1e6 else f"{value:.2g}"

@@ -1,0 +1,111 @@
+"""Observations made without the kernel: numpy noise of the plan's scales on a small table of counts."""
+
+import math
+
+import numpy as np
+import pytest
+
+from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.accuracy import promised
+from leastnoise.domain import Categories, Domain, Integers, Measure
+from leastnoise.linop import dense
+from leastnoise.observation import Observation
+from leastnoise.plan import fit
+from leastnoise.planner import hierarchy, marginals
+from leastnoise.workload import queries
+
+DOMAIN = Domain(
+    {"sex": ["F", "M"], "age": Integers(17, 21), "Answer": Categories(["<b>a & b</b>", 'say "x"'], outside="other")},
+    measures={"pay": Measure("income", 0, 500, unit="0.25")},
+)
+
+
+def block_matrix(domain, block):
+    """The queries of a block over all cells of the domain, row weights included."""
+    rows = np.ones((1, 1))
+    operators = {factor.attributes[0]: dense(factor.operator) * factor.weights[:, None] for factor in block.factors}
+    for name in domain.names:
+        rows = np.kron(rows, operators.get(name, np.ones((1, domain.kind(name).size))))
+    return rows
+
+
+def product_matrix(product):
+    """The queries of a product over all cells of the domain."""
+    rows = np.ones((1, 1))
+    operators = {name: dense(operator) for name, operator in zip(product.attributes, product.operators, strict=True)}
+    for name in product.domain.names:
+        rows = np.kron(rows, operators.get(name, np.ones((1, product.domain.kind(name).size))))
+    return rows
+
+
+def observe(plan, cells, rng, *, private=False, receipt=""):
+    """What the kernel would give, with numpy's noise; ``cells`` maps a measure (None for counts) to all cells of the domain, flat."""
+    values = []
+    for block in plan.blocks:
+        rows = block_matrix(plan.domain, block)
+        scale = float(block.scale) * plan.grid
+        noise = (
+            rng.laplace(scale=scale, size=len(rows)) if plan.mechanism == "discrete_laplace" else rng.normal(scale=scale, size=len(rows))
+        )
+        weights = block.row_weights()
+        exact = (rows / weights[:, None]) @ cells[block.measure] * plan.grid
+        values.append(np.rint(exact + noise / weights).astype(np.int64))
+    return Observation(plan=plan, values=tuple(values), receipt=receipt, private=private)
+
+
+def example_workload():
+    """Tables of every sort: a total, marginals, prefix sums, ranges, a matrix with negative entries, sums."""
+    parts = [
+        queries(DOMAIN),
+        queries(DOMAIN, sex="identity"),
+        queries(DOMAIN, sex="identity", Answer="identity", weight=3),
+        queries(DOMAIN, age="prefix", weight="1/2"),
+        queries(DOMAIN, sex="identity", age="prefix"),
+        queries(DOMAIN, age={"ranges": [[17, 18], [18, 21]]}),
+        queries(DOMAIN, sex={"matrix": [[1, -1]]}),
+        queries(DOMAIN, sex="identity", sum="pay"),
+        queries(DOMAIN, sex="identity"),
+    ]
+    return sum(parts[1:], start=parts[0])
+
+
+def example_plan(workload=None, privacy=None, mechanism="discrete_laplace", planner=hierarchy):
+    """A fitted plan with its promise, at noise scales far from 1."""
+    workload = workload or example_workload()
+    privacy = privacy or (Privacy(PureDP("1/4")) if mechanism == "discrete_laplace" else Privacy(ZCDP("1/50"), "replace"))
+    strategy = planner(workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
+    plan = fit(workload.domain, privacy, mechanism, strategy.blocks, strategy.name, questions=workload.to_json(), details=strategy.details)
+    return promised(workload, plan)
+
+
+def example_cells(domain=DOMAIN, seed=7):
+    """A table of counts, and of sums for every measure."""
+    rng = np.random.default_rng(seed)
+    cells = {None: rng.poisson(30, size=math.prod(domain.shape)).astype(float)}
+    for name, measure in domain.measures.items():
+        cells[name] = np.round(cells[None] * rng.uniform(measure.low_units, measure.high_units, size=len(cells[None])))
+    return cells
+
+
+@pytest.fixture(scope="session")
+def making():
+    """The functions of this file."""
+
+    class Making:
+        domain = DOMAIN
+        block_matrix = staticmethod(block_matrix)
+        product_matrix = staticmethod(product_matrix)
+        observe = staticmethod(observe)
+        workload = staticmethod(example_workload)
+        plan = staticmethod(example_plan)
+        cells = staticmethod(example_cells)
+        marginals = staticmethod(marginals)
+        hierarchy = staticmethod(hierarchy)
+
+    return Making
+
+
+@pytest.fixture(scope="session")
+def observation(making):
+    """One observation of the example."""
+    return making.observe(making.plan(), making.cells(), np.random.default_rng(11))

@@ -1,0 +1,224 @@
+"""Answers, standard errors and intervals against dense least squares, and their coverage by simulation."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.accuracy import block_variance, interval_multiplier
+from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.release import _tables, build
+from leastnoise.workload import marginals, queries
+
+
+@pytest.mark.parametrize("mechanism", ["discrete_laplace", "rounded_gaussian", "discrete_gaussian"])
+@pytest.mark.parametrize("planner", ["hierarchy", "marginals"])
+def test_every_column_is_that_of_dense_least_squares(making, mechanism, planner):
+    plan = making.plan(mechanism=mechanism, planner=getattr(making, planner))
+    observation = making.observe(plan, making.cells(), np.random.default_rng(3))
+    release = build(observation, level=0.9)
+    times = interval_multiplier(mechanism, 0.9)
+    for table in release.tables:
+        product = table.product
+        pairs = [(block, values) for block, values in zip(plan.blocks, observation.values, strict=True) if block.measure == product.measure]
+        rows = np.vstack([making.block_matrix(plan.domain, block) / math.sqrt(block_variance(plan, block)) for block, _ in pairs])
+        seen = np.concatenate(
+            [values * block.row_weights() / plan.grid / math.sqrt(block_variance(plan, block)) for block, values in pairs]
+        )
+        asked = making.product_matrix(product)
+        inverse = np.linalg.pinv(rows.T @ rows)
+        unit = 1.0 if product.measure is None else float(plan.domain.measures[product.measure].unit)
+        expected = asked @ inverse @ rows.T @ seen * unit
+        std = np.sqrt(np.diag(asked @ inverse @ asked.T)) * unit
+        assert np.allclose(table.answer.reshape(-1), expected, rtol=1e-8, atol=1e-6)
+        assert np.allclose(table.noise_std.reshape(-1), std, rtol=1e-8)
+        assert np.allclose(table.low.reshape(-1), expected - times * std, atol=1e-6)
+        assert np.allclose(table.high.reshape(-1), expected + times * std, atol=1e-6)
+
+
+def test_noise_std_is_what_the_plan_promised(making, observation):
+    release = build(observation)
+    for table, promised in zip(release.tables, making.plan().promise.tables, strict=True):
+        unit = 1.0 if table.product.measure is None else 0.25
+        assert table.rmse == pytest.approx(promised.rmse * unit, rel=1e-9)
+        assert table.noise_std.max() == pytest.approx(promised.largest_std * unit, rel=1e-9)
+        assert table.name == promised.name
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "level", "budget"),
+    [("discrete_laplace", 0.95, PureDP("1/3")), ("rounded_gaussian", 0.9, ZCDP("1/40")), ("discrete_gaussian", 0.8, ZCDP("1/40"))],
+)
+def test_intervals_cover_at_their_level(making, mechanism, level, budget):
+    domain = Domain(age=Integers(0, 15), sex=["F", "M"])
+    workload = queries(domain, age="prefix", weight=2) + marginals(domain, ways=2) + marginals(domain, ways=1, weight="1/3")
+    plan = making.plan(workload, Privacy(budget, "replace", unit_column="id", max_rows=2), mechanism)
+    cells = making.cells(domain)
+    truth = np.concatenate([making.product_matrix(product) @ cells[None] for product in workload])
+    rng = np.random.default_rng(5)
+    repetitions = 300
+    covered = np.zeros((repetitions, len(truth)))
+    errors = np.zeros(repetitions)
+    for place in range(repetitions):
+        release = build(making.observe(plan, cells, rng), level=level)
+        low, high, answer = (
+            np.concatenate([getattr(table, name).reshape(-1) for table in release.tables]) for name in ("low", "high", "answer")
+        )
+        covered[place] = (low <= truth) & (truth <= high)
+        weights = np.concatenate([np.full(product.rows, product.importance) for product in workload])
+        errors[place] = weights @ (answer - truth) ** 2
+    # The share of one repetition has a standard deviation below 0.15; its mean over 300 is within 0.03 with a false alarm below 1 in 1000.
+    assert covered.mean() > level - 0.03
+    if mechanism != "discrete_laplace":
+        assert covered.mean() < level + 0.03
+        # For each single answer: 300 draws, 80 answers, six standard deviations.
+        assert np.all(np.abs(covered.mean(axis=0) - level) < 6 * math.sqrt(level * (1 - level) / repetitions))
+    # The mean total error, within five standard errors of the mean.
+    assert abs(errors.mean() - plan.promise.total_squared_error) < 5 * errors.std() / math.sqrt(repetitions)
+
+
+def test_sums_are_printed_in_the_measures_own_unit(making, observation):
+    table = build(observation).tables["q8"]
+    assert table.name == "sum of pay by sex"
+    assert np.allclose(table.answer * 4, np.rint(table.answer * 4 * 1e9) / 1e9)
+    truth = making.cells()["pay"].reshape(making.domain.shape).sum(axis=(1, 2)) * 0.25
+    assert np.all(np.abs(table.answer - truth) < 8 * table.noise_std)
+
+
+def test_units_that_are_no_binary_fractions_are_divided_not_multiplied():
+    domain = Domain({"sex": ["F", "M"]}, measures={"pay": Measure("x", 0, 50, unit="0.01"), "mass": Measure("x", 0, 5000, unit="1000")})
+    cents = queries(domain, sum="pay").products[0]
+    assert str(_tables.in_unit(cents, np.array(35.0))) == "0.35"
+    assert str(35 * 0.01) != "0.35"
+    assert _tables.in_unit(queries(domain, sum="mass").products[0], np.array(2.5)) == 2500
+
+
+def test_tables_are_taken_by_place_id_name_and_slice(observation):
+    tables = build(observation).tables
+    assert len(tables) == 9
+    assert repr(tables) == "Tables(9)"
+    assert tables[2].id == tables["q3"].id == tables["sex x Answer"].id == tables[-7].id == "q3"
+    assert [table.id for table in tables[:2]] == ["q1", "q2"]
+    assert [table.id for table in tables] == [f"q{place}" for place in range(1, 10)]
+    with pytest.raises(IndexError, match="no table 9"):
+        tables[9]
+    with pytest.raises(InputError, match=r"must be called by its id or name; got 'q10'\. This release has q1 \(total\), .*, \.\.\.\."):
+        tables["q10"]
+    with pytest.raises(InputError, match=r"Several tables are named 'sex'; take one by its id, q1 to q9\."):
+        tables["sex"]
+
+
+def test_tables_of_a_release_agree_with_each_other(observation):
+    tables = build(observation).tables
+    assert tables["q3"].answer.sum() == pytest.approx(float(tables["q1"].answer))
+    assert tables["q3"].answer.sum(axis=1) == pytest.approx(tables["q2"].answer)
+    assert tables["q5"].answer[:, -1] == pytest.approx(tables["q2"].answer)
+    assert tables["q2"].answer.tolist() == tables["q9"].answer.tolist()
+
+
+def test_columns_of_a_table(observation):
+    columns = build(observation, non_negative=True, integer=True).tables["q5"].columns()
+    assert list(columns) == ["query", "sex", "age", "answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer"]
+    assert columns["query"].tolist() == ["q5"] * 10
+    assert columns["sex"].tolist() == ["F"] * 5 + ["M"] * 5
+    assert columns["age"].tolist() == [f"<= {age}" for age in range(17, 22)] * 2
+
+
+def test_a_key_column_never_repeats_a_fixed_one(observation):
+    columns = build(observation).tables["q3"].columns()
+    assert list(columns)[:4] == ["query", "sex", "Answer_2", "answer"]
+    assert columns["Answer_2"].tolist() == ["<b>a & b</b>", 'say "x"', "other"] * 2
+
+
+def test_optional_columns_stand_beside_the_unbiased_ones(observation):
+    plain, more = build(observation), build(observation, non_negative=True, integer=True)
+    for table, extended in zip(plain.tables, more.tables, strict=True):
+        assert table.non_negative is None
+        assert table.integer is None
+        assert table.answer.tolist() == extended.answer.tolist()
+        assert table.noise_std.tolist() == extended.noise_std.tolist()
+    assert more.tables["q7"].non_negative is None  # a difference may be negative
+    assert more.tables["q7"].integer.dtype == np.int64
+    assert more.tables["q3"].non_negative.min() >= 0
+    assert more.tables["q3"].integer.sum() == round(float(more.tables["q3"].answer.sum()))
+    assert np.all(np.diff(more.tables["q4"].non_negative) >= 0)
+    units = more.tables["q8"].integer * 4
+    assert units.tolist() == np.rint(units).tolist()
+
+
+def test_noise_that_makes_cells_negative_is_projected(making):
+    cells = {name: values * 0 for name, values in making.cells().items()}
+    table = build(making.observe(making.plan(), cells, np.random.default_rng(1)), non_negative=True).tables["q3"]
+    assert table.answer.min() < 0
+    assert table.non_negative.min() == 0
+    assert table.non_negative.sum() == pytest.approx(max(table.answer.sum(), 0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_in_the_library_the_user_has(observation, library):
+    release = build(observation)
+    frame = release.frame("q5", library)
+    assert type(frame).__module__.split(".")[0] == library
+    assert frame.shape == (10, 7)
+    long = release.long(library)
+    names = long.column_names if library == "pyarrow" else list(long.columns)
+    assert names == ["query", "cell", "answer", "std_error", "low", "high"]
+    assert long.shape == (sum(table.cells for table in release.tables), 6)
+    cells = long["cell"].to_pylist() if library == "pyarrow" else long["cell"].to_list()
+    assert cells[:3] == ["total", "sex=F", "sex=M"]
+    assert "sex=F, age <= 17" in cells
+
+
+def test_all_answers_in_the_first_library_there_is(observation, monkeypatch):
+    release = build(observation, non_negative=True)
+    frame = release.answers
+    assert list(frame.columns) == ["query", "cell", "answer", "std_error", "low", "high", "answer_non_negative"]
+    assert frame.loc[frame["query"] == "q7", "answer_non_negative"].isna().all()
+    assert frame.loc[frame["query"] == "q5", "answer"].tolist() == release.tables["q5"].answer.reshape(-1).tolist()
+    monkeypatch.setattr(_tables.importlib.util, "find_spec", lambda name: True if name == "polars" else None)
+    assert type(release.answers).__module__.startswith("polars")
+
+
+def test_no_library_at_all_is_said(observation, monkeypatch):
+    release = build(observation)
+    monkeypatch.setattr(_tables.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"must come from pandas, polars or pyarrow; got none of them installed\. Install one"):
+        _ = release.answers
+    with pytest.raises(InputError, match=r"library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'\."):
+        release.frame("q1", "dask")
+    monkeypatch.setattr(_tables.importlib, "import_module", _missing)
+    with pytest.raises(InputError, match=r"library must be one that is installed; got 'polars'.*pip install polars"):
+        release.frame("q1", "polars")
+
+
+def _missing(name):
+    raise ImportError(name)
+
+
+def test_one_frame_of_too_many_answers_is_refused(observation, monkeypatch):
+    monkeypatch.setattr("leastnoise.release._release.MOST_IN_ONE_FRAME", 10)
+    with pytest.raises(InputError, match=r"One data frame may hold at most 10 answers; got 31\. Take one table at a time"):
+        _ = build(observation).answers
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, float("nan"), True, "0.95", None])
+def test_levels_outside_the_open_interval_are_refused(observation, level):
+    with pytest.raises(InputError, match=r"level must be a number above 0 and below 1; got .*Choose for example 0\.95"):
+        build(observation, level=level)
+
+
+def test_a_plan_without_questions_is_refused(observation):
+    bare = replace(observation, plan=replace(observation.plan, questions=()))
+    with pytest.raises(InputError, match="this plan has none"):
+        build(bare)
+
+
+def test_a_release_holds_what_it_was_made_of(observation):
+    release = build(observation, level=0.5, receipt={"ledger": "people.ledger"})
+    assert (release.plan, release.level, release.private) == (observation.plan, 0.5, False)
+    assert release.receipt == {"ledger": "people.ledger"}
+    with pytest.raises(AttributeError):
+        release.tables = ()

@@ -1,0 +1,387 @@
+"""Files of a release: read back equal, complete, durable, and there as a whole or not at all."""
+
+import csv
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.accounting import cost_from_json
+from leastnoise.observation import Observation
+from leastnoise.plan import Plan, cost
+from leastnoise.release import _directory, _files, _writing, build, check_target, read, write
+from leastnoise.release._manifest import manifest, versions
+from leastnoise.workload import marginals
+
+
+@pytest.fixture
+def rich(observation):
+    """A release with all optional columns."""
+    return build(observation, non_negative=True, integer=True, receipt={"ledger": "people.ledger"})
+
+
+def rows_of(path, kind):
+    """Column names and rows, by DuckDB, which did not make them in this connection."""
+    reader = "read_csv_auto" if kind == "csv" else "read_parquet"
+    found = duckdb.connect().execute(f"SELECT * FROM {reader}('{path}')")
+    return [column[0] for column in found.description], found.fetchall()
+
+
+def records(path):
+    """The rows of a CSV file as dictionaries of texts."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_read_back_equal(rich, tmp_path, kind):
+    target = write(rich, tmp_path / "out", formats=(kind,))
+    for table in rich.tables:
+        columns = table.columns()
+        names, rows = rows_of(target / f"answers/{table.id}.{kind}", kind)
+        assert names == list(columns)
+        expected = [
+            tuple(value.item() if isinstance(value, np.generic) else value for value in row) for row in zip(*columns.values(), strict=True)
+        ]
+        assert rows == expected
+    assert sorted(path.suffix for path in (target / "answers").iterdir()) == [f".{kind}"] * 9
+
+
+def test_csv_is_what_the_csv_module_reads(rich, tmp_path):
+    target = write(rich, tmp_path / "out")
+    rows = records(target / "answers/q3.csv")
+    table = rich.tables["q3"]
+    assert [row["Answer_2"] for row in rows] == ["<b>a & b</b>", 'say "x"', "other"] * 2
+    assert [float(row["answer"]) for row in rows] == table.answer.reshape(-1).tolist()
+    assert [row["answer_integer"] for row in rows] == [str(value) for value in table.integer.reshape(-1)]
+
+
+def test_the_index_names_every_table(rich, tmp_path):
+    target = write(rich, tmp_path / "out")
+    rows = records(target / "tables.csv")
+    assert [row["query"] for row in rows] == [f"q{place}" for place in range(1, 10)]
+    assert rows[7] | {"rmse": "", "largest_std": "", "promised_rmse": ""} == {
+        "query": "q8",
+        "name": "sum of pay by sex",
+        "files": "answers/q8",
+        "attributes": "sex",
+        "answers": "2",
+        "measure": "pay",
+        "unit": "1/4",
+        "weight": "1",
+        "rmse": "",
+        "largest_std": "",
+        "promised_rmse": "",
+    }
+    assert float(rows[7]["rmse"]) == pytest.approx(float(rows[7]["promised_rmse"]))
+
+
+def test_a_release_is_read_back(rich, tmp_path):
+    again = read(write(rich, tmp_path / "out"))
+    assert again.plan.digest() == rich.plan.digest()
+    assert (again.level, again.options, again.receipt) == (rich.level, rich.options, rich.receipt)
+    for one, other in zip(rich.tables, again.tables, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one.columns().values(), other.columns().values(), strict=True))
+
+
+def test_measurements_are_the_plan_and_the_observation(rich, tmp_path):
+    folder = write(rich, tmp_path / "out") / "measurements"
+    plan = Plan.from_json((folder / "plan.json").read_text())
+    text = (folder / "observation.json").read_text()
+    assert text == rich.observation.to_json()
+    assert all(np.array_equal(a, b) for a, b in zip(Observation.from_json(plan, text).values, rich.observation.values, strict=True))
+
+
+def test_many_tables_share_files(making, tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "MOST_TABLE_FILES", 3)
+    monkeypatch.setattr(_files, "BATCH_CELLS", 12)
+    release = build(making.observe(making.plan(), making.cells(), np.random.default_rng(2)), non_negative=True)
+    seen = []
+    target = write(release, tmp_path / "out", progress=lambda done, of: seen.append((done, of)))
+    assert seen == [(place, 9) for place in range(1, 10)]
+    parts = ["0-way/part-00001", "1-way/part-00001", "1-way/part-00002", "2-way/part-00001"]
+    found = sorted(path.relative_to(target / "answers").as_posix() for path in target.glob("answers/*/*"))
+    assert found == [f"{part}.{kind}" for part in parts for kind in ("csv", "parquet")]
+    for kind in ("csv", "parquet"):
+        names, rows = [], []
+        for path in sorted((target / "answers/2-way").glob(f"*.{kind}")):
+            names, part = rows_of(path, kind)
+            rows += part
+        assert names == [
+            *("query", "attribute_1", "value_1", "attribute_2", "value_2"),
+            *("answer", "noise_std", "low", "high", "answer_non_negative"),
+        ]
+        table = release.tables["q5"]
+        own = [row for row in rows if row[0] == "q5"]
+        assert [row[1:5] for row in own] == [("sex", sex, "age", f"<= {age}") for sex in "FM" for age in range(17, 22)]
+        assert [row[5:10] for row in own] == list(zip(*(values.tolist() for values in table.numbers().values()), strict=True))
+    index = {row["query"]: row["files"] for row in records(target / "tables.csv")}
+    for table in release.tables:
+        _, rows = rows_of(target / f"{index[table.id]}.parquet", "parquet")
+        own = [row for row in rows if row[0] == table.id]
+        assert len(own) == table.cells
+        assert [row[1 + 2 * len(table.labels)] for row in own] == table.answer.reshape(-1).tolist()
+    without = rows_of(target / f"{index['q7']}.parquet", "parquet")[1]
+    assert [row[-1] for row in without if row[0] == "q7"] == [None]  # a difference may be negative, so it is not projected
+
+
+def test_manifest_and_measured_tables_of_many(making, tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "MOST_TABLE_FILES", 2)
+    for module in ("_writing", "_manifest"):
+        monkeypatch.setattr(f"leastnoise.release.{module}.MOST_LISTED", 2)
+    plan = making.plan()
+    target = write(build(making.observe(plan, making.cells(), np.random.default_rng(2))), tmp_path / "out")
+    value = json.loads((target / "manifest.json").read_text())
+    assert value["answers"]["tables"] == "listed in tables.csv"
+    assert value["measurements"]["tables"] == "listed in measurements/tables.csv"
+    assert value["workload"].startswith("listed in measurements/plan.json")
+    rows = records(target / "measurements/tables.csv")
+    assert [row["scale"] for row in rows] == [str(block.scale) for block in plan.blocks]
+
+
+def test_formats(rich, tmp_path, monkeypatch):
+    assert {path.suffix for path in (write(rich, tmp_path / "a") / "answers").iterdir()} == {".csv", ".parquet"}
+    assert {path.suffix for path in (write(rich, tmp_path / "b", "csv") / "answers").iterdir()} == {".csv"}
+    monkeypatch.setattr(_files, "MOST_CSV_CELLS", 5)
+    assert {path.suffix for path in (write(rich, tmp_path / "c") / "answers").iterdir()} == {".parquet"}
+    with pytest.raises(InputError, match="formats must be one of 'csv', 'parquet'; got 'xlsx'"):
+        write(rich, tmp_path / "d", ("csv", "xlsx"))
+    with pytest.raises(InputError, match=r"formats must be at least one of 'csv' and 'parquet'; got \[\]"):
+        write(rich, tmp_path / "d", ())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
+
+
+# ------------------------------------------------------------------------------------------------------------------- the manifest
+
+
+def test_the_manifest_says_everything(rich, tmp_path):
+    target = write(rich, tmp_path / "out")
+    value = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
+    assert list(value)[:4] == ["format", "warning", "private", "written"]
+    assert value["private"] is False
+    assert value["warning"].startswith("NOT PRIVATE")
+    assert abs((datetime.now(UTC) - datetime.fromisoformat(value["written"])).total_seconds()) < 600
+    assert value["versions"] == versions()
+    privacy = value["privacy"]
+    assert privacy["definition"] == "pure differential privacy"
+    assert privacy["parameters"] == {"epsilon": "1/4"}
+    assert "exp(epsilon) = 1.28 times" in privacy["promise"]
+    assert privacy["neighbours"] == "add_remove"
+    assert privacy["unit"] == {"column": None, "max_rows": 1, "in_words": "one row is added or removed"}
+    spent = {name: privacy["cost"][name] for name in ("kind", "epsilon")}
+    assert cost_from_json(spent) == cost(rich.plan)
+    assert privacy["cost"]["within_budget"] is True
+    assert value["receipt"] == {"ledger": "people.ledger", "id": ""}
+    assert value["domain"]["attributes"] == rich.plan.domain.to_json()["attributes"]
+    assert (
+        "Answer: 2 categories; rows with other values are counted in the cell 'other'; rows with a null are dropped."
+        in value["domain"]["rules"]
+    )
+    assert "How many there were was not measured" in value["domain"]["rows_outside"]
+    assert value["workload"] == list(rich.plan.questions)
+    assert value["plan"]["digest"] == rich.plan.digest()
+    assert (value["plan"]["strategy"], value["plan"]["mechanism"]) == ("hierarchy", "discrete_laplace")
+    measured = value["measurements"]["tables"]
+    assert [Fraction(table["scale"]) for table in measured] == [block.scale for block in rich.plan.blocks]
+    assert [table["queries"] for table in measured] == [block.rows for block in rich.plan.blocks]
+    expected = value["expected_error"]
+    assert expected["total_squared_error"] == rich.plan.promise.total_squared_error
+    assert expected["lower_bound"] == rich.plan.promise.lower_bound
+    assert expected["ratio"] == pytest.approx(expected["total_squared_error"] / expected["lower_bound"])
+    assert expected["error_bars_are_as_promised"] is True
+    intervals = value["intervals"]
+    assert (intervals["level"], intervals["half_width_in_noise_std"]) == (0.95, rich.options.multiplier)
+    covered = " ".join(intervals["does_not_cover"])
+    for words in ("not measured", "sampling error", "clipped to the public bounds", "biased", "stands for itself"):
+        assert words in covered
+    assert list(value["post_processing"]["columns"]) == ["answer_non_negative", "answer_integer"]
+    assert set(value["post_processing"]["columns"]["answer_non_negative"]) == {"marginal", "prefix", "clip", "none"}
+    answers = value["answers"]
+    assert answers["number_of_tables"] == 9
+    assert answers["number_of_answers"] == sum(table.cells for table in rich.tables)
+    assert answers["tables"][2]["key_columns"] == ["sex", "Answer_2"]
+    assert [table["answer_non_negative"] for table in answers["tables"]][6] == "none"
+
+
+def test_the_manifest_lists_every_other_file_with_its_digest(rich, tmp_path):
+    import hashlib
+
+    target = write(rich, tmp_path / "out")
+    value = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
+    files = {path.relative_to(target).as_posix(): path for path in target.rglob("*") if path.is_file()}
+    assert {entry["path"] for entry in value["files"]} == set(files) - {"manifest.json"}
+    for entry in value["files"]:
+        content = files[entry["path"]].read_bytes()
+        assert (entry["bytes"], entry["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_limits_name_the_unit_and_coarse_noise(making):
+    from leastnoise.accounting import Privacy, PureDP
+
+    workload = marginals(making.domain, ways=1)
+    plan = making.plan(workload, Privacy(PureDP(40), unit_column="person", max_rows=5), planner=making.marginals)
+    value = manifest(build(making.observe(plan, making.cells(), np.random.default_rng(0))), [], (), [])
+    limits = " ".join(value["intervals"]["does_not_cover"])
+    assert "Of every value of the column 'person' at most 5 rows were used" in limits
+    assert "noise that takes few values has no exact quantiles" in limits
+    assert "clipped" not in limits
+    assert value["receipt"] is None
+    assert value["post_processing"]["columns"] == []
+
+
+def test_a_promise_that_is_not_kept_is_said(rich, tmp_path):
+    promise = rich.plan.promise
+    better = replace(promise, tables=tuple(replace(table, rmse=table.rmse / 2) for table in promise.tables))
+    observation = replace(rich.observation, plan=rich.plan.with_promise(better))
+    value = json.loads((write(build(observation), tmp_path / "out") / "manifest.json").read_text())
+    assert value["expected_error"]["error_bars_are_as_promised"] is False
+
+
+# -------------------------------------------------------------------------------------------------------- whole or not at all
+
+
+def test_a_target_that_exists_is_refused_before_and_after(rich, tmp_path):
+    target = tmp_path / "out"
+    assert check_target(target) == target
+    target.mkdir()
+    for attempt in (lambda: check_target(target), lambda: write(rich, target)):
+        with pytest.raises(InputError, match=r"The output directory must not exist yet; got '.*out', which does\. Choose another name"):
+            attempt()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="must not exist yet"):
+        check_target(tmp_path / "link")
+    assert list(target.iterdir()) == []
+
+
+def test_a_place_that_is_no_directory_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is not one"):
+        check_target(tmp_path / "file" / "a" / "out")
+
+
+def test_directories_above_are_made_and_the_release_can_be_read_by_others(rich, tmp_path):
+    target = write(rich, tmp_path / "a" / "b" / "out")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o777 & ~mask
+    assert [path.name for path in target.parent.iterdir()] == ["out"]
+
+
+def test_everything_is_on_the_disk_before_it_gets_its_name(rich, tmp_path, monkeypatch):
+    synced, order = set(), []
+    real_sync, real_rename = _directory._sync, _directory._rename
+    monkeypatch.setattr(_directory, "_sync", lambda path: (synced.add(Path(path)), order.append("sync"), real_sync(path)))
+    monkeypatch.setattr(_directory, "_rename", lambda partial, target: (order.append("rename"), real_rename(partial, target)))
+    target = write(rich, tmp_path / "out")
+    relative = {
+        path.relative_to(next(iter(p for p in path.parents if p.name.startswith(".out.partial"))))
+        for path in synced
+        if ".partial" in str(path.parent)
+    }
+    assert {path.relative_to(target) for path in target.rglob("*")} <= relative
+    assert order.index("rename") == len(order) - 2
+    assert tmp_path in synced  # the parent, after the rename
+
+
+def test_an_error_leaves_nothing(rich, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(_writing, "report", full)
+    with pytest.raises(OSError, match="no space"):
+        write(rich, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_target_that_appears_meanwhile_is_not_replaced(rich, tmp_path, monkeypatch):
+    real = _writing.report
+    monkeypatch.setattr(_writing, "report", lambda *args: ((tmp_path / "out").mkdir(), real(*args))[1])
+    with pytest.raises(InputError, match="came into being while the release was written"):
+        write(rich, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+KILLED = """
+    import os, sys, time
+    from pathlib import Path
+    from leastnoise.release import _directory
+    from leastnoise.release._directory import whole_directory
+
+    if sys.argv[2] == "kill":
+        _directory._rename = lambda *_: os._exit(9)
+    with whole_directory(Path(sys.argv[1])) as partial:
+        (partial / "answers.csv").write_text("1")
+        if sys.argv[2] == "wait":
+            print("ready", flush=True)
+            time.sleep(60)
+"""
+
+
+def start(target, how, **options):
+    """A real process that writes to ``target`` and dies, or waits, before the rename."""
+    source = Path(_directory.__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(KILLED), str(target), how], env=environment, text=True, **options)
+
+
+def test_a_process_killed_before_the_rename_leaves_a_partial_that_the_next_one_removes(rich, tmp_path):
+    process = start(tmp_path / "out", "kill")
+    assert process.wait(timeout=60) == 9
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".out.partial-")
+    assert [path.name for path in left.iterdir()] == ["answers.csv"]
+    assert check_target(tmp_path / "out") == tmp_path / "out"
+    write(rich, tmp_path / "out", "csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_partial_of_a_living_process_is_left_alone(rich, tmp_path):
+    process = start(tmp_path / "out", "wait", stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        write(rich, tmp_path / "out", "csv")
+        names = sorted(path.name for path in tmp_path.iterdir())
+        assert len(names) == 2
+        assert names[0].startswith(".out.partial-")
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+        process.stdout.close()
+
+
+# ------------------------------------------------------------------------------------------------------------------- reading back
+
+
+def test_what_is_no_release_is_refused(rich, tmp_path):
+    with pytest.raises(InputError, match=r"There is no release in '.*nothing', or it cannot be read\. Name the directory"):
+        read(tmp_path / "nothing")
+    target = write(rich, tmp_path / "out", "csv")
+    path = target / "manifest.json"
+    value = json.loads(path.read_text())
+    for text in ("{", "[]", json.dumps({**value, "files": None}), json.dumps({k: v for k, v in value.items() if k != "intervals"})):
+        path.write_text(text)
+        with pytest.raises(InputError, match="is damaged: its manifest cannot be understood"):
+            read(target)
+    path.write_text(json.dumps({**value, "format": 99}))
+    with pytest.raises(InputError, match="the format of a release must be 1; got 99"):
+        read(target)
+
+
+def test_measurements_that_were_changed_are_refused(rich, tmp_path):
+    target = write(rich, tmp_path / "out", "csv")
+    path = target / "measurements/observation.json"
+    path.write_text(path.read_text().replace("false", "true"))
+    with pytest.raises(InputError, match=r"was changed: measurements/observation\.json is not the file that its manifest describes"):
+        read(target)
