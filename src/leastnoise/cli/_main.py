@@ -38,7 +38,7 @@ class _InOrder(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `leastnoise demo`, or with `leastnoise init people.csv`.",
 )
-@click.version_option(package_name="leastnoise", message="leastnoise %(version)s")
+@click.version_option(sys.modules["leastnoise"].__version__, message="leastnoise %(version)s")
 def program() -> None:
     """Publish tables from private data with the least noise.
 
@@ -74,7 +74,7 @@ def _report(error: BaseException) -> int:
     if isinstance(error, Stopped):
         paid, error = error.paid, error.cause
     if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else BAD_INPUT
+        return BROKEN_PIPE  # click ends so, and only so, when the reader of a pipe has seen enough
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, BrokenPipeError):

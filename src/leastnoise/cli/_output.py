@@ -55,7 +55,7 @@ def amount(value: Fraction, *, up: bool) -> str:
         value: at least 0.
         up: upwards, for what is spent; downwards for what is left.
 
-    >>> amount(Fraction(1, 3), up=True), amount(1 - Fraction(1, 10**30), up=True), amount(Fraction(1, 10**30), up=False)
+    >>> amount(Fraction(1, 3), up=True), amount(1 - Fraction(1, 3**70), up=True), amount(Fraction(1, 3**70), up=False)
     ('1/3', '1', '0')
     """
     from leastnoise.accounting import readable

@@ -1,0 +1,390 @@
+"""What the commands print: for people, for programs as JSON, and without colour where nobody sees it."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leastnoise.cli import _demo as demo_module
+from leastnoise.plan import Plan
+from leastnoise.session import Ledger, plan, read_spec
+
+Run = Callable[..., Any]
+Start = Callable[..., subprocess.Popen[str]]
+PLAN_KEYS = {
+    "strategy", "mechanism", "privacy", "cost", "queries", "expected_total_squared_error", "lower_bound", "error_over_lower_bound",
+    "rmse", "tables", "seconds",
+}  # fmt: skip
+
+
+def edit(folder: Path, old: str, new: str) -> None:
+    spec = folder / "people.toml"
+    text = spec.read_text(encoding="utf-8")
+    assert old in text
+    spec.write_text(text.replace(old, new), encoding="utf-8")
+
+
+# --- plan and compare ---------------------------------------------------------------------------------------------------------
+
+
+def test_plan_as_json_is_one_object_with_stable_keys(folder: Path, run: Run) -> None:
+    result = run("plan", "people.toml", "--json")
+    assert (result.code, result.err) == (0, "")
+    told = json.loads(result.out)
+    assert set(told) == PLAN_KEYS
+    spec = read_spec("people.toml")
+    promise = plan(spec.workload, spec.privacy).expected_error()
+    assert told["expected_total_squared_error"] == pytest.approx(promise.total_squared_error)
+    assert told["lower_bound"] == pytest.approx(promise.lower_bound)
+    assert told["error_over_lower_bound"] == pytest.approx(promise.total_squared_error / promise.lower_bound)
+    assert list(told["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
+    assert told["queries"] == 1 + 2 + 74 + 148 + 10 == sum(table["queries"] for table in told["tables"])
+    assert told["tables"][4] == {
+        "name": "income:prefix",
+        "queries": 10,
+        "rmse": told["rmse"]["income:prefix"],
+        "largest_std": promise.tables[4].largest_std,
+        "weight": 2.0,
+        "measure": None,
+    }
+    # the total is the sum over the queries of weight squared times variance
+    total = sum(table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in told["tables"])
+    assert told["expected_total_squared_error"] == pytest.approx(total)
+    assert told["mechanism"] == "discrete_laplace"
+    assert told["cost"]["kind"] == "pure"
+    assert told["seconds"] >= 0
+
+
+def test_plan_needs_no_source_and_leaves_nothing(folder: Path, run: Run) -> None:
+    (folder / "people.csv").unlink()
+    assert run("plan", "people.toml").code == 0
+    assert [path.name for path in folder.iterdir()] == ["people.toml"]
+
+
+def test_plan_for_people(folder: Path, run: Run) -> None:
+    out = run("plan", "people.toml").out
+    for part in (
+        "Expected error",
+        "income:prefix",
+        "148",
+        "total squared error",
+        "lower bound",
+        "error / lower bound",
+        "strategy",
+        "seconds",
+    ):
+        assert part in out
+    assert re.search(r"^cost +epsilon = 1, with discrete Laplace noise$", out, flags=re.MULTILINE)
+    assert re.search(r"^protects +one row \(add_remove\)$", out, flags=re.MULTILINE)
+    assert "\x1b" not in out
+    assert [line for line in out.split("\n") if line != line.rstrip()] == []
+
+
+def test_errors_of_sums_are_in_amounts(folder: Path, run: Run) -> None:
+    edit(folder, "weight = 2.0", 'weight = 2.0\n[[workload]]\nqueries = {}\nsum = "pay"')
+    whole = json.loads(run("plan", "people.toml", "--json").out)
+    edit(folder, "clip = [0, 1000]", 'clip = [0, 1000]\nunit = "0.01"')
+    cents = json.loads(run("plan", "people.toml", "--json").out)
+    assert whole["tables"][5]["measure"] == "pay"
+    assert cents["rmse"]["sum of pay"] == pytest.approx(whole["rmse"]["sum of pay"], rel=0.01)
+
+
+def test_repeated_tables_keep_their_names_apart(folder: Path, run: Run) -> None:
+    edit(folder, "weight = 2.0", "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['sex'] }")
+    assert list(json.loads(run("plan", "people.toml", "--json").out)["rmse"])[-1] == "sex (2)"
+
+
+def test_many_tables_are_summarised(folder: Path, run: Run) -> None:
+    domain = "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
+    (folder / "many.toml").write_text(f"[privacy]\nrho = 1\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n", encoding="utf-8")
+    out = run("plan", "many.toml").out
+    assert "and 5 more tables, 20 queries, rmse " in out
+    assert out.count(" x ") == 40
+    assert len(json.loads(run("plan", "many.toml", "--json").out)["tables"]) == 45
+
+
+def test_a_plan_file_is_the_plan(folder: Path, run: Run) -> None:
+    result = run("plan", "people.toml", "--out", "plan.json")
+    assert "The plan is in plan.json." in result.out
+    made = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
+    spec = read_spec("people.toml")
+    assert made.digest() == plan(spec.workload, spec.privacy).digest()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "cost"),
+    [
+        ('epsilon = "1/3"', "epsilon = 1/3, with discrete Laplace noise"),
+        ("rho = 0.125", "rho = 0.125, with discrete Gaussian noise"),
+    ],
+    ids=["pure", "concentrated"],
+)
+def test_the_cost_is_in_the_definition_of_the_budget(folder: Path, run: Run, privacy: str, cost: str) -> None:
+    edit(folder, 'epsilon = "1"', privacy)
+    edit(folder, 'income = "prefix"', 'income = "identity", sex = "identity"')
+    edit(folder, "marginals = { upto = 2", "marginals = { ways = 2")
+    assert cost in re.sub(r" +", " ", run("plan", "people.toml").out)
+
+
+def test_the_cost_of_the_kind_of_noise_that_is_chosen(folder: Path, run: Run) -> None:
+    # 45 tables that every row is in: Gaussian noise is better than Laplace noise, unless delta is tiny
+    domain = "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(10))
+    for delta, cost in (("1e-6", "epsilon = 1, delta = 0.000001, with rounded Gaussian"), ("1e-300", "epsilon = 1, with discrete Laplace")):
+        text = f'[privacy]\nepsilon = 1\ndelta = "{delta}"\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n'
+        (folder / "ten.toml").write_text(text, encoding="utf-8")
+        assert cost in run("plan", "ten.toml").out
+
+
+def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(folder: Path, run: Run) -> None:
+    edit(folder, "[domain.income]", "[domain.zip]\nsize = 2000000\n[domain.income]")
+    edit(folder, "weight = 2.0", "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }")
+    told = json.loads(run("compare", "people.toml", "--json").out)
+    usable = [one for one in told["candidates"] if one["usable"]]
+    unusable = [one for one in told["candidates"] if not one["usable"]]
+    errors = [one["expected_total_squared_error"] for one in usable]
+    assert errors == sorted(errors)
+    assert errors[0] == pytest.approx(json.loads(run("plan", "people.toml", "--json").out)["expected_total_squared_error"])
+    assert {one["strategy"] for one in unusable} >= {"identity"}
+    assert all(one["reason"] and one["expected_total_squared_error"] is None for one in unusable)
+    assert all(one["error_over_lower_bound"] >= 1 for one in usable)
+    out = run("compare", "people.toml").out
+    assert "2,000,235 queries, epsilon = 1" in out
+    assert re.search(r"^identity \(discrete Laplace\) cannot be used: .*cells", out, flags=re.MULTILINE)
+    assert out.index(usable[0]["strategy"]) < out.index("identity (")
+
+
+# --- release and ledger ---------------------------------------------------------------------------------------------------------
+
+
+def test_release_says_where_everything_is_and_what_is_left(folder: Path, run: Run) -> None:
+    assert run("ledger", "set", "people.ledger", "--epsilon", "3").code == 0
+    result = run("release", "people.toml", "--out", "out")
+    assert (result.code, result.err) == (0, "")
+    told = dict(re.split(r" {2,}", line, maxsplit=1) for line in result.out.splitlines())
+    assert told["answers"] == "out/answers, listed in out/tables.csv"
+    assert all((folder / place).exists() for place in ("out/answers", "out/tables.csv", told["manifest"], told["report"]))
+    assert told["spent"] == "epsilon = 1, release 1 of the data set 'people'"
+    assert told["left"] == "epsilon = 2, of epsilon = 3"
+    assert told["ledger"] == "people.ledger"
+
+
+def test_release_makes_a_ledger_beside_the_data(folder: Path, run: Run) -> None:
+    result = run("release", "people.toml", "--out", "out")
+    assert "epsilon = 0, of epsilon = 1" in result.out
+    book = Ledger.open(folder / "people.ledger")
+    assert (book.dataset, [entry.state for entry in book.entries()]) == ("people", ["sealed"])
+
+
+def test_a_seeded_release_is_loud_and_costs_nothing(folder: Path, run: Run) -> None:
+    first = run("release", "people.toml", "--out", "first", "--seed", "7")
+    second = run("release", "people.toml", "--out", "second", "--seed", "7")
+    assert first.code == second.code == 0
+    assert first.err.count("NOT PRIVATE") == 1
+    assert "NOT PRIVATE" in first.out
+    assert (folder / "first/answers/q2.csv").read_text() == (folder / "second/answers/q2.csv").read_text()
+    assert "NOT PRIVATE" in (folder / "first/report.html").read_text(encoding="utf-8").upper()
+    assert not (folder / "people.ledger").exists()
+
+
+def test_source_ledger_and_dataset_from_the_command_line(folder: Path, run: Run) -> None:
+    edit(folder, '[source]\npath = "people.csv"', "")
+    (folder / "people.csv").rename(folder / "data.csv")
+    arguments = ["--source", "data.csv", "--ledger", "survey.ledger", "--dataset", "survey"]
+    assert run("release", "people.toml", "--out", "out", *arguments).code == 0
+    assert Ledger.open(folder / "survey.ledger").dataset == "survey"
+
+
+def test_ledger_show_lists_releases_states_and_what_is_left(folder: Path, run: Run) -> None:
+    assert "left      epsilon = 2" in run("ledger", "set", "people.ledger", "--epsilon", "2", "--dataset", "people").out
+    empty = run("ledger", "show", "people.ledger").out
+    assert "No release yet." in empty
+    assert "implies" not in empty
+    run("release", "people.toml", "--out", "out")
+    out = run("ledger", "show", "people.ledger").out
+    for part in ("data set  people", "protects  one row (add_remove)", "budget    epsilon = 2", "published", "out", "5 tables"):
+        assert part in out
+    assert re.search(r"^spent +epsilon = 1$", out, flags=re.MULTILINE)
+    assert re.search(r"^left +epsilon = 1$", out, flags=re.MULTILINE)
+    told = json.loads(run("ledger", "show", "people.ledger", "--json").out)
+    assert set(told) == {"ledger", "dataset", "privacy", "spent", "left", "implied_epsilon", "releases"}
+    assert (told["dataset"], told["implied_epsilon"]) == ("people", None)
+    assert [(one["number"], one["state"], one["output"]) for one in told["releases"]] == [(1, "sealed", str(folder / "out"))]
+
+
+def test_ledger_show_converts_a_rho_budget_at_a_stated_delta(folder: Path, run: Run) -> None:
+    options = ["--unit-column", "id", "--max-rows", "3", "--neighbours", "replace"]
+    run("ledger", "set", "people.ledger", "--rho", "1/2", *options)
+    out = run("ledger", "show", "people.ledger", "--delta", "1e-6").out
+    assert "at most 3 rows of one value of the column 'id' (replace)" in out
+    told = json.loads(run("ledger", "show", "people.ledger", "--json", "--delta", "1e-6").out)["implied_epsilon"]
+    assert told["delta"] == "1e-6"
+    assert told["spent"] == "0"
+    # sqrt(4 rho log(1 / delta)) + rho is the classic bound; the tight one is below, and above rho
+    assert 0.5 < float(told["budget"]) < 0.5 + (4 * 0.5 * 13.8156) ** 0.5
+    assert f"epsilon <= {told['budget']}" in out
+
+
+def test_an_approximate_ledger_has_two_amounts(folder: Path, run: Run) -> None:
+    run("ledger", "set", "people.ledger", "--epsilon", "1", "--delta", "1e-9")
+    edit(folder, 'epsilon = "1"', 'epsilon = "1/2"\ndelta = "1e-10"')
+    assert run("release", "people.toml", "--out", "out").code == 0
+    out = run("ledger", "show", "people.ledger").out
+    assert re.search(r"epsilon +delta +state", out)
+    assert "budget    epsilon = 1 and delta = 1e-9" in out
+
+
+# --- init: three commands from a file to a report ---------------------------------------------------------------------------------
+
+
+def test_three_commands_from_a_csv_to_a_report(folder: Path, run: Run) -> None:
+    (folder / "people.toml").unlink()
+    drafted = run("init", "people.csv")
+    assert "The draft is in people.toml." in drafted.out
+    draft = (folder / "people.toml").read_text(encoding="utf-8")
+    unfilled = run("plan", "people.toml")
+    assert unfilled.code == 2
+    assert "people.toml still has 3 places to fill in: domain.sex, domain.age, domain.income. Replace every 'FILL IN'" in unfilled.err
+    text = re.sub(r"(?m)^# (categories|integers|bins).*\n", "", draft)
+    text = text.replace('categories = ["FILL IN"]', 'categories = ["F", "M"]')
+    text = text.replace('["FILL IN", "FILL IN"]', "[17, 90]").replace('low = "FILL IN", high = "FILL IN"', "low = 0, high = 1000")
+    (folder / "people.toml").write_text(text, encoding="utf-8")
+    assert run("plan", "people.toml").code == 0
+    assert run("release", "people.toml", "--out", "out").code == 0
+    assert "<html" in (folder / "out/report.html").read_text(encoding="utf-8")
+
+
+def test_a_draft_holds_no_value_of_the_data(folder: Path, run: Run) -> None:
+    (folder / "one.csv").write_text("sex,age,income\nXylophone,77123,88123.5\n", encoding="utf-8")
+    (folder / "two.csv").write_text("sex,age,income\n,,\n", encoding="utf-8")
+    assert run("init", "one.csv").code == run("init", "two.csv").code == 0
+    one, two = ((folder / name).read_text(encoding="utf-8") for name in ("one.toml", "two.toml"))
+    assert one.replace("one.", "two.") == two
+
+
+def test_the_draft_of_a_typed_file_uses_its_types(folder: Path, run: Run) -> None:
+    import duckdb
+
+    columns = """'x' AS "we""ird é", 3::BIGINT AS person_id, 1.5::DOUBLE AS height, 4::SMALLINT AS rooms, true AS employed,
+        DATE '2020-01-01' AS born, [1] AS tags"""
+    duckdb.sql(f"SELECT {columns}").write_parquet("typed.parquet")
+    assert run("init", "typed.parquet", "--out", "other.toml").code == 0
+    draft = (folder / "other.toml").read_text(encoding="utf-8")
+    for part in (
+        '[domain."we\\"ird é"]\ncategories = ["FILL IN"]',
+        '[domain.height]\nbins = { low = "FILL IN"',
+        '[domain.rooms]\nintegers = ["FILL IN", "FILL IN"]',
+        "[domain.employed]\ncategories = [true, false]",
+        'unit = { column = "person_id", max_rows = "FILL IN" }',
+        '# The column "born" was left out: of type DATE',
+        '# The column "tags" was left out: of type INTEGER[]',
+        '# queries = { height = "prefix" }',
+    ):
+        assert part in draft
+    assert "[domain.person_id]" not in draft
+    refused = run("plan", "other.toml")
+    assert refused.code == 2
+    assert "4 places to fill in" in refused.err
+
+
+# --- the program as a whole -------------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = demo_module.survey(5_000)
+    monkeypatch.setattr(demo_module, "survey", lambda: small)
+    result = run("demo")
+    assert result.code == 0, result.err
+    for part in (
+        "Expected error",
+        "Promised and realised error",
+        "sum of pay by",
+        "income:prefix",
+        "only" if False else "a release never does so",
+    ):
+        assert part in result.out
+    share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", result.out).groups()
+    assert 0.7 < float(share) < 1.4
+    assert 85 < float(within) <= 100
+    first = folder / "demo-release" / "1"
+    assert {path.name for path in first.iterdir()} == {"people.parquet", "survey.toml", "people.ledger", "release"}
+    again = run("release", "demo-release/1/survey.toml", "--out", "demo-release/1/second")
+    assert (again.code, "Nothing was spent" in again.err) == (2, True)
+    assert run("demo").code == 0
+    assert (folder / "demo-release" / "2" / "release" / "manifest.json").exists()
+
+
+def test_the_survey_is_the_same_every_time() -> None:
+    import numpy as np
+
+    first, second = demo_module.survey(1000), demo_module.survey(1000)
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+    assert (first["income"] == 0).mean() > 0.04
+    assert np.mean(first["income"]) > 1.1 * np.median(first["income"])
+    assert len(np.unique(first["person_id"])) == 1000
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["init"], ["plan"], ["compare"], ["release"], ["ledger"], ["ledger", "set"], ["ledger", "show"], ["demo"]]
+)
+def test_every_command_explains_itself(run: Run, command: list[str]) -> None:
+    result = run(*command, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: leastnoise {' '.join(command)}".rstrip())
+    assert max(map(len, result.out.splitlines())) <= 100
+
+
+def test_the_version_is_told(run: Run) -> None:
+    import leastnoise
+
+    assert run("--version").out.split() == ["leastnoise", leastnoise.__version__]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_the_terminal(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    run("release", "people.toml", "--out", "a-directory-with-quite-a-long-name/and-another-one-within/out")
+    for command in (["plan", "people.toml"], ["compare", "people.toml"], ["ledger", "show", "people.ledger"]):
+        lines = run(*command).out.splitlines()
+        assert max(map(len, lines)) <= width
+        assert not any(line.endswith("…") for line in lines)
+
+
+@pytest.mark.parametrize(("no_color", "colours"), [("", True), ("1", False)])
+def test_colours_on_a_terminal_alone(folder: Path, no_color: str, colours: bool) -> None:
+    # a real terminal, 80 columns wide
+    main_end, child_end = pty.openpty()
+    source = str(Path(demo_module.__file__).parents[2])
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": source, "TERM": "xterm-256color", "COLUMNS": "80"}
+    command = [sys.executable, "-c", "from leastnoise.cli import main; main()", "plan", "people.toml"]
+    process = subprocess.Popen(command, cwd=folder, env={**environment, **({"NO_COLOR": no_color} if no_color else {})}, stdout=child_end)
+    process.wait(timeout=60)
+    os.close(child_end)
+    told = os.read(main_end, 100_000).decode()
+    os.close(main_end)
+    assert "income:prefix" in told
+    assert (re.search(r"\x1b\[[0-9;]*3[0-9]m", told) is None) or colours
+    assert ("\x1b[1m" in told) or not colours
+
+
+def test_a_closed_pipe_is_no_fault(folder: Path, start: Start) -> None:
+    program = "import os, sys; os.close(1); os.dup2(os.pipe()[1], 1)\nfrom leastnoise.cli import main; main()"
+    process = start("plan", "people.toml", "--json", program=program)
+    _, said = process.communicate(timeout=60)
+    assert "Traceback" not in said
+    assert "fault" not in said
+    assert process.returncode in (0, 141)
+
+
+def test_progress_appears_after_a_second_and_never_tells_the_number_of_rows(folder: Path, start: Start) -> None:
+    slow = "import time\nfrom leastnoise import adapters\nread = adapters.read\n"
+    slow += "def slowly(*a, progress, **k):\n    progress(123457, 987654); time.sleep(1.3)\n    return read(*a, progress=progress, **k)\n"
+    slow += "adapters.read = slowly\nfrom leastnoise.cli import main; main()"
+    _, said = start("release", "people.toml", "--out", "out", program=slow).communicate(timeout=60)
+    assert said == "reading people.csv: 12% (1 s)\n"
