@@ -10,7 +10,7 @@ from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import block_variance, interval_multiplier
 from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.release import _tables, build
+from leastnoise.release import _release, _tables, build
 from leastnoise.workload import marginals, queries
 
 
@@ -199,7 +199,7 @@ def _missing(name):
 
 
 def test_one_frame_of_too_many_answers_is_refused(observation, monkeypatch):
-    monkeypatch.setattr("leastnoise.release._release.MOST_IN_ONE_FRAME", 10)
+    monkeypatch.setattr(_release, "MOST_IN_ONE_FRAME", 10)
     with pytest.raises(InputError, match=r"One data frame may hold at most 10 answers; got 31\. Take one table at a time"):
         _ = build(observation).answers
 

@@ -21,7 +21,7 @@ from leastnoise._check import InputError
 from leastnoise.accounting import cost_from_json
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan, cost
-from leastnoise.release import _directory, _files, _writing, build, check_target, read, write
+from leastnoise.release import _directory, _files, _manifest, _writing, build, check_target, read, write
 from leastnoise.release._manifest import manifest, versions
 from leastnoise.workload import marginals
 
@@ -139,8 +139,8 @@ def test_many_tables_share_files(making, tmp_path, monkeypatch):
 
 def test_manifest_and_measured_tables_of_many(making, tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "MOST_TABLE_FILES", 2)
-    for module in ("_writing", "_manifest"):
-        monkeypatch.setattr(f"leastnoise.release.{module}.MOST_LISTED", 2)
+    for module in (_writing, _manifest):
+        monkeypatch.setattr(module, "MOST_LISTED", 2)
     plan = making.plan()
     target = write(build(making.observe(plan, making.cells(), np.random.default_rng(2))), tmp_path / "out")
     value = json.loads((target / "manifest.json").read_text())

@@ -1,9 +1,9 @@
 """The page: well-formed, self-contained, with every label escaped; its small drawing functions."""
 
 import re
-from itertools import pairwise
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -206,8 +206,8 @@ def test_sentences_for_every_definition_and_unit():
     approximate = Privacy(ApproxDP("1/2", "1e-9"), "replace", unit_column="id", max_rows=1)
     assert _words.promise(approximate) == (
         "Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = 1.65 times as likely, or as unlikely, "
-        "except with a probability of at most delta = 1e-09, when all rows of one value of the column 'id' (of which at most one is used) are "
-        "replaced by others."
+        "except with a probability of at most delta = 1e-09, when all rows of one value of the column 'id' (of which at most one is used) "
+        "are replaced by others."
     )
     assert _words.definition(approximate) == ("approximate differential privacy", {"epsilon": "1/2", "delta": "1/1000000000"})
     concentrated = Privacy(ZCDP("1/2"), "replace")

@@ -86,7 +86,10 @@ def error(value: float) -> str:
     ('± 12.3', '± 0.0123', '± 5.43M')
     """
     short = float(f"{value:.3g}")
-    return f"± {compact(short) if short >= 1e6 else number(short, 1.0 if short >= 100 else short / 10)}"
+    if not short > 0:
+        return "± 0"
+    places = max(0, 2 - math.floor(math.log10(short)))
+    return f"± {compact(short) if short >= 1e6 else f'{short:,.{places}f}'}"
 
 
 def compact(value: float) -> str:

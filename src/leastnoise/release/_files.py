@@ -15,7 +15,7 @@ from leastnoise.release._tables import NUMBERS, Label, Table, key_columns, label
 FORMATS = ("csv", "parquet")
 MOST_TABLE_FILES = 200
 MOST_CSV_CELLS = 10_000_000
-BATCH_CELLS = 2_000_000
+BATCH_CELLS = 1_000_000
 Progress = Callable[[int, int], None]
 _OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet, COMPRESSION zstd"}
 
@@ -77,7 +77,7 @@ def write_answers(release: Release, directory: Path, formats: Sequence[str], pro
     Returns:
         The index: one entry a table.
 
-    Guarantees: memory for one table, or for one batch of about two million answers where tables share files.
+    Guarantees: memory for one table, or for one batch of about a million answers where tables share files.
     """
     import duckdb
 
@@ -148,7 +148,7 @@ def _clean(text: str) -> str:
 def _one_by_one(release: Release, directory: Path, formats: Sequence[str], database: Any) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         texts = _Texts()
-        columns: dict[str, npt.NDArray[Any]] = {"query": np.full(table.cells, texts.add((table.id,)), dtype=np.int64)}
+        columns: dict[str, npt.NDArray[Any]] = {"query": np.full(table.cells, texts.add((table.id,)), dtype=np.int32)}
         looked_up = {"query"}
         names = key_columns(table.product.attributes)
         for column, labels, place in zip(names, table.labels, _places(table), strict=True):
@@ -164,7 +164,7 @@ def _one_by_one(release: Release, directory: Path, formats: Sequence[str], datab
 
 
 def _batched(release: Release, directory: Path, formats: Sequence[str], database: Any) -> Iterator[tuple[Table, str]]:
-    """Tables of one number of attributes go to one folder, as parts of about two million answers."""
+    """Tables of one number of attributes go to one folder, as parts of about a million answers."""
     batches: dict[int, _Batch] = {}
     for table in release.tables:
         ways = len(table.labels)
@@ -191,9 +191,9 @@ class _Batch:
 
     def add(self, table: Table) -> int:
         """Take a table; gives the number of the part that it will be in."""
-        values = {"query": np.full(table.cells, self.texts.add((table.id,)), dtype=np.int64)}
+        values = {"query": np.full(table.cells, self.texts.add((table.id,)), dtype=np.int32)}
         for number, (name, labels, place) in enumerate(zip(table.product.attributes, table.labels, _places(table), strict=True), 1):
-            values[f"attribute_{number}"] = np.full(table.cells, self.texts.add((name,)), dtype=np.int64)
+            values[f"attribute_{number}"] = np.full(table.cells, self.texts.add((name,)), dtype=np.int32)
             values[f"value_{number}"] = place + self.texts.add(labels)
         numbers = table.numbers()
         if self.release.options.non_negative:
@@ -212,14 +212,15 @@ class _Batch:
         if self.cells == 0:
             return
         self.folder.mkdir(exist_ok=True)
-        columns = {name: np.concatenate(arrays) for name, arrays in self.columns.items()}
+        columns = {name: np.concatenate(self.columns.pop(name)) for name in list(self.columns)}
         looked_up = {name for name in columns if name not in NUMBERS}
         _copy(database, columns, looked_up, self.texts.known, self.folder / f"part-{self.part:05d}", formats)
         self.part, self.cells, self.texts, self.columns = self.part + 1, 0, _Texts(), {}
 
 
-def _places(table: Table) -> list[npt.NDArray[np.int64]]:
-    return [place.astype(np.int64) for place in np.unravel_index(np.arange(table.cells), table.answer.shape)] if table.labels else []
+def _places(table: Table) -> list[npt.NDArray[np.int32]]:
+    """Along every attribute the place of each answer's label."""
+    return [place.astype(np.int32) for place in np.unravel_index(np.arange(table.cells), table.answer.shape)] if table.labels else []
 
 
 def _copy(
