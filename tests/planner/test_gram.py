@@ -14,6 +14,7 @@ from leastnoise.planner._gram import (
     ScaledSum,
     WidthGram,
     column_norm,
+    fill_columns,
     line_order,
     merge_equal_cells,
     singular_value_bound,
@@ -106,6 +107,17 @@ def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
     coarse = to_dyadic(np.vstack([np.eye(4) * [[1.0], [1], [1], [0.1]]]), bits=1)
     assert coarse.shape == (3, 4)
     assert strategy_rmse(PrefixGram(4), coarse, 1) == math.inf
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_filled_columns_are_never_worse(norm: int) -> None:
+    rng = np.random.default_rng(4)
+    gram = PrefixGram(8)
+    strategy = rng.standard_normal((10, 8))
+    filled = fill_columns(strategy, norm)
+    np.testing.assert_allclose(np.linalg.norm(filled, ord=norm, axis=0), column_norm(strategy, norm))
+    assert strategy_rmse(gram, filled, norm) < strategy_rmse(gram, strategy, norm)
+    assert fill_columns(np.eye(3), norm).shape == (3, 3)
 
 
 def test_unusable_arguments_are_refused() -> None:

@@ -379,6 +379,27 @@ def column_norm(matrix: Reals, norm: int) -> float:
     return math.sqrt(float(np.square(matrix, dtype=float).sum(axis=0).max()))
 
 
+def fill_columns(matrix: Reals, norm: int) -> Reals:
+    """Add to a strategy a query on each single cell whose column has slack: accuracy that costs no privacy.
+
+    Args:
+        matrix: The strategy, k x n.
+        norm: 1 for pure DP, 2 for a Gaussian budget.
+
+    Returns:
+        The strategy with at most n more rows, all columns having the largest norm; itself when no column has slack.
+
+    Source: FORMULAS 5, strategy dominance.
+
+    >>> fill_columns(np.array([[1.0, 0.5]]), 1).tolist()
+    [[1.0, 0.5], [0.0, 0.5]]
+    """
+    columns = (np.abs(matrix) ** norm).sum(axis=0)
+    slack = (columns.max() - columns) ** (1 / norm)
+    short = columns < columns.max() * (1 - 1e-9)
+    return np.vstack([matrix, np.diag(slack)[short]]) if short.any() else matrix
+
+
 def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
     """Unit RMSE of any strategy given as a matrix, for instance of a rounded one; O(n^3).
 
