@@ -1,8 +1,36 @@
 """One module a family of strategies, none importing another; a planner turns a workload into a strategy and never sees data."""
 
+from leastnoise.planner._factors import (
+    Fit,
+    best_hierarchy,
+    every_cell,
+    gaussian_optimum,
+    haar,
+    level_tree,
+    node_tree,
+    p_identity,
+)
 from leastnoise.planner._identity import identity
-from leastnoise.planner._marginals import hierarchy, marginals
+from leastnoise.planner._kronecker import kronecker
+from leastnoise.planner._marginals import marginals
 from leastnoise.planner._strategy import NotApplicable, Planner, Strategy, proportional_weights
 from leastnoise.planner._workload import measured_workload
 
-__all__ = ["NotApplicable", "Planner", "Strategy", "hierarchy", "identity", "marginals", "measured_workload", "proportional_weights"]
+__all__ = [
+    "Fit",
+    "NotApplicable",
+    "Planner",
+    "Strategy",
+    "best_hierarchy",
+    "every_cell",
+    "gaussian_optimum",
+    "haar",
+    "identity",
+    "kronecker",
+    "level_tree",
+    "marginals",
+    "measured_workload",
+    "node_tree",
+    "p_identity",
+    "proportional_weights",
+]

@@ -3,21 +3,29 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from leastnoise import planner
 from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import promised
 from leastnoise.plan import Plan, fit
-from leastnoise.planner import Planner
+from leastnoise.planner import NotApplicable, Planner
 from leastnoise.workload import Workload
 
 PLANNERS: dict[str, Planner] = {
     "identity": planner.identity,
     "workload": planner.measured_workload,
     "marginals": planner.marginals,
-    "hierarchy": planner.hierarchy,
+    "hierarchy": partial(planner.kronecker, "hierarchy", planner.best_hierarchy),
+    "haar": partial(planner.kronecker, "haar", planner.haar),
+    "level_tree": partial(planner.kronecker, "level_tree", planner.level_tree),
+    "node_tree": partial(planner.kronecker, "node_tree", planner.node_tree),
+    "p_identity": partial(planner.kronecker, "p_identity", planner.p_identity),
+    "gaussian_optimum": partial(planner.kronecker, "gaussian_optimum", planner.gaussian_optimum),
 }
+# Strategies that take minutes on long attributes: the automatic choice leaves them out there, by name they are always tried.
+_SLOW = {"p_identity": 1024, "gaussian_optimum": 1024}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +79,9 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
 
     >>> from leastnoise.domain import Domain
     >>> from leastnoise.workload import marginals
-    >>> [c.strategy for c in candidates(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))]
-    ['identity', 'workload', 'marginals', 'hierarchy']
+    >>> tried = candidates(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))
+    >>> [candidate.strategy for candidate in tried if candidate.plan]
+    ['identity', 'workload', 'marginals']
     """
     if strategy != "auto" and strategy not in PLANNERS:
         raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
@@ -81,12 +90,20 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
             start = time.perf_counter()
             plan, reason = None, ""
             try:
+                if strategy == "auto":
+                    _refuse_slow(name, workload)
                 proposal = PLANNERS[name](workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
                 fitted = fit(workload.domain, privacy, mechanism, proposal.blocks, proposal.name, details=proposal.details)
                 plan = promised(workload, fitted)
             except InputError as error:
                 reason = str(error)
             yield Candidate(name, mechanism, plan, reason, time.perf_counter() - start)
+
+
+def _refuse_slow(name: str, workload: Workload) -> None:
+    longest = max((kind.size for product in workload for kind in map(workload.domain.kind, product.attributes)), default=1)
+    if longest > _SLOW.get(name, longest):
+        raise NotApplicable(f"it takes minutes on an attribute of {longest} cells; ask for it by name: strategy = '{name}'")
 
 
 def choose(

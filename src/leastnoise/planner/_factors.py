@@ -1,0 +1,169 @@
+"""Strategies along one attribute as integer factors of a plan: the families' real numbers, rounded on a dyadic grid.
+
+What is measured is the rounded strategy, and the plan's error is that of the rounded strategy; its privacy cost is computed from the
+rounded integers.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, apply_gram
+from leastnoise.plan import Factor
+from leastnoise.planner._gaussian_optimal import fit_gaussian_optimum
+from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, to_dyadic
+from leastnoise.planner._greedy_h import fit_greedy_h
+from leastnoise.planner._level_tree import fit_haar, fit_level_tree, uniform_tree
+from leastnoise.planner._node_tree import fit_node_tree
+from leastnoise.planner._p_identity import fit_p_identity
+from leastnoise.planner._strategy import NotApplicable
+from leastnoise.planner._tree import scaled_tree
+
+MOST_DENSE = 4096
+_BITS = 20
+
+# Fits a strategy along an attribute: its name, the Gram matrix of what is asked along it, and 1 for Laplace or 2 for Gaussian noise.
+Fit = Callable[[str, Gram, int], Factor]
+
+
+def gram_of(operator: Operator) -> Gram:
+    """The Gram matrix of queries, with its structure where there is one.
+
+    Raises:
+        NotApplicable: no structure and more than 4096 cells.
+
+    >>> gram_of(Prefix(5))
+    PrefixGram(size=5)
+    """
+    n = operator.size
+    if isinstance(operator, Identity):
+        return WidthGram(n, 1)
+    if isinstance(operator, Total):
+        return WidthGram(n, n)
+    if isinstance(operator, Prefix):
+        return PrefixGram(n)
+    if isinstance(operator, AllRanges):
+        return AllRangesGram(n)
+    if isinstance(operator, Ranges):
+        width = int(operator.high[0] - operator.low[0]) + 1
+        if len(operator.low) == n - width + 1 and np.array_equal(operator.low, np.arange(n - width + 1)) and (operator.high - operator.low == width - 1).all():
+            return WidthGram(n, width)
+    if n > MOST_DENSE:
+        raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
+    gram = apply_gram(operator, np.eye(n))
+    return DenseGram((gram + gram.T) / 2, operator.rows)
+
+
+def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
+    """The weighted sum of Gram matrices; of one, that one itself.
+
+    >>> summed([(2.0, PrefixGram(3))])
+    PrefixGram(size=3)
+    """
+    return parts[0][1] if len(parts) == 1 else ScaledSum(tuple(parts))
+
+
+def _tree_factor(name: str, size: int, widths: Sequence[int], scales: Sequence[np.ndarray]) -> Factor:
+    """A hierarchy from the narrowest level up, with a scale a node; levels without any weight are left out."""
+    used = [place for place in range(len(widths)) if scales[place].max() > 0]
+    tree = Tree(size, tuple(int(widths[place]) for place in reversed(used)))
+    weights = np.concatenate([scales[place] for place in reversed(used)])
+    return Factor((name,), tree, _whole_weights(weights))
+
+
+def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
+    # A row may have no weight at all beside heavy ones; the least whole weight costs next to nothing.
+    whole = np.maximum(1, np.rint(weights / weights.max() * 2**_BITS)).astype(np.int64)
+    return None if (whole == whole[0]).all() else whole
+
+
+def every_cell(name: str, gram: Gram, power: int) -> Factor:
+    """Every cell by itself.
+
+    >>> every_cell("a", PrefixGram(3), 1).operator
+    Identity(size=3)
+    """
+    return Factor((name,), Identity(gram.size))
+
+
+def best_hierarchy(name: str, gram: Gram, power: int) -> Factor:
+    """The hierarchy without weights of the branching that gives the least error.
+
+    >>> best_hierarchy("a", PrefixGram(64), 2).operator.widths[-2:]
+    (2, 1)
+    """
+    found = uniform_tree(gram, power)
+    return _tree_factor(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
+
+
+def level_tree(name: str, gram: Gram, power: int) -> Factor:
+    """The hierarchy with the best weight for every level.
+
+    >>> level_tree("a", PrefixGram(64), 1).operator.rows > 64
+    True
+    """
+    found = fit_level_tree(gram, power)
+    counts = [-(-gram.size // width) for width in found.widths]
+    return _tree_factor(name, gram.size, found.widths, [np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
+
+
+def node_tree(name: str, gram: Gram, power: int) -> Factor:
+    """The hierarchy with the best weight for every node.
+
+    >>> node_tree("a", PrefixGram(64), 1).row_weights is not None
+    True
+    """
+    levels = fit_level_tree(gram, power)
+    counts = [-(-gram.size // width) for width in levels.widths]
+    scales = [np.full(count, weight) for count, weight in zip(counts, levels.weights, strict=True)]
+    starts = [scaled_tree(gram, levels.widths, scales, power), *([fit_greedy_h(gram)] if power == 1 else [])]
+    found = fit_node_tree(gram, starts)
+    return _tree_factor(name, gram.size, found.widths, found.scales)
+
+
+def haar(name: str, gram: Gram, power: int) -> Factor:
+    """The Haar wavelet with the best weight for every level.
+
+    Raises:
+        NotApplicable: more than 4096 cells.
+
+    >>> haar("a", PrefixGram(8), 2).operator
+    Haar(size=8)
+    """
+    if gram.size > MOST_DENSE:
+        raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
+    found = fit_haar(gram, power)
+    operator = Haar(gram.size)
+    counts = [1, *(-(-gram.size // width) for width in operator.widths)]
+    return Factor((name,), operator, _whole_weights(np.concatenate([np.full(count, w) for count, w in zip(counts, found.weights, strict=True)])))
+
+
+def p_identity(name: str, gram: Gram, power: int) -> Factor:
+    """A p-Identity strategy, for Laplace noise.
+
+    Raises:
+        NotApplicable: Gaussian noise, for which it is not made.
+
+    >>> p_identity("a", PrefixGram(8), 1).operator.size
+    8
+    """
+    if power != 1:
+        raise NotApplicable("p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse")
+    diagonal, rows = fit_p_identity(gram).dyadic(_BITS)
+    return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))
+
+
+def gaussian_optimum(name: str, gram: Gram, power: int) -> Factor:
+    """The strategy of least error for Gaussian noise, to a duality gap of 1e-3.
+
+    Raises:
+        NotApplicable: Laplace noise, or more than 4096 cells.
+
+    >>> gaussian_optimum("a", PrefixGram(8), 2).operator.rows
+    8
+    """
+    if power != 2:
+        raise NotApplicable("the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity")
+    if gram.size > MOST_DENSE:
+        raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
+    return Factor((name,), Dense(to_dyadic(fit_gaussian_optimum(gram).factor, _BITS)))
