@@ -309,8 +309,8 @@ def heat(table: Table, percent: str) -> str:
             words = number(answer, float(table.noise_std[place]))
             shown = words if len(words) * _LETTER <= width - 4 else compact(float(f"{answer:.3g}"))
             drawing.text(left + width * (column + 0.5), top + step * (row + 0.5) + 4, shown, kind, "middle")
-    for place, row_label in enumerate(rows):
-        drawing.text(left - 8, top + step * (place + 0.5) + 4, _cut(row_label, int((left - 10) / _LETTER)), anchor="end")
+    for row, row_label in enumerate(rows):
+        drawing.text(left - 8, top + step * (row + 0.5) + 4, _cut(row_label, int((left - 10) / _LETTER)), anchor="end")
     _labels_x(drawing, across_labels, _Scale([0.0, 1.0], left, WIDTH - 8.0), bottom, cells=True)
     drawing.text((left + WIDTH - 8) / 2, bottom + 36, _axis_words(table, across), "muted", "middle")
     return drawing.svg()

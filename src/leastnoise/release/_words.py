@@ -20,7 +20,7 @@ MECHANISMS = {
 }
 _COMMON_DELTA = Fraction(1, 10**9)
 # Below this standard error (in steps of the noise) a quantile of the continuous distribution says little about a discrete one.
-_COARSE = 2.0
+_COARSE = 5.0
 
 
 def definition(privacy: Privacy) -> tuple[str, dict[str, str]]:
@@ -200,8 +200,8 @@ def limits(release: Release) -> list[str]:
     )
     if coarse(plan):
         found.append(
-            "Some noise here is of the size of one whole step. Such intervals are only nominal: noise that takes few values has no exact "
-            "quantiles, and a single answer may be covered more or less often than stated."
+            "Some noise here is hardly larger than one whole step. Such intervals are only nominal: noise that takes few values has no "
+            "exact quantiles, and a single answer may be covered a few percent more or less often than stated."
         )
     if release.options.non_negative or release.options.integer:
         found.append(post_processing_words(release))
