@@ -93,7 +93,7 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    """Keeps the functions ``plan`` and ``release`` reachable: importing the packages of those names would otherwise put them in their place."""
+    """Keeps the functions ``plan`` and ``release`` where importing the packages of those names would put the packages."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in ("plan", "release") and isinstance(value, ModuleType)):

@@ -48,7 +48,14 @@ RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 def _plan(name: str, mechanism: str, *blocks: Block) -> Plan:
     budget = ApproxDP(99, "1e-6") if mechanism == "rounded_gaussian" else PureDP(99)  # ample: these scales are not fitted
-    return Plan(domain=DOMAIN, privacy=Privacy(budget), mechanism=mechanism, blocks=blocks, strategy=name, grid=4 if mechanism == "rounded_gaussian" else 1)
+    return Plan(
+        domain=DOMAIN,
+        privacy=Privacy(budget),
+        mechanism=mechanism,
+        blocks=blocks,
+        strategy=name,
+        grid=4 if mechanism == "rounded_gaussian" else 1,
+    )
 
 
 ALL = marginals(DOMAIN, upto=2) + queries(DOMAIN, b="prefix", weight=3) + queries(DOMAIN, b="all_ranges", a="identity", weight="1/3")
@@ -57,23 +64,49 @@ CASES = [
     Case("one marginal", _plan("m", "discrete_laplace", Block((A, B), Fraction(5, 2))), marginals(DOMAIN, upto=2, of=["a", "b"])),
     Case(
         "marginals",
-        _plan("m", "discrete_laplace", Block((A, B), Fraction(5)), Block((A, C), Fraction(7, 3)), Block((B, C), Fraction(9)), Block((), Fraction(1))),
+        _plan(
+            "m",
+            "discrete_laplace",
+            Block((A, B), Fraction(5)),
+            Block((A, C), Fraction(7, 3)),
+            Block((B, C), Fraction(9)),
+            Block((), Fraction(1)),
+        ),
         ALL,
     ),
     Case(
         "hierarchy along b",
-        _plan("h", "rounded_gaussian", Block((A, TREE), Fraction(11)), Block((TREE, C), Fraction(17)), Block((A, C), Fraction(4)), Block((TREE,), Fraction(3))),
+        _plan(
+            "h",
+            "rounded_gaussian",
+            Block((A, TREE), Fraction(11)),
+            Block((TREE, C), Fraction(17)),
+            Block((A, C), Fraction(4)),
+            Block((TREE,), Fraction(3)),
+        ),
         ALL,
     ),
-    Case("dense along c", _plan("d", "rounded_gaussian", Block((TREE, RANDOM), Fraction(9)), Block((RANDOM,), Fraction(2))), marginals(DOMAIN, upto=2, of=["b", "c"])),
+    Case(
+        "dense along c",
+        _plan("d", "rounded_gaussian", Block((TREE, RANDOM), Fraction(9)), Block((RANDOM,), Fraction(2))),
+        marginals(DOMAIN, upto=2, of=["b", "c"]),
+    ),
     Case(
         "diagonal and rows along b",
         _plan("p", "rounded_gaussian", Block((A, PLUS), Fraction(9)), Block((PLUS, C), Fraction(12))),
-        marginals(DOMAIN, upto=2, of=["b", "c"]) + queries(DOMAIN, b="all_ranges", a="prefix") + queries(DOMAIN, b=matrix([[1, -2, 0, 3, 1]])),
+        marginals(DOMAIN, upto=2, of=["b", "c"])
+        + queries(DOMAIN, b="all_ranges", a="prefix")
+        + queries(DOMAIN, b=matrix([[1, -2, 0, 3, 1]])),
     ),
     Case(
         "no product form",
-        _plan("n", "discrete_laplace", Block((A, B), Fraction(5)), Block((A, factor("b", Prefix(5))), Fraction(3)), Block((factor("b", Total(5)), C), Fraction(2))),
+        _plan(
+            "n",
+            "discrete_laplace",
+            Block((A, B), Fraction(5)),
+            Block((A, factor("b", Prefix(5))), Fraction(3)),
+            Block((factor("b", Total(5)), C), Fraction(2)),
+        ),
         marginals(DOMAIN, upto=2, of=["a", "b"]) + marginals(DOMAIN, ways=1, of=["c"]),
     ),
     Case(

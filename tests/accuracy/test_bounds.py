@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from accuracy.plans import DOMAIN, NAMES
 
+from accuracy.plans import DOMAIN, NAMES
 from leastnoise import planner
 from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise.accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised
@@ -82,7 +82,12 @@ def test_nuclear_norm_of_a_workload(name: str) -> None:
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize(
     ("budget", "mechanism"),
-    [(PureDP("0.1"), "discrete_laplace"), (PureDP(5), "discrete_laplace"), (ZCDP(2), "discrete_gaussian"), (ApproxDP(1, "1e-6"), "rounded_gaussian")],
+    [
+        (PureDP("0.1"), "discrete_laplace"),
+        (PureDP(5), "discrete_laplace"),
+        (ZCDP(2), "discrete_gaussian"),
+        (ApproxDP(1, "1e-6"), "rounded_gaussian"),
+    ],
 )
 def test_no_plan_is_below_the_bound(workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
     privacy = Privacy(budget, neighbours)

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from accuracy.plans import CASES, DOMAIN, NAMES, Case, factor
 
+from accuracy.plans import CASES, DOMAIN, NAMES, Case, factor
 from leastnoise._check import InputError
 from leastnoise.accounting import Privacy, PureDP
 from leastnoise.accuracy import (
@@ -77,7 +77,11 @@ def test_queries_that_nothing_determines_are_refused() -> None:
     with pytest.raises(UnsupportedQuery, match="say nothing about c"):
         known.variances(marginals(DOMAIN, ways=1, of=["c"]).products[0])
     apart = Plan(
-        domain=DOMAIN, privacy=plan.privacy, mechanism=plan.mechanism, strategy="t", blocks=tuple(Block((f,), Fraction(1)) for f in plan.blocks[0].factors)
+        domain=DOMAIN,
+        privacy=plan.privacy,
+        mechanism=plan.mechanism,
+        strategy="t",
+        blocks=tuple(Block((f,), Fraction(1)) for f in plan.blocks[0].factors),
     )
     with pytest.raises(UnsupportedQuery, match="do not determine a x b"):
         structure(apart, None).total(marginals(DOMAIN, ways=2, of=["a", "b"]).products[0])
@@ -86,7 +90,10 @@ def test_queries_that_nothing_determines_are_refused() -> None:
 
 
 def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
-    blocks = (Block((factor("b", Prefix(5)),), Fraction(1)), Block((factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]]))), Fraction(1)))
+    blocks = (
+        Block((factor("b", Prefix(5)),), Fraction(1)),
+        Block((factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]]))), Fraction(1)),
+    )
     plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="t")
     known = structure(plan, None)
     assert isinstance(known, DenseStructure)
@@ -108,7 +115,11 @@ def test_too_large_for_a_dense_matrix_is_refused_with_its_size() -> None:
         structure(plan, None)
     long = Domain(a=Integers(0, 4999))
     one = Plan(
-        domain=long, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((factor("a", Prefix(5000)),), Fraction(1)),), strategy="t"
+        domain=long,
+        privacy=Privacy(PureDP(1)),
+        mechanism="discrete_laplace",
+        blocks=(Block((factor("a", Prefix(5000)),), Fraction(1)),),
+        strategy="t",
     )
     with pytest.raises(InputError, match="dense matrix of 5000 x 5000"):
         structure(one, None)
@@ -117,7 +128,11 @@ def test_too_large_for_a_dense_matrix_is_refused_with_its_size() -> None:
 def test_a_long_hierarchy_needs_no_matrix() -> None:
     domain = Domain(a=Integers(0, 2**16 - 1))
     plan = Plan(
-        domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((factor("a", Tree.full(2**16, 2)),), Fraction(17)),), strategy="t"
+        domain=domain,
+        privacy=Privacy(PureDP(1)),
+        mechanism="discrete_laplace",
+        blocks=(Block((factor("a", Tree.full(2**16, 2)),), Fraction(17)),),
+        strategy="t",
     )
     variances = structure(plan, None).variances(queries(domain, a="prefix").products[0])
     assert variances.shape == (2**16,)

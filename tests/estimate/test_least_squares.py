@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from accuracy.plans import CASES, DOMAIN, NAMES, Case
 
+from accuracy.plans import CASES, DOMAIN, NAMES, Case
 from leastnoise.accuracy import UnsupportedQuery, joint_rows
 from leastnoise.estimate import Estimate
 from leastnoise.linop import Total

@@ -64,6 +64,10 @@ CASES = [
     Case("haar of 8", Haar(8), lambda: _haar(8)),
     Case("haar of 5", Haar(5), lambda: _haar(5)),
     Case("haar of 11", Haar(11), lambda: _haar(11)),
-    Case("diagonal and rows", DiagonalAndRows([3, -1, 2, 2], [[1, 0, 5, -7], [0, 0, 2, 1]]), lambda: np.vstack([np.diag([3, -1, 2, 2]), [[1, 0, 5, -7], [0, 0, 2, 1]]])),
+    Case(
+        "diagonal and rows",
+        DiagonalAndRows([3, -1, 2, 2], [[1, 0, 5, -7], [0, 0, 2, 1]]),
+        lambda: np.vstack([np.diag([3, -1, 2, 2]), [[1, 0, 5, -7], [0, 0, 2, 1]]]),
+    ),
     Case("dense", Dense(_MATRIX), lambda: np.array(_MATRIX)),
 ]

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from linop.conformance import CASES, Case
 
 from leastnoise._check import InputError, InternalError
 from leastnoise.linop import (
@@ -27,6 +26,7 @@ from leastnoise.linop import (
     to_json,
     unpack,
 )
+from linop.conformance import CASES, Case
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from accuracy.plans import A, B, CASES, DOMAIN, NAMES, TREE, C, Case
 
+from accuracy.plans import CASES, DOMAIN, NAMES, TREE, A, B, C, Case
 from leastnoise._check import BudgetError, InputError
 from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise.accuracy import block_rows, promised, structures
@@ -17,7 +17,12 @@ from leastnoise.measure import Ledger, SeededEntropy, SystemEntropy, _kernel, me
 from leastnoise.plan import Block, Plan, fit
 from leastnoise.table import Table
 
-BLOCKS = [(Block((A, B), Fraction(1)), 1.0), (Block((B, C), Fraction(1)), 0.3), (Block((), Fraction(1)), 2.0), (Block((A,), Fraction(1), "pay"), 0.01)]
+BLOCKS = [
+    (Block((A, B), Fraction(1)), 1.0),
+    (Block((B, C), Fraction(1)), 0.3),
+    (Block((), Fraction(1)), 2.0),
+    (Block((A,), Fraction(1), "pay"), 0.01),
+]
 BUDGETS = [(PureDP("1/2"), "discrete_laplace"), (ZCDP("1/8"), "discrete_gaussian"), (ApproxDP(1, "1e-6"), "rounded_gaussian")]
 
 
@@ -79,7 +84,9 @@ def test_a_plan_that_costs_more_than_it_says_is_refused(tmp_path: Path) -> None:
     book = ledger(tmp_path)
     honest = plan()
     liar = replace(honest, blocks=(replace(honest.blocks[0], scale=honest.blocks[0].scale / 2), *honest.blocks[1:]))
-    with pytest.raises(InputError, match=r"queries cost more than the budget it declares, PureDP\(epsilon='1/2'\). Make the plan again; nothing was spent"):
+    with pytest.raises(
+        InputError, match=r"queries cost more than the budget it declares, PureDP\(epsilon='1/2'\). Make the plan again; nothing was spent"
+    ):
         measure(liar, table(), book, output="out")
     assert book.entries() == ()
 

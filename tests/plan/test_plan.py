@@ -22,7 +22,14 @@ SUMS = Block((Factor(("a",), Identity(2)),), Fraction(1), "pay")
 
 
 def small(**changes: object) -> Plan:
-    values = {"domain": DOMAIN, "privacy": Privacy(PureDP(1)), "mechanism": "discrete_laplace", "blocks": (TREE,), "strategy": "test", **changes}
+    values = {
+        "domain": DOMAIN,
+        "privacy": Privacy(PureDP(1)),
+        "mechanism": "discrete_laplace",
+        "blocks": (TREE,),
+        "strategy": "test",
+        **changes,
+    }
     return Plan(**values)  # type: ignore[arg-type]
 
 
@@ -66,12 +73,21 @@ def test_a_plan_of_another_format_is_refused() -> None:
         (lambda: small(grid=0), "grid must be a whole number from 1"),
         (lambda: small(blocks=(Block((), Fraction(0)),)), "scale must be a number above 0; got Fraction\\(0, 1\\)"),
         (lambda: small(blocks=(Block((), Fraction(-1)),)), "scale must be a number above 0"),
-        (lambda: small(blocks=(Block((Factor(("c",), Identity(2)),), Fraction(1)),)), "attributes of a block must be attributes of the domain"),
+        (
+            lambda: small(blocks=(Block((Factor(("c",), Identity(2)),), Fraction(1)),)),
+            "attributes of a block must be attributes of the domain",
+        ),
         (lambda: small(blocks=(Block((CELLS.factors[1], CELLS.factors[0]), Fraction(1)),)), "each once, in its order"),
         (lambda: small(blocks=(Block((TREE.factors[0], TREE.factors[0]), Fraction(1)),)), "each once, in its order"),
-        (lambda: small(blocks=(Block((Factor(("b",), Identity(7)),), Fraction(1)),)), "size of an operator must be the 8 cells of b; got 7"),
+        (
+            lambda: small(blocks=(Block((Factor(("b",), Identity(7)),), Fraction(1)),)),
+            "size of an operator must be the 8 cells of b; got 7",
+        ),
         (lambda: small(blocks=(Block((), Fraction(1), "tips"),)), "measure of a block must be a measure of the domain; got 'tips'"),
-        (lambda: small(blocks=(Block((), Fraction(2**57)),)), "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56"),
+        (
+            lambda: small(blocks=(Block((), Fraction(2**57)),)),
+            "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56",
+        ),
         (lambda: Factor(("b",), Identity(8), np.zeros(8)), "row_weights must be 8 whole numbers from 1 to 2\\^20"),
         (lambda: small().expected_error(), "has no questions, so it promises no error"),
     ],
@@ -83,7 +99,9 @@ def test_guards(make: object, message: str) -> None:
 
 def test_public_bounds_too_large_for_exact_arithmetic_are_refused() -> None:
     domain = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**31)})
-    with pytest.raises(InputError, match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit"):
+    with pytest.raises(
+        InputError, match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit"
+    ):
         Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), Fraction(1), "pay"),), strategy="t")
 
 
@@ -119,7 +137,10 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(budget: object, mechanism:
     assert covers(privacy.budget, cost(plan))
     # One part in ten thousand less noise would be too little.
     tighter = small(
-        privacy=privacy, mechanism=mechanism, grid=plan.grid, blocks=tuple(Block(b.factors, round_up(b.scale * Fraction(9999, 10000), 20), b.measure) for b in plan.blocks)
+        privacy=privacy,
+        mechanism=mechanism,
+        grid=plan.grid,
+        blocks=tuple(Block(b.factors, round_up(b.scale * Fraction(9999, 10000), 20), b.measure) for b in plan.blocks),
     )
     assert not covers(privacy.budget, cost(tighter))
     ratios = [float(block.scale) * weight for block, (_, weight) in zip(plan.blocks, blocks, strict=True)]

@@ -1,8 +1,9 @@
 """What a strategy along one attribute knows: the split of its Gram matrix into the total and the rest.
 
-Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the residual inverse
-R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, the residual basis of ResidualPlanner; for any
-other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals of any such product strategies is.
+Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the
+residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, the residual basis of
+ResidualPlanner; for any other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals
+of any such product strategies is.
 
 Source: FORMULAS 4.3 and 7.2 (identity); the general case is proved in docs/mathematics.md.
 """
@@ -186,7 +187,9 @@ class DenseBasis(_Sums):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WoodburyBasis(_Sums):
-    """A multiple of every cell and a few dense rows, by Woodbury's formula: G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
+    """A multiple of every cell and a few dense rows T, by Woodbury's formula.
+
+    G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
 
     Args:
         inverse_squares: D^-2, shape (size,).

@@ -1,14 +1,16 @@
 """Lower bounds on the total squared error of any unbiased plan, from singular values.
 
-For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n times the
-squared sensitivity (Cauchy-Schwarz; Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided by sqrt(n), so that
-domains of any size can be handled. It holds for pure DP too, because the L1 norm of a column is at least its L2 norm.
+For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n
+times the squared sensitivity (Cauchy-Schwarz; Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided
+by sqrt(n), so that domains of any size can be handled. It holds for pure DP too, because the L1 norm of a column is at least its L2 norm.
 
-A union is split by orthogonal projectors on the left (its products) and on the right (the residual subspaces tau): the nuclear norm of W is at least
-the sum of those of the parts, if every tau is given to one part; pinching never increases a nuclear norm. The marginals together are diagonal in
-the tau; another product takes the tau of all its attributes, or, one product at most, all tau within its attributes.
+A union is split by orthogonal projectors on the left (its products) and on the right (the residual subspaces tau): the nuclear norm of W
+is at least the sum of those of the parts, if every tau is given to one part; pinching never increases a nuclear norm. The marginals
+together are diagonal in the tau; another product takes the tau of all its attributes, or, one product at most, all tau within its
+attributes.
 
-Source: FORMULAS 5, 8.1 (closed forms for prefix sums and ranges) and 7.2 (marginals); replace neighbours are derived in docs/mathematics.md.
+Source: FORMULAS 5, 8.1 (closed forms for prefix sums and ranges) and 7.2 (marginals); replace neighbours are derived in
+docs/mathematics.md.
 """
 
 import math
@@ -17,6 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from leastnoise._check import InternalError
 from leastnoise.accounting import ApproxDP, Privacy, PureDP, gaussian_mu_squared
 from leastnoise.accuracy._noise import noise_variance
 from leastnoise.accuracy._structure import Names, subsets
@@ -86,7 +89,9 @@ def squared_norm(operator: Operator) -> float:
 
 
 def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
-    """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells); exact for marginals and single products.
+    """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
+
+    Exact for marginals and for single products.
 
     Returns:
         The bound, and the part of it that lies across the total.
@@ -112,7 +117,9 @@ def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
     whole, across = total, total - best.get((), 0.0)
     for product in others:
         rest = total - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
-        own, along = (math.sqrt(product.importance) * math.prod(nuclear_parts(operator)[place] for operator in product.operators) for place in (0, 1))
+        own, along = (
+            math.sqrt(product.importance) * math.prod(nuclear_parts(operator)[place] for operator in product.operators) for place in (0, 1)
+        )
         whole, across = max(whole, rest + own), max(across, rest + own - along)
     return whole, across
 
@@ -151,6 +158,8 @@ def _least_variance(privacy: Privacy, mechanism: str, rows: int) -> float:
         epsilon = float(budget.epsilon) if isinstance(budget, (PureDP, ApproxDP)) else math.sqrt(2 * float(budget.rho))
         # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
         return noise_variance(mechanism, rows / epsilon)
-    mu_squared = float(gaussian_mu_squared(budget.epsilon, budget.delta)) if isinstance(budget, ApproxDP) else 2 * float(budget.rho)  # type: ignore[union-attr]
+    if isinstance(budget, PureDP):
+        raise InternalError("Gaussian noise cannot meet a PureDP budget.")
+    mu_squared = float(gaussian_mu_squared(budget.epsilon, budget.delta)) if isinstance(budget, ApproxDP) else 2 * float(budget.rho)
     sigma = rows / math.sqrt(mu_squared)
     return noise_variance(mechanism, sigma) if mechanism == "discrete_gaussian" else sigma**2

@@ -20,8 +20,8 @@ def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:
         grid: the noise is a multiple of 1/grid.
 
     Returns:
-        2 q / (1 - q)^2 with q = exp(-1/b) for Laplace; the exact second moment of the discrete Gaussian (just below sigma^2); the exact variance
-        of the nearest integer to a Gaussian (just below sigma^2 + 1/12).
+        2 q / (1 - q)^2 with q = exp(-1/b) for Laplace; the exact second moment of the discrete Gaussian (just below sigma^2); the exact
+        variance of the nearest integer to a Gaussian (just below sigma^2 + 1/12).
 
     Source: FORMULAS 10.4; Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
 
@@ -54,8 +54,9 @@ def interval_multiplier(mechanism: str, level: float) -> float:
         level: above 0 and below 1, such as 0.95.
 
     Returns:
-        The normal quantile for Gaussian noise. For Laplace noise the larger of the normal and the Laplace quantile: an answer is a weighted sum
-        of independent Laplace variables, and its quantile lies between the two at the usual levels, so the interval covers at least ``level``.
+        The normal quantile for Gaussian noise. For Laplace noise the larger of the normal and the Laplace quantile: an answer is a
+        weighted sum of independent Laplace variables, and its quantile lies between the two at the usual levels, so the interval covers
+        at least ``level``.
 
     >>> round(interval_multiplier("rounded_gaussian", 0.95), 3), round(interval_multiplier("discrete_laplace", 0.95), 3)
     (1.96, 2.118)

@@ -68,7 +68,7 @@ def promised(workload: Workload, plan: Plan) -> Plan:
                 queries=product.rows,
                 weight=float(product.weight),
                 rmse=math.sqrt(mean),
-                largest_std=math.sqrt(max(largest, mean)) if largest == largest else math.sqrt(mean),
+                largest_std=math.sqrt(max(largest, mean)) if not math.isnan(largest) else math.sqrt(mean),
             )
         )
     promise = Promise(total, lower_bound(workload, plan.privacy, plan.mechanism), tuple(tables))

@@ -1,7 +1,7 @@
 """The covariance of the least squares estimate from a plan's measurements, in a form that is never larger than the tables themselves.
 
-Product form: along every attribute all blocks use one strategy (or sum over it). Then the information matrix of all measurements is diagonal in
-the residual basis of ``_basis``: with tau a set of attributes, p_B one over a block's noise variance and S_B its attributes,
+Product form: along every attribute all blocks use one strategy (or sum over it). Then the information matrix of all measurements is
+diagonal in the residual basis of ``_basis``: with tau a set of attributes, p_B one over a block's noise variance and S_B its attributes,
 
     lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in tau of 1 / kappa_i
     Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
@@ -24,7 +24,7 @@ from leastnoise._check import InputError
 from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, basis
 from leastnoise.accuracy._noise import FloatArray, noise_variance
 from leastnoise.domain import Domain
-from leastnoise.linop import Identity, Operator, Total, apply, dense
+from leastnoise.linop import Operator, Total, apply, dense
 from leastnoise.plan import Block, Factor, Plan
 from leastnoise.workload import Product
 
@@ -49,12 +49,13 @@ def subsets(names: Names) -> Iterator[Names]:
 def block_variance(plan: Plan, block: Block) -> float:
     """Noise variance of a row of weight 1 of a block.
 
-    Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2 b^2, which is
-    above the exact one by less than 1 / (12 b^2) of it.
+    Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2
+    b^2, which is above the exact one by less than 1 / (12 b^2) of it.
 
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), scale=10),), strategy="total")
+    >>> blocks = (Block((), scale=10),)
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="total")
     >>> round(block_variance(plan, plan.blocks[0]), 4)
     199.8334
     """
@@ -202,12 +203,13 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     >>> block_rows(domain, ("a", "b"), Block((Factor(("b",), Identity(2)),), scale=1)).tolist()
     [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
     """
-    rows, measured = np.ones((1, 1)), []
+    rows: FloatArray = np.ones((1, 1))
+    measured: list[str] = []
     for factor in block.factors:
-        rows = np.kron(rows, dense(factor.operator).astype(float) * factor.weights[:, None])
+        rows = np.asarray(np.kron(rows, dense(factor.operator).astype(float) * factor.weights[:, None]), dtype=np.float64)
         measured.extend(factor.attributes)
     rest = [name for name in names if name not in measured]
-    rows = np.kron(rows, np.ones((1, math.prod(domain.kind(name).size for name in rest))))
+    rows = np.asarray(np.kron(rows, np.ones((1, math.prod(domain.kind(name).size for name in rest)))), dtype=np.float64)
     order = [*measured, *rest]
     cube = rows.reshape(len(rows), *(domain.kind(name).size for name in order))
     return np.moveaxis(cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)).reshape(len(rows), -1)

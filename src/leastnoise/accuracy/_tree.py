@@ -1,8 +1,8 @@
 """Least squares on a hierarchy in O(n): two passes over the tree, and the variance of any interval in O(log n).
 
-Up: v_u = 1 / (p_u + 1 / sum of the children's v) is the variance of node u from the measurements in its subtree. Down: a child's estimate moves
-by its share v_c / sum v of what the parent's estimate differs from the sum of its children's. Given a node's value the subtrees are independent
-of everything above it, which gives interval variances by one more pass.
+Up: v_u = 1 / (p_u + 1 / sum of the children's v) is the variance of node u from the measurements in its subtree. Down: a child's estimate
+moves by its share v_c / sum v of what the parent's estimate differs from the sum of its children's. Given a node's value the subtrees are
+independent of everything above it, which gives interval variances by one more pass.
 
 Source: FORMULAS 1.6 (inference by two passes); Hay et al. 2010.
 """

@@ -88,7 +88,7 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
     array([91,  4])
     """
     # The classes that are not registered hold only 0 and 1, where every power of the entries is the matrix itself.
-    return apply_transpose(operator, weights)  # type: ignore[no-any-return]
+    return apply_transpose(operator, weights)
 
 
 @apply.register
@@ -422,7 +422,13 @@ def from_json(value: Mapping[str, Any]) -> Operator:
     >>> from_json({"kind": "prefix", "size": 4})
     Prefix(size=4)
     """
-    simple = {"identity": Identity, "total": Total, "prefix": Prefix, "allranges": AllRanges, "haar": Haar}
+    simple: dict[str, Callable[[int], Operator]] = {
+        "identity": Identity,
+        "total": Total,
+        "prefix": Prefix,
+        "allranges": AllRanges,
+        "haar": Haar,
+    }
     try:
         kind = value["kind"]
         if kind in simple:

@@ -149,8 +149,8 @@ class Ranges:
 class Tree:
     """A hierarchy of nested partitions, from the widest level to the narrowest.
 
-    Every level cuts the cells into runs of its width (the last run may be shorter); rows go level by level, left to right. Every cell lies in
-    exactly one row of every level, so all columns have the same norm.
+    Every level cuts the cells into runs of its width (the last run may be shorter); rows go level by level, left to right. Every cell
+    lies in exactly one row of every level, so all columns have the same norm.
 
     Args:
         size: number of cells.
@@ -260,7 +260,9 @@ class DiagonalAndRows:
         return self.size + len(self.below)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DiagonalAndRows) and np.array_equal(self.diagonal, other.diagonal) and np.array_equal(self.below, other.below)
+        return (
+            isinstance(other, DiagonalAndRows) and np.array_equal(self.diagonal, other.diagonal) and np.array_equal(self.below, other.below)
+        )
 
     def __hash__(self) -> int:
         return hash((self.diagonal.tobytes(), self.below.tobytes()))
@@ -270,8 +272,8 @@ class DiagonalAndRows:
 class Haar:
     """The Haar wavelet: the total, then for every level the sums of left halves minus those of right halves.
 
-    The cells are padded to the next power of two with cells that are always empty; rows go from the total and the widest level down, and rows
-    that see no cell are left out.
+    The cells are padded to the next power of two with cells that are always empty; rows go from the total and the widest level down, and
+    rows that see no cell are left out.
 
     >>> Haar(3).rows
     4

@@ -2,17 +2,19 @@
 
 The argument that a release is private has four steps; the labels stand in the code.
 
-(K1) The queries are integers and the data are integers, so what a block answers is an integer vector A x, and replacing the table by a neighbour
-     changes it by the columns that ``plan.cost`` bounds. ``plan.cost`` reads the operators themselves, not what a planner says of them.
-(K2) The table keeps at most ``max_rows`` rows of a unit and was encoded row by row over the plan's own domain, so neighbouring data give tables
-     that differ by at most that many rows.
-(K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is drawn.
-     Whatever happens afterwards, the budget is gone.
-(K4) Each row gets noise of its own, of exactly the scale that ``plan.cost`` used (PROOFS-noise.md): discrete Laplace gives pure DP, the discrete
-     Gaussian zCDP, the rounded Gaussian GDP, by independence of the rows.
+(K1) The queries are integers and the data are integers, so what a block answers is an integer vector A x, and replacing the table by a
+     neighbour changes it by the columns that ``plan.cost`` bounds. ``plan.cost`` reads the operators themselves, not what a planner says
+     of them.
+(K2) The table keeps at most ``max_rows`` rows of a unit and was encoded row by row over the plan's own domain, so neighbouring data give
+     tables that differ by at most that many rows.
+(K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is
+     drawn. Whatever happens afterwards, the budget is gone.
+(K4) Each row gets noise of its own, of exactly the scale that ``plan.cost`` used (PROOFS-noise.md): discrete Laplace gives pure DP, the
+     discrete Gaussian zCDP, the rounded Gaussian GDP, by independence of the rows.
 
-Overflow: ``Plan`` bounds |A x| times the grid below 2^62 from public numbers. int64 arithmetic is exact modulo 2^64 and the noise is added modulo
-2^64 too, so a value beyond would be a wrong answer and no leak: reduction modulo 2^64 is post-processing. Nothing is raised because of a row.
+Overflow: ``Plan`` bounds |A x| times the grid below 2^62 from public numbers. int64 arithmetic is exact modulo 2^64 and the noise is
+added modulo 2^64 too, so a value beyond would be a wrong answer and no leak: reduction modulo 2^64 is post-processing. Nothing is raised
+because of a row.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,7 +61,12 @@ def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, descriptio
     """
     _verify(plan, table)
     receipt = ledger.reserve(  # (K3)
-        cost=cost(plan), declared=plan.privacy.budget, privacy=plan.privacy, plan_digest=plan.digest(), output=output, description=description
+        cost=cost(plan),
+        declared=plan.privacy.budget,
+        privacy=plan.privacy,
+        plan_digest=plan.digest(),
+        output=output,
+        description=description,
     )
     return Observation(plan, _measure(plan, table, SystemEntropy()), receipt.id, private=True), receipt
 
@@ -94,7 +101,9 @@ def _verify(plan: Plan, table: Table) -> None:
     if (table.unit_column, table.max_rows) != (plan.privacy.unit_column, plan.privacy.max_rows):
         raise InputError("The table was bounded for another privacy unit than the plan's. Read the source again with the unit of the plan.")
     if not covers(plan.privacy.budget, cost(plan)):
-        raise InputError(f"The plan's queries cost more than the budget it declares, {plan.privacy.budget!r}. Make the plan again; nothing was spent.")
+        raise InputError(
+            f"The plan's queries cost more than the budget it declares, {plan.privacy.budget!r}. Make the plan again; nothing was spent."
+        )
 
 
 def _measure(plan: Plan, table: Table, entropy: Entropy) -> tuple[IntArray, ...]:

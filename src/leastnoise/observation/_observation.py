@@ -59,6 +59,8 @@ class Observation:
             value: Mapping[str, Any] = json.loads(text)
             if value["plan_digest"] != plan.digest():
                 raise InputError("This observation belongs to another plan. Read it with the plan that lies beside it.")
-            return Observation(plan, tuple(np.asarray(unpack(entry)) for entry in value["values"]), value["receipt"], bool(value["private"]))
+            return Observation(
+                plan, tuple(np.asarray(unpack(entry)) for entry in value["values"]), value["receipt"], bool(value["private"])
+            )
         except (KeyError, TypeError, json.JSONDecodeError):
             raise InputError("This is not an observation, or a damaged one.") from None

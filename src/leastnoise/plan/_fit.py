@@ -77,7 +77,8 @@ def fit(
     Raises:
         InputError: the mechanism does not fit the budget, or a public bound is too large.
 
-    Guarantees: scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a short
+    Guarantees: scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a
+    short
         fraction); the cost is recomputed from the final integers.
 
     >>> from leastnoise.linop import Identity
@@ -96,7 +97,13 @@ def fit(
         raise InternalError("A strategy gave a block a weight that is not above 0; such blocks must be left out.")
     relative = tuple(replace(block, scale=round_up(Fraction(top / weight), _SCALE_BITS)) for block, weight in blocks)
     plan = Plan(
-        domain=domain, privacy=privacy, mechanism=mechanism, blocks=relative, strategy=strategy, questions=tuple(questions), details=details or {}
+        domain=domain,
+        privacy=privacy,
+        mechanism=mechanism,
+        blocks=relative,
+        strategy=strategy,
+        questions=tuple(questions),
+        details=details or {},
     )
     # The norm at unit budget does not need the grid: it divides out.
     factor = _factor(plan)

@@ -43,7 +43,9 @@ class Factor:
         weights = np.array(self.row_weights, dtype=np.int64)
         if weights.shape != (self.operator.rows,) or not (weights.min() >= 1 and weights.max() <= 2**20):
             raise refuse(
-                "row_weights", f"{weights.shape} from {weights.min()} to {weights.max()}", f"{self.operator.rows} whole numbers from 1 to 2^20"
+                "row_weights",
+                f"{weights.shape} from {weights.min()} to {weights.max()}",
+                f"{self.operator.rows} whole numbers from 1 to 2^20",
             )
         weights.setflags(write=False)
         object.__setattr__(self, "row_weights", weights)
@@ -175,7 +177,11 @@ class Plan:
         for factor in block.factors:
             cells = math.prod(self.domain.kind(name).size for name in factor.attributes)
             if not factor.attributes or factor.operator.size != cells:
-                raise refuse("the size of an operator", factor.operator.size, f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}")
+                raise refuse(
+                    "the size of an operator",
+                    factor.operator.size,
+                    f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}",
+                )
         cells = math.prod(self.domain.kind(name).size for name in names)
         if not cells <= MOST_TABLE_CELLS:
             raise InputError(
@@ -285,14 +291,17 @@ class Plan:
                 privacy=privacy_from_json(value["privacy"]),
                 mechanism=value["mechanism"],
                 blocks=tuple(
-                    Block(tuple(factors[place] for place in entry["factors"]), Fraction(entry["scale"]), entry["measure"]) for entry in value["blocks"]
+                    Block(tuple(factors[place] for place in entry["factors"]), Fraction(entry["scale"]), entry["measure"])
+                    for entry in value["blocks"]
                 ),
                 strategy=value["strategy"],
                 grid=value["grid"],
                 questions=tuple(value["questions"]),
                 promise=None
                 if promise is None
-                else Promise(promise["total_squared_error"], promise["lower_bound"], tuple(TableError(*entry) for entry in promise["tables"])),
+                else Promise(
+                    promise["total_squared_error"], promise["lower_bound"], tuple(TableError(*entry) for entry in promise["tables"])
+                ),
                 details=value["details"],
             )
         except (KeyError, TypeError, IndexError, json.JSONDecodeError, ZeroDivisionError):

@@ -12,10 +12,12 @@ from leastnoise.accounting import ConcentratedCost, Cost, GaussianCost, PureCost
 from leastnoise.linop import IntArray, column_sums, non_negative
 from leastnoise.plan._plan import Block, Factor, Plan
 
-# Sums of more fractions than this, or of large fractions, are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
+# Sums of more fractions than this, or of large fractions, are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never
+# less.
 _EXACT_TERMS = 64
 GUARD_BITS = 128
-# Columns of several uneven blocks are added up cell by cell on tables up to this size; beyond it their maxima are added, which is never less.
+# Columns of several uneven blocks are added up cell by cell on tables up to this size; beyond it their maxima are added, which is never
+# less.
 _JOINT_CELLS = 2**16
 
 
@@ -29,13 +31,14 @@ def cost(plan: Plan) -> Cost:
         PureCost for discrete Laplace, ConcentratedCost for the discrete Gaussian, GaussianCost for the rounded Gaussian.
 
     Guarantees:
-        With c_j the vector of a cell's column entries divided by their rows' noise scales (times the measure's largest value), neighbours differ
-        by at most k columns (add_remove) or by k columns against k others (replace). The returned value is at least
+        With c_j the vector of a cell's column entries divided by their rows' noise scales (times the measure's largest value), neighbours
+        differ by at most k columns (add_remove) or by k columns against k others (replace). The returned value is at least
         max |difference|_1 for Laplace and max |difference|_2^2 (or half of it, as rho) for the Gaussians: k max|c_j| and k^2 max|c_j|^2,
         twice and four times that for replace; only twice for the square if all queries and values are non-negative, because vectors u, v
         with non-negative entries have |u - v|^2 <= |u|^2 + |v|^2.
 
-    Source: DESIGN "cost is computed from the integers"; Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020 (discrete).
+    Source: DESIGN "cost is computed from the integers"; Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
+    (discrete).
 
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> from leastnoise.domain import Domain
@@ -57,7 +60,9 @@ def cost(plan: Plan) -> Cost:
 def _all_non_negative(plan: Plan) -> bool:
     measures = {block.measure for block in plan.blocks} - {None}
     operators = {factor.operator for block in plan.blocks for factor in block.factors}
-    return all(plan.domain.measures[name].low_units >= 0 for name in measures if name) and all(non_negative(operator) for operator in operators)
+    return all(plan.domain.measures[name].low_units >= 0 for name in measures if name) and all(
+        non_negative(operator) for operator in operators
+    )
 
 
 def column_norm(plan: Plan, power: int) -> Fraction:

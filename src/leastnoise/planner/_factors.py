@@ -46,7 +46,11 @@ def gram_of(operator: Operator) -> Gram:
         return AllRangesGram(n)
     if isinstance(operator, Ranges):
         width = int(operator.high[0] - operator.low[0]) + 1
-        if len(operator.low) == n - width + 1 and np.array_equal(operator.low, np.arange(n - width + 1)) and (operator.high - operator.low == width - 1).all():
+        if (
+            len(operator.low) == n - width + 1
+            and np.array_equal(operator.low, np.arange(n - width + 1))
+            and (operator.high - operator.low == width - 1).all()
+        ):
             return WidthGram(n, width)
     if n > MOST_DENSE:
         raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
@@ -104,7 +108,9 @@ def level_tree(name: str, gram: Gram, power: int) -> Factor:
     """
     found = fit_level_tree(gram, power)
     counts = [-(-gram.size // width) for width in found.widths]
-    return _tree_factor(name, gram.size, found.widths, [np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
+    return _tree_factor(
+        name, gram.size, found.widths, [np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)]
+    )
 
 
 def node_tree(name: str, gram: Gram, power: int) -> Factor:
@@ -135,7 +141,9 @@ def haar(name: str, gram: Gram, power: int) -> Factor:
     found = fit_haar(gram, power)
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
-    return Factor((name,), operator, _whole_weights(np.concatenate([np.full(count, w) for count, w in zip(counts, found.weights, strict=True)])))
+    return Factor(
+        (name,), operator, _whole_weights(np.concatenate([np.full(count, w) for count, w in zip(counts, found.weights, strict=True)]))
+    )
 
 
 def p_identity(name: str, gram: Gram, power: int) -> Factor:

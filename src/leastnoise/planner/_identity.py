@@ -1,7 +1,6 @@
 """Measure every cell of the joint table of all attributes that are asked about."""
 
 import math
-
 from fractions import Fraction
 
 from leastnoise.accounting import Privacy

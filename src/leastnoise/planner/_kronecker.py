@@ -1,8 +1,9 @@
 """A strategy along every attribute, fitted one after the other, and the best weights of the tables they are measured in.
 
 With the strategies of all other attributes fixed, the error of a product table is a weighted sum of traces along one attribute, so that
-attribute's strategy is fitted to the weighted sum of its Gram matrices (block descent). Then the programme of ``_tables`` decides which tables,
-the asked ones or the joint one, are measured with what weight: one big product, split budgets and weighted marginals are its special cases.
+attribute's strategy is fitted to the weighted sum of its Gram matrices (block descent). Then the programme of ``_tables`` decides which
+tables, the asked ones or the joint one, are measured with what weight: one big product, split budgets and weighted marginals are its
+special cases.
 
 Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
 """
@@ -15,9 +16,10 @@ from leastnoise.accuracy import basis
 from leastnoise.linop import Identity
 from leastnoise.plan import MOST_TABLE_CELLS, Factor
 from leastnoise.planner._factors import Fit, gram_of, summed
+from leastnoise.planner._gram import Gram
 from leastnoise.planner._strategy import NotApplicable, Strategy
 from leastnoise.planner._tables import asked_tables, factor_along, weighted_strategy
-from leastnoise.workload import Product, Workload
+from leastnoise.workload import Product, QuerySet, Workload
 
 _SWEEPS = 3
 
@@ -46,7 +48,9 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
     rich = [
         one
         for one in workload.domain.names
-        if any(q.kind != "identity" for product in workload for n, q in zip(product.attributes, product.query_sets, strict=True) if n == one)
+        if any(
+            q.kind != "identity" for product in workload for n, q in zip(product.attributes, product.query_sets, strict=True) if n == one
+        )
     ]
     if not rich:
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
@@ -59,7 +63,7 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
             else:
                 along[one] = fitted
     tables = asked_tables(workload)
-    for measure, sets in tables.items():
+    for sets in tables.values():
         joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
         cells = math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint)
         if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
@@ -67,15 +71,15 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
     return weighted_strategy(name, workload, along, tables, power)
 
 
-def _grams(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tuple[float, object]]:
+def _grams(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tuple[float, Gram]]:
     """What is asked along an attribute, weighted by the error that the other attributes' strategies multiply it with."""
-    merged: dict[object, float] = {}
+    merged: dict[QuerySet, float] = {}
     for product in workload:
         if one in product.attributes:
             asked = product.query_sets[product.attributes.index(one)]
             merged[asked] = merged.get(asked, 0.0) + product.importance * _others(product, one, along)
     kind = workload.domain.kind(one)
-    return [(weight, gram_of(asked.operator(one, kind))) for asked, weight in merged.items()]  # type: ignore[attr-defined]
+    return [(weight, gram_of(asked.operator(one, kind))) for asked, weight in merged.items()]
 
 
 def _others(product: Product, one: str, along: Mapping[str, Factor]) -> float:

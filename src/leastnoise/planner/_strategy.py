@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from leastnoise.accounting import Privacy
 from leastnoise.accuracy import basis
 from leastnoise.domain import Domain
 from leastnoise.linop import column_sums
-from leastnoise.plan import Block, Factor
+from leastnoise.plan import Block
 from leastnoise.workload import Product, Workload
 
 

@@ -1,8 +1,8 @@
 """Which tables to measure with what weight, when every attribute has its strategy: the programme that is diagonal in the residual basis.
 
-With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S with weight theta adds theta^2 times the product
-of 1 / kappa_i over S \\ tau to lambda(tau), and the workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums over a
-measure are a second data vector with the same budget.
+With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S with weight theta adds theta^2 times
+the product of 1 / kappa_i over S without tau to lambda(tau), and the workload's total squared error is the sum over tau of c(tau) /
+lambda(tau). Sums over a measure are a second data vector with the same budget.
 
 Source: FORMULAS 4.2 to 4.3 (budgets and recovery together); docs/mathematics.md for general strategies along the attributes.
 """
@@ -140,4 +140,3 @@ def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
     for product in workload:
         found[product.measure][product.attributes] = None
     return {measure: list(sets) for measure, sets in found.items()}
-

@@ -1,6 +1,6 @@
 """Query sets on one attribute: what is asked along it, as a name with arguments that becomes an operator when the attribute is known."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -34,9 +34,8 @@ class QuerySet:
         one_of("a query set", self.kind, _KINDS)
         with_arguments = self.kind in ("ranges", "predicates", "matrix")
         if with_arguments != bool(self.arguments):
-            raise InputError(
-                f"{self.kind} must have {'at least one ' + self.kind.rstrip('s') if with_arguments else 'no arguments'}; got {len(self.arguments)}."
-            )
+            allowed = "at least one " + self.kind.rstrip("s") if with_arguments else "no arguments"
+            raise InputError(f"{self.kind} must have {allowed}; got {len(self.arguments)}.")
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
         """The queries as an operator over the cells of an attribute.
@@ -62,7 +61,8 @@ class QuerySet:
                 lengths = sorted({len(row) for row in self.arguments})
                 raise refuse(f"every row of the matrix on {attribute}", f"rows of length {lengths}", f"{size} whole numbers, one a cell")
             return Dense(np.array(self.arguments))
-        return {"identity": Identity, "total": Total, "prefix": Prefix, "all_ranges": AllRanges}[self.kind](size)
+        simple: dict[str, Callable[[int], Operator]] = {"identity": Identity, "total": Total, "prefix": Prefix, "all_ranges": AllRanges}
+        return simple[self.kind](size)
 
     def labels(self, attribute: str, kind: Kind) -> tuple[Label, ...]:
         """One label for every row of the operator, as a release prints them.
@@ -82,8 +82,9 @@ class QuerySet:
         if self.kind == "matrix":
             return tuple(f"row {place}" for place in range(len(self.arguments)))
         operator = self.operator(attribute, kind)
-        low, high = all_range_ends(kind.size) if isinstance(operator, AllRanges) else (operator.low, operator.high)  # type: ignore[union-attr]
-        return tuple(str(cells[a]) if a == b else f"{cells[a]} .. {cells[b]}" for a, b in zip(low.tolist(), high.tolist(), strict=True))
+        low, high = (operator.low, operator.high) if isinstance(operator, Ranges) else all_range_ends(kind.size)
+        ends = zip(low.tolist(), high.tolist(), strict=True)
+        return tuple(str(cells[a]) if a == b else f"{cells[a]} .. {cells[b]}" for a, b in ends)
 
     def to_json(self) -> dict[str, object]:
         """A JSON value.
@@ -111,12 +112,18 @@ def _cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
         bounds = [exact(f"a bound of a range on {attribute}", value) for value in pair]
         if not bounds[0] < bounds[1] or any(bound not in edges for bound in bounds):
             raise refuse(
-                f"a range on {attribute}", list(pair), "two different edges of its bins, the lower first", f"The bins are {_width(kind)} wide."
+                f"a range on {attribute}",
+                list(pair),
+                "two different edges of its bins, the lower first",
+                f"The bins are {_width(kind)} wide.",
             )
         return edges.index(bounds[0]), edges.index(bounds[1]) - 1
     first, last = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.size - 1)
     allowed = f"two whole numbers with {first} <= low <= high <= {last}"
-    if any(isinstance(value, bool) or not isinstance(value, (int, np.integer)) for value in pair) or not first <= pair[0] <= pair[1] <= last:
+    if (
+        any(isinstance(value, bool) or not isinstance(value, (int, np.integer)) for value in pair)
+        or not first <= pair[0] <= pair[1] <= last
+    ):
         raise refuse(f"a range on {attribute}", list(pair), allowed)
     return int(pair[0]) - first, int(pair[1]) - first
 
@@ -207,7 +214,9 @@ def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
     """
     table = tuple(tuple(row) for row in rows)
     if any(isinstance(value, bool) or not isinstance(value, (int, np.integer)) for row in table for value in row):
-        raise refuse("matrix", "an entry that is not a whole number", "rows of whole numbers", "Multiply decimals by a power of ten and use weight.")
+        raise refuse(
+            "matrix", "an entry that is not a whole number", "rows of whole numbers", "Multiply decimals by a power of ten and use weight."
+        )
     return QuerySet("matrix", tuple(tuple(int(value) for value in row) for row in table))
 
 
@@ -237,4 +246,6 @@ def query_set(attribute: str, value: object) -> QuerySet:
         if kind in _WITH_ARGUMENTS and isinstance(arguments, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in arguments):
             return _WITH_ARGUMENTS[kind](arguments)
     words = ", ".join(f"'{word}'" for word in _PLAIN)
-    raise refuse(f"the query set on {attribute}", value, f"{words}, or a table with one of ranges, predicates and matrix and a list of lists")
+    raise refuse(
+        f"the query set on {attribute}", value, f"{words}, or a table with one of ranges, predicates and matrix and a list of lists"
+    )

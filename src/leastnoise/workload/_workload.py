@@ -95,7 +95,9 @@ class Workload:
         if not self.products:
             raise InputError("The workload is empty; ask for at least one query, for example marginals(domain, ways=1).")
         if any(product.domain is not self.domain and product.domain != self.domain for product in self.products):
-            raise InputError("A workload must have all its queries over one domain; got two different domains. Use one Domain value for all parts.")
+            raise InputError(
+                "A workload must have all its queries over one domain; got two different domains. Use one Domain value for all parts."
+            )
 
     def __add__(self, other: "Workload") -> "Workload":
         if not isinstance(other, Workload):
