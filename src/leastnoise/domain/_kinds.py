@@ -297,8 +297,9 @@ class Bins:
         one_of("closed", closed, ("left", "right"))
         nulls, outsides = _policies(null, outside, ("drop", "clip", OTHER))
         _cells("Bins", bins, other=OTHER in (nulls, outsides))
-        for field, value in (("low", first), ("high", last), ("count", bins), ("closed", closed), ("null", nulls), ("outside", outsides)):
-            object.__setattr__(self, field, value)
+        fields = {"low": first, "high": last, "count": bins, "closed": closed, "null": nulls, "outside": outsides}
+        for field, content in fields.items():
+            object.__setattr__(self, field, content)
 
     @property
     def has_other(self) -> bool:
@@ -380,8 +381,8 @@ class Measure:
                 raise refuse(
                     field, number_text(value), f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit."
                 )
-        for field, value in (("column", name), ("low", first), ("high", last), ("unit", step)):
-            object.__setattr__(self, field, value)
+        for field, content in {"column": name, "low": first, "high": last, "unit": step}.items():
+            object.__setattr__(self, field, content)
 
     @property
     def low_units(self) -> int:
