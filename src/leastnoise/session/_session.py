@@ -142,18 +142,17 @@ def release(
         return _published(build(observation, level=level, non_negative=non_negative, integer=integer), target, formats)
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
-    paying = None if isinstance(ledger, Ledger) else Path(ledger)
-    if paying is not None and paying.exists():
-        _check_dataset(Ledger.open(paying), source, dataset)
+    if not isinstance(ledger, (str, Path, Ledger)):
+        raise refuse("ledger", ledger, "a path or a Ledger")
+    if not isinstance(ledger, Ledger) and Path(ledger).exists():
+        _check_dataset(Ledger.open(ledger), source, dataset)
     table = _table(plan, source, progress)
-    if paying is None:
+    if isinstance(ledger, Ledger):
         book = ledger
-    elif paying.exists():
-        book = Ledger.open(paying)
+    elif Path(ledger).exists():
+        book = Ledger.open(ledger)
     else:
-        book = Ledger.create(paying, dataset or _name(source), plan.privacy)
-    if not isinstance(book, Ledger):
-        raise refuse("ledger", type(ledger).__name__, "a path or a Ledger")
+        book = Ledger.create(ledger, dataset or _name(source), plan.privacy)
     settle(book)
     where = IN_MEMORY if target is None else str(target)
     tables = len(plan.expected_error().tables)

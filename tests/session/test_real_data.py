@@ -1,0 +1,156 @@
+"""Releases of real tables keep their promises: realised against promised squared error over 200 seeded runs, and coverage of the intervals.
+
+The tolerance. One run realises the ratio q = (sum over queries of importance * error^2) / (promised total); the plan promises E q = 1. The
+runs are independent, so the mean of N of them has the standard error s / sqrt(N), s the standard deviation of q, which is estimated from
+the runs themselves. The mean must lie within 5 standard errors of 1: a false alarm once in 1.7 million (normal quantile; N = 200 is large
+enough for the mean of a sum of many squares). So that this is a test of anything, 5 standard errors must be less than a stated bound on the
+ratio: an error bar that is wrong by half of that bound would be seen. Seeds are fixed, so the outcome is always the same.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import leastnoise as ln
+from leastnoise import adapters
+from leastnoise.estimate import Estimate
+from leastnoise.linop import along, apply
+from leastnoise.measure import SeededEntropy, simulate
+from leastnoise.plan import Plan
+from leastnoise.release import build
+from leastnoise.table import Table, count
+from leastnoise.workload import Product, Workload
+
+MICRODATA = Path(__file__).parents[3] / "shared" / "data" / "microdata"
+ADULT = {"workclass": 9, "education": 16, "marital-status": 7, "occupation": 15, "relationship": 6, "race": 5, "sex": 2, "salary": 2}
+RUNS = 200
+Z = 5.0
+
+pytestmark = pytest.mark.skipif(not MICRODATA.is_dir(), reason=f"the real data are not there: no directory {MICRODATA}")
+
+
+@pytest.fixture(scope="module")
+def adult() -> Table:
+    return adapters.read(MICRODATA / "adult8.csv", ln.Domain({name: ln.Coded(size) for name, size in ADULT.items()}))
+
+
+@pytest.fixture(scope="module")
+def cps() -> Table:
+    domain = ln.Domain(
+        {"income": ln.Bins(0, 500_000, 500), "age": ln.Integers(15, 90), "sex": ln.Categories([1, 2])},
+        measures={"pay": ln.Measure("income", 0, 150_000, unit=100)},
+    )
+    return adapters.read(MICRODATA / "cps.csv", domain)
+
+
+@dataclass
+class Realised:
+    """What the runs of one plan realised, one number a run: squared error over promise, and the share of intervals that cover."""
+
+    ratio: npt.NDArray[np.float64]
+    covered: npt.NDArray[np.float64]
+
+
+def exact_answers(table: Table, product: Product) -> npt.NDArray[np.int64]:
+    """The true answers, in rows or in units of the measure; the kernel does not give them, the test asks the table."""
+    ((_, cells),) = count(table, [product.attributes], product.measure)
+    cube = cells.reshape([operator.size for operator in product.operators])
+    for axis, operator in enumerate(product.operators):
+        cube = along(apply, operator, cube, axis)
+    return cube
+
+
+def runs(plan: Plan, workload: Workload, table: Table, first_seed: int, level: float, multiplier: float) -> Realised:
+    """Carry a plan out again and again, with other seeds."""
+    assert 0 < level < 1
+    exact = [exact_answers(table, product) for product in workload]
+    known = Estimate(simulate(plan, table, SeededEntropy(first_seed)))
+    half_widths = [multiplier * np.sqrt(known.variances(product)) for product in workload]
+    ratios, covered = [], []
+    for seed in range(first_seed, first_seed + RUNS):
+        estimate = Estimate(simulate(plan, table, SeededEntropy(seed)))
+        total, inside = 0.0, 0
+        for product, true, half in zip(workload, exact, half_widths, strict=True):
+            error = estimate.answers(product) - true
+            total += product.importance * float(np.sum(error**2))
+            inside += int(np.sum(np.abs(error) <= half))
+        ratios.append(total / plan.expected_error().total_squared_error)
+        covered.append(inside / workload.rows)
+    return Realised(np.array(ratios), np.array(covered))
+
+
+def standard_error(values: npt.NDArray[np.float64]) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(len(values))
+
+
+CASES = [
+    # table, workload, budget, 5 standard errors at most, seed
+    ("adult", lambda d: ln.marginals(d, ways=1), ln.PureDP("1/2"), 0.15, 1_000),
+    ("adult", lambda d: ln.marginals(d, ways=2), ln.ZCDP("1/50"), 0.03, 2_000),
+    ("adult", lambda d: ln.marginals(d, ways=3), ln.ApproxDP("1", "1e-9"), 0.02, 3_000),
+    ("adult", lambda d: ln.marginals(d, upto=2, weight="1/2") + ln.marginals(d, ways=1, weight=4), ln.PureDP(2), 0.1, 4_000),
+    ("cps", lambda d: ln.queries(d, income=ln.prefix()), ln.PureDP(1), 0.3, 5_000),
+    ("cps", lambda d: ln.queries(d, income=ln.prefix()), ln.ZCDP("1/8"), 0.3, 6_000),
+    ("cps", lambda d: ln.queries(d, income=ln.prefix(), sex=ln.identity(), weight=3), ln.ApproxDP("1/2", "1e-6"), 0.2, 7_000),
+    (
+        "cps",
+        lambda d: ln.queries(d, age=ln.identity(), sum="pay") + ln.marginals(d, ways=2, of=["age", "sex"]),
+        ln.ZCDP("1/2"),
+        0.15,
+        8_000,
+    ),
+]
+NAMES = ["1-way", "2-way", "3-way", "weighted marginals", "prefix sums, pure", "prefix sums, zCDP", "prefix sums by sex", "sums and counts"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_the_realised_error_is_the_promised_one_and_intervals_cover(case: tuple, request: pytest.FixtureRequest) -> None:
+    name, ask, budget, bound, seed = case
+    table = request.getfixturevalue(name)
+    workload = ask(table.domain)
+    plan = ln.plan(workload, budget)
+    release = build(simulate(plan, table, SeededEntropy(0)), level=0.9)
+    realised = runs(plan, workload, table, seed, release.level, release.options.multiplier)
+    margin = Z * standard_error(realised.ratio)
+    assert margin < bound
+    assert abs(realised.ratio.mean() - 1) < margin, (realised.ratio.mean(), margin)
+    # Intervals cover at least at their level, and hardly more: exactly so for Gaussian noise whose steps of 1 are small beside its width;
+    # for Laplace noise the wider of two quantiles was taken.
+    coverage, tolerance = realised.covered.mean(), Z * standard_error(realised.covered)
+    assert coverage > 0.9 - tolerance, (coverage, tolerance)
+    assert coverage < (0.9 if plan.mechanism != "discrete_laplace" else 0.93) + tolerance, (coverage, tolerance)
+
+
+def cumulative(release: ln.Release) -> Iterator[tuple[float, float, float]]:
+    table = release.tables["income:prefix"]
+    yield from zip(table.low, table.high, table.answer, strict=True)
+
+
+def test_a_cdf_of_income_with_its_total(cps: Table) -> None:
+    # The CDF is the prefix sums over the total: both come from one release, agree with each other, and the last prefix sum is the total.
+    workload = ln.queries(cps.domain, income=ln.prefix()) + ln.marginals(cps.domain, ways=0)
+    plan = ln.plan(workload, ln.ZCDP("1/2"))
+    release = build(simulate(plan, cps, SeededEntropy(11)))
+    total = float(release.tables["total"].answer)
+    answers = np.array([answer for _, _, answer in cumulative(release)])
+    assert answers[-1] == pytest.approx(total, abs=1e-6)
+    exact = exact_answers(cps, workload.products[0])
+    promised = plan.expected_error().tables[0].largest_std
+    assert np.abs(answers / total - exact / exact[-1]).max() < 10 * promised / exact[-1]
+    inside = np.mean([low <= true <= high for (low, high, _), true in zip(cumulative(release), exact, strict=True)])
+    assert inside > 0.8
+
+
+def test_the_promise_fails_for_noise_that_is_wrong(cps: Table) -> None:
+    # The negative control: a plan that promises 10% less than its noise is caught by the same test.
+    workload = ln.queries(cps.domain, age=ln.identity(), income=ln.identity())
+    plan = ln.plan(workload, ln.PureDP(1))
+    realised = runs(plan, workload, cps, 9_000, 0.9, 2.0)
+    margin = Z * standard_error(realised.ratio)
+    assert abs(realised.ratio.mean() - 1) < margin < 0.01
+    assert abs(realised.ratio.mean() / 0.9 - 1) > margin

@@ -1,0 +1,195 @@
+"""Plan, compare and release from Python: every kind of source gives the same answers, and what is refused is refused before it costs."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+from leastnoise.session import candidates, choose, settle
+
+PEOPLE = pd.DataFrame(
+    {
+        "sex": ["F", "M", "M", "F", "M", None] * 50,
+        "age": [17, 30, 30, 90, 45, 200] * 50,
+        "income": [0.0, 10.5, 99.99, 250.0, -4.0, 50.0] * 50,
+    }
+)
+DOMAIN = ln.Domain(
+    {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(17, 90), "income": ln.Bins(0, 100, 4, outside="clip")},
+    measures={"pay": ln.Measure("income", 0, 100, unit="0.01")},
+)
+
+
+def workload() -> ln.Workload:
+    return (
+        ln.marginals(DOMAIN, upto=2, of=["sex", "age"])
+        + ln.queries(DOMAIN, income=ln.prefix(), weight=2)
+        + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
+    )
+
+
+def sources(folder: Path) -> dict[str, Any]:
+    csv, parquet = folder / "people.csv", folder / "people.parquet"
+    PEOPLE.to_csv(csv, index=False)
+    duckdb.from_df(PEOPLE).write_parquet(str(parquet))
+    return {
+        "csv": csv,
+        "parquet": str(parquet),
+        "pandas": PEOPLE,
+        "polars": pl.from_pandas(PEOPLE),
+        "polars lazy": pl.from_pandas(PEOPLE).lazy(),
+        "pyarrow": pa.Table.from_pandas(PEOPLE),
+        "duckdb": duckdb.from_df(PEOPLE),
+    }
+
+
+def test_every_source_gives_the_same_release(tmp_path: Path) -> None:
+    made = ln.plan(workload(), ln.ZCDP(2))
+    answers = {name: ln.release(made, source, seed=5).answers for name, source in sources(tmp_path).items()}
+    first = answers.pop("csv")
+    assert len(first) == 1 + 2 + 74 + 148 + 4 + 2
+    assert list(first.columns) == ["query", "cell", "answer", "std_error", "low", "high"]
+    for name, other in answers.items():
+        pd.testing.assert_frame_equal(first, other, obj=name)
+
+
+def test_answers_are_near_the_truth_and_error_bars_are_the_promised_ones() -> None:
+    made = ln.plan(workload(), ln.ZCDP(10_000))
+    release = ln.release(made, PEOPLE, seed=3)
+    kept = PEOPLE[PEOPLE.sex.notna() & PEOPLE.age.between(17, 90)]  # the policies of the domain drop the others
+    assert release.tables["sex"].answer == pytest.approx(kept.sex.value_counts()[["F", "M"]].to_numpy(), abs=1)
+    assert release.tables["sum of pay by sex"].answer == pytest.approx(
+        [kept[kept.sex == sex].income.clip(0, 100).sum() for sex in ("F", "M")], abs=5
+    )
+    assert release.tables["income:prefix"].answer == pytest.approx([2 * 50 + 100, 200, 200, 250], abs=151)
+    for promise, table in zip(made.expected_error().tables, release.tables, strict=True):
+        unit = 0.01 if "pay" in promise.name else 1
+        assert table.rmse == pytest.approx(promise.rmse * unit, rel=1e-9)
+        assert np.all(table.noise_std <= promise.largest_std * unit * (1 + 1e-9))
+
+
+def test_a_unit_of_a_column_costs_more_noise_and_bounds_its_rows(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": np.repeat(np.arange(40), 5), "sex": ["F", "M", "F", "F", "F"] * 40})
+    domain = ln.Domain(sex=["F", "M"])
+    tables = ln.marginals(domain, ways=1)
+    one, three = (ln.plan(tables, ln.PureDP(100), unit_column="id", max_rows=rows) for rows in (1, 3))
+    assert three.expected_error().total_squared_error > one.expected_error().total_squared_error
+    for made, rows in ((one, 1), (three, 3)):
+        ledger = tmp_path / f"{rows}.ledger"
+        answers = ln.release(made, frame, ledger=ledger, dataset="people").tables["sex"].answer
+        assert answers.sum() == pytest.approx(40 * rows, abs=3)
+        assert ln.Ledger.open(ledger).privacy == made.privacy
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-9"), ln.ZCDP("1/2")], ids=["pure", "approximate", "concentrated"])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_a_paid_release_of_every_definition(tmp_path: Path, budget: Any, neighbours: str) -> None:
+    made = ln.plan(workload(), budget, neighbours=neighbours)
+    release = ln.release(made, PEOPLE, ledger=tmp_path / "people.ledger", dataset="people", out=tmp_path / "out")
+    assert release.private
+    book = ln.Ledger.open(tmp_path / "people.ledger")
+    assert [entry.state for entry in book.entries()] == ["sealed"]
+    assert book.entries()[0].plan_digest == made.digest()
+    assert (tmp_path / "out" / "manifest.json").exists()
+    with pytest.raises(ln.BudgetError, match="Nothing was spent"):
+        ln.release(made, PEOPLE, ledger=book, out=tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+    assert settle(book) == ()
+
+
+def test_two_private_releases_differ(tmp_path: Path) -> None:
+    made = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(2)))
+    first, second = (ln.release(made, PEOPLE, ledger=book) for _ in range(2))
+    assert np.mean(first.tables[0].answer == second.tables[0].answer) < 0.5
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[int, int | None]] = []
+    strategies: list[str] = []
+    made = ln.plan(workload(), ln.PureDP(1), progress=strategies.append)
+    ln.release(made, PEOPLE, seed=1, progress=lambda done, among: told.append((done, among)))
+    assert told[-1] == (300, 300)
+    assert {"identity", "workload", "marginals"} <= set(strategies)
+
+
+def test_compare_has_the_least_first_and_auto_takes_it() -> None:
+    privacy = ln.Privacy(ln.ZCDP(1))
+    tried = ln.compare(workload(), privacy)
+    totals = [candidate.total for candidate in tried]
+    assert totals == sorted(totals)
+    assert all(math.isinf(candidate.total) == bool(candidate.reason) for candidate in tried)
+    best, every = choose(workload(), privacy)
+    assert best.expected_error().total_squared_error == pytest.approx(totals[0])
+    assert len(every) == len(tried)
+    for candidate in tried:
+        if candidate.plan is not None:
+            named = ln.plan(workload(), privacy, strategy=candidate.strategy)
+            assert named.expected_error().total_squared_error <= candidate.total * (1 + 1e-9)
+            assert candidate.plan.lower_bound() <= candidate.total * (1 + 1e-9)
+
+
+PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
+REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
+    ("a workload that is none", lambda _: ln.plan([1, 2], ln.PureDP(1)), "workload must be a workload.*got 'list'"),
+    ("a budget that is none", lambda _: ln.plan(workload(), 1.0), "budget must be PureDP"),
+    ("a unit twice", lambda _: ln.plan(workload(), ln.Privacy(ln.PureDP(1)), max_rows=3, unit_column="id"), "not both"),
+    ("a strategy that is none", lambda _: ln.plan(workload(), ln.PureDP(1), strategy="best"), "strategy must be 'auto' or one of"),
+    ("neighbours that are none", lambda _: ln.plan(workload(), ln.PureDP(1), neighbours="both"), "neighbours must be one of"),
+    ("a plan that is none", lambda _: ln.release("plan", PEOPLE, seed=1), "plan must be a plan"),
+    ("no ledger", lambda _: ln.release(PLAN, PEOPLE), "A release must have a ledger"),
+    ("a ledger of a number", lambda _: ln.release(PLAN, PEOPLE, ledger=3), "ledger must be a path or a Ledger"),
+    ("seed and ledger", lambda at: ln.release(PLAN, PEOPLE, seed=1, ledger=at / "x.ledger"), "leave out the ledger or the seed"),
+    ("a seed that is none", lambda _: ln.release(PLAN, PEOPLE, seed=-1), "seed must be"),
+    ("a level that is none", lambda _: ln.release(PLAN, PEOPLE, seed=1, level=1.0), "level must be a number above 0 and below 1"),
+    ("formats that are none", lambda _: ln.release(PLAN, PEOPLE, seed=1, formats=("xlsx",)), "formats must be"),
+    ("a source that is none", lambda at: ln.release(PLAN, 17, ledger=at / "x.ledger"), "source must be"),
+    ("a source that is not there", lambda at: ln.release(PLAN, at / "no.csv", ledger=at / "x.ledger"), "no.csv"),
+    ("a column that is not there", lambda at: ln.release(PLAN, PEOPLE[["sex", "income"]], ledger=at / "x.ledger"), "age"),
+    ("a directory that is there", lambda at: ln.release(PLAN, PEOPLE, ledger=at / "x.ledger", out=at), "must not exist yet"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_cannot_be_used_is_refused_and_costs_nothing(tmp_path: Path, call: Callable[[Path], object], message: str) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        call(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_data_set_needs_a_word(tmp_path: Path) -> None:
+    PEOPLE.to_csv(tmp_path / "others.csv", index=False)
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    with pytest.raises(ln.InputError, match=r"belongs to the data set 'people'; got 'others'.*dataset='people'"):
+        ln.release(PLAN, tmp_path / "others.csv", ledger=book.path)
+    assert book.entries() == ()
+    assert ln.release(PLAN, tmp_path / "others.csv", ledger=book.path, dataset="people").private
+
+
+def test_no_row_makes_a_release_fail(tmp_path: Path) -> None:
+    # Null, infinite, huge, mistyped and empty values in every column; none is an error, none is in a message.
+    odd = pd.DataFrame(
+        {
+            "sex": [None, "", "F", "\x00", "é" * 5000],
+            "age": ["17", "x", "1e400", "-inf", "nan"],
+            "income": ["", "inf", "-1e300", "5", "0x10"],
+        }
+    )
+    for source in (odd, pl.from_pandas(odd), pa.Table.from_pandas(odd), odd.iloc[:0]):
+        assert ln.release(ln.plan(workload(), ln.ZCDP(1)), source, seed=2).answers is not None
+    (tmp_path / "odd.csv").write_bytes(b'sex,age,income\nF,17\n"unclosed,1,2\n\xff\xfe,3,4,5,6\n,,\n')
+    assert ln.release(ln.plan(workload(), ln.ZCDP(1)), tmp_path / "odd.csv", seed=2).answers is not None
+
+
+def test_candidates_of_one_strategy() -> None:
+    privacy = ln.Privacy(ln.ApproxDP(1, "1e-9"))
+    found = list(candidates(ln.marginals(DOMAIN, ways=1), privacy, "marginals"))
+    assert {candidate.mechanism for candidate in found} == {"rounded_gaussian", "discrete_laplace"}
