@@ -75,24 +75,42 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
         incidence[index, [column[place] for place in attributes]] = 1
     width = np.array([sizes[place] for place in used], dtype=np.float64)
     cells = [math.prod(sizes[place] for place in attributes) for attributes in wanted]
-    # rows of `left` belong to the sets `names` that no group has yet, largest first
+    # rows of `left` belong to the sets `names`, largest first; those that a group has are marked and now and then left out
     names = np.array(sorted(range(len(wanted)), key=lambda index: (-cells[index], index)), dtype=np.intp)
-    left = incidence[names]
+    left = np.asfortranarray(incidence[names])
+    width_of = left.sum(axis=1)
+    waiting = np.ones(len(names), dtype=np.bool_)
     found = []
-    while len(names):
-        group, covered = _grow(left, width, cells[names[0]], limit)
+    first = 0
+    while waiting.any():
+        first += int(waiting[first:].argmax())
+        group, covered = _grow(left, first, np.where(waiting, width_of, len(used) + 2), width, cells[names[first]], limit)
         # a table that is large beside the rows is worth summing out only for sets that are large too
-        summed = covered if cells[names[0]] <= max(limit, rows) else covered & (left == left[0]).all(axis=1)
-        summed[0] = True
+        summed = covered if cells[names[first]] <= max(limit, rows) else covered & (left == left[first]).all(axis=1)
+        summed[first] = True
         found.append(Group(attributes=tuple(used[index] for index in group), members=tuple(sorted(names[summed].tolist()))))
-        names, left = names[~summed], left[~summed]
+        waiting &= ~summed
+        if 2 * np.count_nonzero(waiting) < len(names):
+            names, left, width_of, first = names[waiting], np.asfortranarray(left[waiting]), width_of[waiting], 0
+            waiting = np.ones(len(names), dtype=np.bool_)
     return found
 
 
-def _grow(left: npt.NDArray[np.int16], width: npt.NDArray[np.float64], cells: int, limit: int) -> tuple[list[int], npt.NDArray[np.bool_]]:
-    """Grow a group from the first set that is left: its columns, and which sets it contains."""
-    inside = left[0] > 0
-    missing = left[:, ~inside].sum(axis=1)
+def _grow(
+    left: npt.NDArray[np.int16],
+    first: int,
+    missing: npt.NDArray[np.int64],
+    width: npt.NDArray[np.float64],
+    cells: int,
+    limit: int,
+) -> tuple[list[int], npt.NDArray[np.bool_]]:
+    """Grow a group from one set: its columns, and which sets it contains.
+
+    ``missing`` holds how many attributes of each set the group lacks, at first all; more than there are for a set that has a group.
+    """
+    inside = left[first] > 0
+    for column in np.flatnonzero(inside):
+        missing -= left[:, column]
     size = float(cells)
     while True:
         near = np.flatnonzero(missing == 1)
