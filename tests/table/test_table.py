@@ -199,3 +199,10 @@ def test_count_refuses_at_once(wanted, measure, message):
     with pytest.raises(InputError) as error:
         count(table, wanted, measure)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("size", [256, 2**16])
+def test_an_attribute_of_one_cell_beside_one_that_fills_its_type(size):
+    table = Table(Domain(one=Coded(1), many=Coded(size)), {"one": [0, 0], "many": [size - 1, 0]})
+    ((_, counts),) = count(table, [("one", "many")])
+    assert (counts[0], counts[-1], counts.sum()) == (1, 1, 2)

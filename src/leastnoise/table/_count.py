@@ -123,7 +123,7 @@ def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.in
     codes, cells = columns[0], shape[0]
     for column, size in zip(columns[1:], shape[1:], strict=True):
         cells *= size
-        dtype = code_dtype(cells)
+        dtype = code_dtype(cells + 1)  # it must hold ``size`` too, which is ``cells`` where all sizes before are 1
         codes = np.multiply(codes, dtype.type(size), dtype=dtype, casting="unsafe")
         np.add(codes, column, out=codes, casting="unsafe")
     return codes.astype(np.intp)
