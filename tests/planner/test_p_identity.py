@@ -40,6 +40,17 @@ def test_the_gradient_is_that_of_finite_differences(gram: Gram, windows: list[tu
     assert math.sqrt(error / gram.queries) == pytest.approx(strategy_rmse(gram, matrix, 1), rel=1e-9)
 
 
+@pytest.mark.parametrize("gram", [PrefixGram(60), AllRangesGram(60), ScaledSum(((2.0, PrefixGram(60)), (1.0, AllRangesGram(60))))])
+def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
+    windows = [(start, min(60, start + 5)) for start in range(0, 58, 2)] + [(0, 60), (0, 9), (3, 4), (40, 60), (59, 60), (20, 45), (20, 45)]
+    support = Support(60, windows)
+    values = np.random.default_rng(2).random(len(support.cells))
+    named = p_identity_objective(gram, support, values)
+    given = p_identity_objective(DenseGram(gram.dense(), gram.queries), support, values)
+    assert named[0] == pytest.approx(given[0], rel=1e-11)
+    np.testing.assert_allclose(named[1], given[1], rtol=1e-9, atol=1e-9 * named[0])
+
+
 # The p-Identity column of FORMULAS 8.2 and the best seeds of hdmm's OPT_0 in 12.1, whichever is less, and half a unit of the last digit.
 REFERENCE = [
     ("prefix", 64, 3.763),

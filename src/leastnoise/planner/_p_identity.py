@@ -14,16 +14,22 @@ Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0); FORMULAS 7.1.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leastnoise._check import InputError
-from leastnoise.planner._gram import DenseGram, Gram, Reals, Wholes, line_order, to_dyadic
+from leastnoise.planner._gram import DenseGram, Generators, Gram, Reals, Wholes, line_order, to_dyadic
 
 Window = tuple[int, int, Reals]
 # Largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding.
 _TALLEST = 4096.0
+# From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
+_MANY_ROWS = 32
+# Above so many cells fewer starts and steps are affordable.
+_LARGE = 6000
+_FEW_PER_CELL = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,15 +78,33 @@ def p_identity_rmse(gram: Gram, diagonal: Reals | Wholes, rows: Reals | Wholes) 
     return scale * math.sqrt(float((gram.diagonal() / own**2).sum() - gain) / gram.queries)
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the values of a support lie, seen from the cells; what the structured step needs and can be computed once.
+
+    ``row`` is that of each value; ``rank`` counts the rows, in the order ``by_start``, that start at or before its cell, ``passed`` those,
+    in the order ``by_stop``, that stop there or before. ``member`` (n x c, filled up with a dummy) lists the values of each cell, ``owner``
+    their rows. ``first`` and ``last`` (p x p) say where in one row's running sums another row starts and stops.
+    """
+
+    row: Wholes
+    by_start: Wholes
+    by_stop: Wholes
+    rank: Wholes
+    passed: Wholes
+    member: Wholes
+    owner: Wholes
+    first: Wholes
+    last: Wholes
+
+
 class Support:
     """Where each row of Theta may differ from zero: one window of consecutive cells a row, the values kept end to end.
 
     Args:
         size: Number of cells n.
-        windows: (start, stop) of each of the p rows.
+        windows: (start, stop) of each of the p rows, none empty.
     """
-
-    __slots__ = ("cells", "full", "offsets", "size", "windows")
 
     def __init__(self, size: int, windows: Sequence[tuple[int, int]]) -> None:
         self.size = size
@@ -105,6 +129,33 @@ class Support:
             return np.zeros(0)
         return np.concatenate([matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)])
 
+    @cached_property
+    def layout(self) -> _Layout:
+        """The same support seen from the cells."""
+        starts, stops = np.array(self.windows, dtype=np.int64).T
+        p, count = len(starts), len(self.cells)
+        row = np.repeat(np.arange(p), stops - starts)
+        order = np.argsort(self.cells, kind="stable")
+        cover = np.bincount(self.cells, minlength=self.size)
+        member = np.full((self.size, int(cover.max())), count)
+        place = np.arange(count) - np.repeat(np.cumsum(cover) - cover, cover)
+        member[self.cells[order], place] = order
+        by_start, by_stop = np.argsort(starts, kind="stable"), np.argsort(stops, kind="stable")
+        length = stops - starts
+        # Where, in running sums along each row that begin with a zero, the part before another row's start, or stop, ends.
+        base = (self.offsets[:-1] + np.arange(p))[:, None]
+        return _Layout(
+            row=row,
+            by_start=by_start,
+            by_stop=by_stop,
+            rank=np.searchsorted(starts[by_start], self.cells, side="right"),
+            passed=np.searchsorted(stops[by_stop], self.cells, side="right"),
+            member=member,
+            owner=np.append(row, p)[member],
+            first=base + np.clip(starts - starts[:, None], 0, length[:, None]),
+            last=base + np.clip(stops - starts[:, None], 0, length[:, None]),
+        )
+
 
 def p_identity_objective(gram: Gram, support: Support, values: Reals) -> tuple[float, Reals]:
     """The error ``f = tr(P (M o s s^T))`` of Theta and its gradient, on the support.
@@ -121,7 +172,9 @@ def p_identity_objective(gram: Gram, support: Support, values: Reals) -> tuple[f
     """
     from scipy.sparse import csr_matrix
 
-    p = len(support.windows)
+    p, pairs = len(support.windows), gram.generators()
+    if pairs is not None and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
+        return _windowed_objective(gram, pairs, support, values)
     theta = support.spread(values, np.zeros((p, support.size)))
     s = 1 + theta.sum(axis=0)
     weighted = theta * s
@@ -153,6 +206,65 @@ def p_identity_objective(gram: Gram, support: Support, values: Reals) -> tuple[f
     return error, gradient + per_cell[support.cells]
 
 
+def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values: Reals) -> tuple[float, Reals]:
+    """The same for many narrow windows and ``M_ij = sum a_i b_j`` (i <= j), without any p x n matrix.
+
+    Outside its window a row times M is a multiple of a on the left and of b on the right, so only the windows themselves, and two
+    numbers a row, are needed: O(p^3 + n c^2) a step, c the number of windows over a cell.
+    """
+    from scipy.sparse import csr_matrix
+
+    layout, cells, p = support.layout, support.cells, len(support.windows)
+    begin, end = support.offsets[:-1], support.offsets[1:]
+    s = 1 + np.bincount(cells, weights=values, minlength=support.size)
+    y = values * s[cells]
+
+    def sparse(entries: Reals) -> object:
+        return csr_matrix((entries, cells, support.offsets), shape=(p, support.size))
+
+    local = np.zeros(len(values))
+    lifted = np.zeros((p, p))
+    outer: list[tuple[Reals, Reals, Reals, Reals]] = []
+    for a, b in pairs:
+        rising, falling = np.append(0.0, np.cumsum(a[cells] * y)), np.append(0.0, np.cumsum(b[cells] * y))
+        left, right = rising[end] - rising[begin], falling[end] - falling[begin]
+        local += b[cells] * (rising[1:] - rising[begin][layout.row]) + a[cells] * (falling[end][layout.row] - falling[1:])
+        # Running sums with a zero before each row, to be read at the other rows' ends.
+        slots = np.arange(len(y)) + layout.row + 1
+        before, upto = np.zeros(len(y) + p), np.zeros(len(y) + p)
+        before[slots], upto[slots] = rising[1:] - rising[begin][layout.row], falling[1:] - falling[begin][layout.row]
+        lifted += before[layout.first] * right + (right[:, None] - upto[layout.last]) * left
+        outer.append((a, b, left, right))
+    whole_rows, own = sparse(values), sparse(local)
+    lifted += (sparse(y) @ own.T).toarray()  # type: ignore[attr-defined]
+    inner = (whole_rows @ whole_rows.T).toarray()  # type: ignore[attr-defined, operator]
+    inner.flat[:: p + 1] += 1
+    inverse = np.linalg.inv(inner)
+    reduced = inverse @ lifted
+    both = reduced @ inverse
+    asked = gram.diagonal()
+    error = float(s @ (s * asked) - np.trace(reduced))
+
+    def across(matrix: Reals, entries: Reals) -> Reals:
+        """Of the p x p matrix times the sparse entries, the values on the support."""
+        padded = np.zeros((p + 1, p + 1))
+        padded[:p, :p] = matrix
+        block = padded[layout.owner[:, :, None], layout.owner[:, None, :]]
+        result = np.zeros(len(entries) + 1)
+        result[layout.member] = np.einsum("jkl,jl->jk", block, np.append(entries, 0.0)[layout.member])
+        return result[:-1]
+
+    here = across(inverse, local)
+    for a, b, left, right in outer:
+        later = np.zeros((p, p + 1))
+        later[:, :-1] = np.cumsum((inverse * right)[:, layout.by_start][:, ::-1], axis=1)[:, ::-1]
+        earlier = np.zeros((p, p + 1))
+        earlier[:, 1:] = np.cumsum((inverse * left)[:, layout.by_stop], axis=1)
+        here += a[cells] * later[layout.row, layout.rank] + b[cells] * earlier[layout.row, layout.passed]
+    per_cell = 2 * s * asked - 2 * np.bincount(cells, weights=values * here, minlength=support.size)
+    return error, 2 * across(both, values) - 2 * here * s[cells] + per_cell[cells]
+
+
 def descend(gram: Gram, support: Support, values: Reals, steps: int) -> tuple[Reals, float]:
     """At most ``steps`` steps of L-BFGS-B on log f from a start; returns Theta on the support and the unit RMSE.
 
@@ -162,14 +274,21 @@ def descend(gram: Gram, support: Support, values: Reals, steps: int) -> tuple[Re
     >>> rmse < 3.93
     True
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
+
+    asked = gram.diagonal()
 
     def objective(point: Reals) -> tuple[float, Reals]:
         error, gradient = p_identity_objective(gram, support, point)
+        s = 1 + np.bincount(support.cells, weights=point, minlength=gram.size)
+        own = float(s @ (s * asked))
+        # So far out that the error drowns in rounding: what is certain, the cells' own part, leads back.
+        if not error > 1e-11 * own:
+            return math.log(own), 2 * (s * asked)[support.cells] / own
         return math.log(error), gradient / error
 
     options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 10}
-    found = minimize(objective, values, jac=True, method="L-BFGS-B", bounds=[(0, _TALLEST)] * len(values), options=options)
+    found = minimize(objective, values, jac=True, method="L-BFGS-B", bounds=Bounds(0, _TALLEST), options=options)
     return found.x, math.sqrt(math.exp(found.fun) / gram.queries)
 
 
@@ -192,7 +311,7 @@ def _blocks(size: int, width: int, height: float) -> Iterator[Window]:
 
 def _ordered_starts(size: int) -> Iterator[list[Window]]:
     """Layers of bumps at many scales, the total, and hierarchies of one or two layers of blocks."""
-    large = size > 6000
+    large = size > _LARGE
     for height in (0.3, 2.0):
         yield list(_bumps(size, 0, height, 1))
     spacings = [size / (count + 1) for count in (1, 2, 3, 4, 5, 6)] if size <= 256 else []
@@ -231,16 +350,24 @@ class _Run:
 
 def _halve(gram: Gram, starts: Iterator[list[Window]], scale: float) -> _Run:
     """Give every start a few steps, the best of them more, and the very best many (successive halving)."""
+    first, rounds = _schedule(gram.size)
     runs: list[_Run] = []
     for rows in starts:
         support = Support(gram.size, [(start, stop) for start, stop, _ in rows])
-        values, rmse = descend(gram, support, np.concatenate([height for _, _, height in rows]), max(10, round(25 * scale)))
+        values, rmse = descend(gram, support, np.concatenate([height for _, _, height in rows]), max(10, round(first * scale)))
         runs = sorted([*runs, _Run(support, values, rmse)], key=lambda run: run.rmse)[:8]
-    for keep, steps in ((5, 75), (2, 300)) if gram.size <= 1024 else ((4, 40), (1, 300)):
+    for keep, steps in rounds:
         for run in runs[:keep]:
-            run.values, run.rmse = descend(gram, run.support, run.values, max(20, round(steps * scale)))
+            run.values, run.rmse = descend(gram, run.support, run.values, max(10, round(steps * scale)))
         runs = sorted(runs[:keep], key=lambda run: run.rmse)
     return runs[0]
+
+
+def _schedule(size: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """Steps for every start; then how many of the best go on, and for how many steps."""
+    if size <= 1024:
+        return 25, ((5, 75), (2, 300))
+    return (25, ((4, 40), (1, 300))) if size <= _LARGE else (12, ((3, 30), (1, 150)))
 
 
 def _total_start(gram: Gram) -> list[Window]:
@@ -303,7 +430,7 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
         if isinstance(gram, DenseGram):
             order = line_order(gram)
             gram = DenseGram(gram.array[np.ix_(order, order)], gram.queries)
-        runs = [_polish(gram, _halve(gram, _ordered_starts(gram.size), effort), round(300 * effort))]
+        runs = [_polish(gram, _halve(gram, _ordered_starts(gram.size), effort), round((300 if gram.size <= _LARGE else 80) * effort))]
         if gram.size <= 256 or isinstance(gram, DenseGram):
             runs.append(_halve(gram, _random_starts(gram.size), (2 if gram.size <= 256 else 1) * effort))
         rows = _total_start(gram)

@@ -1,0 +1,144 @@
+"""One attribute: our strategies against the best published ones, and a structured p-Identity step against a dense one.
+
+    python bench/p_identity.py [--sizes 64 256 1024] [--large]
+
+Prints one line a case with ours / reference: at or below 1.000 is what is wanted. ``--large`` adds n = 4096 and 16384 (some minutes each).
+References: FORMULAS 8.1, 8.2, 12.1 and 12.2.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from leastnoise.planner._gaussian_optimal import fit_gaussian_optimum
+from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise.planner._greedy_h import fit_greedy_h
+from leastnoise.planner._level_tree import fit_level_tree
+from leastnoise.planner._node_tree import fit_node_tree
+from leastnoise.planner._p_identity import Support, fit_p_identity, p_identity_objective
+
+Reals = np.ndarray
+
+
+def permuted(size: int) -> Gram:
+    """All ranges with the cells in numpy's legacy random order 0, given as a matrix."""
+    order = np.random.RandomState(0).permutation(size)
+    return DenseGram(AllRangesGram(size).dense()[np.ix_(order, order)], size * (size + 1) // 2)
+
+
+KINDS: dict[str, Callable[[int], Gram]] = {
+    "prefix": PrefixGram,
+    "ranges": AllRangesGram,
+    "width32": lambda size: WidthGram(size, 32),
+    "permuted": permuted,
+    "idtotal": lambda size: ScaledSum(((1.0, WidthGram(size, 1)), (1.0, WidthGram(size, size)))),
+}
+PURE = {
+    64: {"prefix": 3.763, "ranges": 3.926, "width32": 4.159, "permuted": 3.928, "idtotal": 1.342},
+    128: {"prefix": 4.451, "ranges": 4.752},
+    256: {"prefix": 5.199, "ranges": 5.700, "width32": 4.482, "permuted": 5.704, "idtotal": 1.227},
+    1024: {"prefix": 6.786, "ranges": 7.868, "width32": 4.535, "permuted": 7.899, "idtotal": 1.146},
+    4096: {"prefix": 8.95, "ranges": 10.9, "width32": 4.567, "idtotal": 1.093},
+    16384: {"prefix": math.nan, "ranges": math.nan},
+}
+GAUSSIAN = {
+    64: {"prefix": 2.0999, "ranges": 2.3022, "width32": 2.067},
+    128: {"prefix": 2.3110, "ranges": 2.5990},
+    256: {"prefix": 2.5244, "ranges": 2.9014, "width32": 2.354},
+    1024: {"prefix": 2.956, "ranges": 3.515, "width32": 2.385},
+    4096: {"ranges": 4.134},
+}
+TREES = {
+    64: {"prefix": 4.148, "ranges": 4.276, "width32": 4.824, "idtotal": 1.342},
+    256: {"prefix": 5.948, "ranges": 6.282, "width32": 4.849, "idtotal": 1.227},
+    1024: {"prefix": 7.712, "ranges": 8.790, "width32": 4.852, "idtotal": 1.146},
+    4096: {"prefix": 9.831, "ranges": 11.45, "width32": 4.853, "idtotal": 1.093},
+}
+
+
+def line(what: str, size: int, kind: str, ours: float, reference: float, seconds: float, more: str = "") -> None:
+    """Print one row of the table."""
+    print(
+        f"{what:<14} n={size:<8} {kind:<9} {ours:8.4f} / {reference:<7.4f} = {ours / reference:6.4f}  {seconds:7.1f} s  {more}", flush=True
+    )
+
+
+def dense_objective(gram: Reals, theta: Reals) -> tuple[float, Reals]:
+    """A step with n x n matrices, as FORMULAS 7.1 has it."""
+    s = 1 + theta.sum(axis=0)
+    inverse = np.linalg.inv(np.eye(len(theta)) + theta @ theta.T)
+    inner = np.eye(len(s)) - theta.T @ inverse @ theta
+    scaled = gram * np.outer(s, s)
+    turned = theta @ inner
+    per_cell = 2 * (inner * gram) @ s
+    return float((inner * scaled).sum()), -2 * (turned @ scaled) @ inner + per_cell
+
+
+def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> None:
+    """The same descent from the same start over the same variables, with and without the structure of the workload."""
+    from scipy.optimize import Bounds, minimize
+
+    gram = PrefixGram(size)
+    full = gram.dense()
+    spacing = size / (rows - 3)
+    windows = [(max(0, int((k - 0.25) * spacing)), min(size, int((k + 2.25) * spacing))) for k in range(rows - 4)]
+    windows += [(max(0, int((k - 0.25) * size / 5)), min(size, int((k + 2.25) * size / 5))) for k in range(4)]
+    support = Support(size, windows)
+    start = np.full(len(support.cells), 0.7)
+
+    def structured(point: Reals) -> tuple[float, Reals]:
+        error, slope = p_identity_objective(gram, support, point)
+        return math.log(error), slope / error
+
+    def dense(point: Reals) -> tuple[float, Reals]:
+        error, slope = dense_objective(full, support.spread(point, np.zeros((rows, size))))
+        return math.log(error), support.gather(slope) / error
+
+    structured(start)
+    seconds = []
+    for objective in (structured, dense):
+        begun = time.perf_counter()
+        options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0}
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options=options)
+        seconds.append(time.perf_counter() - begun)
+        rmse = math.exp(found.fun / 2) / size**0.5
+        print(f"{objective.__name__:<12} {found.nit} steps, p={rows}, n={size}: {seconds[-1]:.2f} s, unit RMSE {rmse:.4f}")
+    print(f"dense / structured: {seconds[1] / seconds[0]:.1f} times (wanted: at least 10)")
+
+
+def main() -> None:
+    """Run the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[64, 128, 256, 1024])
+    parser.add_argument("--large", action="store_true")
+    chosen = parser.parse_args()
+    sizes = chosen.sizes + ([4096, 16384] if chosen.large else [])
+    for size in sizes:
+        for kind, reference in PURE.get(size, {}).items():
+            begun = time.perf_counter()
+            found = fit_p_identity(KINDS[kind](size))
+            line("p-identity", size, kind, found.rmse, reference, time.perf_counter() - begun, f"p={len(found.rows)}")
+        for kind, reference in GAUSSIAN.get(size, {}).items():
+            begun = time.perf_counter()
+            best = fit_gaussian_optimum(KINDS[kind](size))
+            line("gaussian", size, kind, best.rmse, reference, time.perf_counter() - begun, f"gap={best.gap:.1e}")
+        for kind, reference in TREES.get(size, {}).items():
+            begun = time.perf_counter()
+            tree = fit_level_tree(KINDS[kind](size), 1)
+            line("level tree", size, kind, tree.rmse, reference, time.perf_counter() - begun, str(tree.widths))
+    for size in (1024, 2**20):
+        for kind in ("prefix", "ranges"):
+            begun = time.perf_counter()
+            gram = KINDS[kind](size)
+            level = fit_level_tree(gram, 1)
+            found_tree = fit_node_tree(gram, [level.nodes()])
+            seconds = time.perf_counter() - begun
+            line("node tree", size, kind, found_tree.rmse, fit_greedy_h(gram).rmse, seconds, "reference: GreedyH")
+    steps_against_dense()
+
+
+if __name__ == "__main__":
+    main()
