@@ -40,6 +40,9 @@ marginals = { upto = 2, of = ["sex", "age"] }
 [[workload]]
 queries = { income = "prefix" }
 weight = 2.0
+
+[plan]
+strategy = "marginals"
 """
 ROWS = "sex,age,income\n" + "".join(f"{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" for i in range(400))
 

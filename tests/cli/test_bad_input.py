@@ -64,7 +64,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("bins too large", "high = 1000, count", "high = 1e300, count", ["[domain.income]", "high must be", "2^53"]),
     ("bins that are NaN", "high = 1000, count", "high = nan, count", ["[domain.income]", "high must be a finite number"]),
     ("an unknown policy", "[17, 90]", '[17, 90]\noutside = "keep"', ["[domain.age]", "outside must be one of", "got 'keep'"]),
-    ("an unknown strategy", "[privacy]", '[plan]\nstrategy = "best"\n[privacy]', ["strategy must be 'auto' or one of", "got 'best'"]),
+    ("an unknown strategy", 'strategy = "marginals"', 'strategy = "best"', ["strategy must be 'auto' or one of", "got 'best'"]),
     ("level is 1", "[privacy]", "[output]\nlevel = 1\n[privacy]", ["level must be a number above 0 and below 1", "got 1"]),
     ("level is NaN", "[privacy]", "[output]\nlevel = nan\n[privacy]", ["level must be a number above 0 and below 1", "got nan"]),
     ("an unknown format", "[privacy]", '[output]\nformats = ["xlsx"]\n[privacy]', ["formats must be", "got ['xlsx']"]),

@@ -40,7 +40,7 @@ def test_plan_as_json_is_one_object_with_stable_keys(folder: Path, run: Run) -> 
     told = json.loads(result.out)
     assert set(told) == PLAN_KEYS
     spec = read_spec("people.toml")
-    promise = plan(spec.workload, spec.privacy).expected_error()
+    promise = plan(spec.workload, spec.privacy, strategy=spec.strategy).expected_error()
     assert told["expected_total_squared_error"] == pytest.approx(promise.total_squared_error)
     assert told["lower_bound"] == pytest.approx(promise.lower_bound)
     assert told["error_over_lower_bound"] == pytest.approx(promise.total_squared_error / promise.lower_bound)
@@ -103,7 +103,9 @@ def test_repeated_tables_keep_their_names_apart(folder: Path, run: Run) -> None:
 
 def test_many_tables_are_summarised(folder: Path, run: Run) -> None:
     domain = "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
-    (folder / "many.toml").write_text(f"[privacy]\nrho = 1\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n", encoding="utf-8")
+    (folder / "many.toml").write_text(
+        f"[privacy]\nrho = 1\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = 'marginals'", encoding="utf-8"
+    )
     out = run("plan", "many.toml").out
     assert "and 5 more tables, 20 queries, rmse " in out
     assert out.count(" x ") == 40
@@ -115,7 +117,7 @@ def test_a_plan_file_is_the_plan(folder: Path, run: Run) -> None:
     assert "The plan is in plan.json." in result.out
     made = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
     spec = read_spec("people.toml")
-    assert made.digest() == plan(spec.workload, spec.privacy).digest()
+    assert made.digest() == plan(spec.workload, spec.privacy, strategy=spec.strategy).digest()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,9 @@ def test_the_cost_of_the_kind_of_noise_that_is_chosen(folder: Path, run: Run) ->
     # 45 tables that every row is in: Gaussian noise is better than Laplace noise, unless delta is tiny
     domain = "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(10))
     for delta, cost in (("1e-6", "epsilon = 1, delta = 0.000001, with rounded Gaussian"), ("1e-300", "epsilon = 1, with discrete Laplace")):
-        text = f'[privacy]\nepsilon = 1\ndelta = "{delta}"\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n'
+        text = (
+            f'[privacy]\nepsilon = 1\ndelta = "{delta}"\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = "marginals"\n'
+        )
         (folder / "ten.toml").write_text(text, encoding="utf-8")
         assert cost in run("plan", "ten.toml").out
 
@@ -150,14 +154,14 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     unusable = [one for one in told["candidates"] if not one["usable"]]
     errors = [one["expected_total_squared_error"] for one in usable]
     assert errors == sorted(errors)
-    assert errors[0] == pytest.approx(json.loads(run("plan", "people.toml", "--json").out)["expected_total_squared_error"])
+    assert errors[0] <= json.loads(run("plan", "people.toml", "--json").out)["expected_total_squared_error"]
     assert {one["strategy"] for one in unusable} >= {"identity"}
     assert all(one["reason"] and one["expected_total_squared_error"] is None for one in unusable)
     assert all(one["error_over_lower_bound"] >= 1 for one in usable)
     out = run("compare", "people.toml").out
     assert "2,000,235 queries, epsilon = 1" in out
-    assert re.search(r"^identity \(discrete Laplace\) cannot be used: .*cells", out, flags=re.MULTILINE)
-    assert out.index(usable[0]["strategy"]) < out.index("identity (")
+    assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
+    assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("identity")
 
 
 # --- release and ledger ---------------------------------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from leastnoise._check import LedgerError
 from leastnoise.accounting import Privacy, PureDP
 from leastnoise.session import Ledger
 
@@ -47,11 +49,9 @@ def fail():
 def full():
     raise OSError(28, "No space left on device")
 
-import leastnoise.measure._kernel as kernel
-import leastnoise.measure._ledger as book
-import leastnoise.release._directory as directory
-import leastnoise.release._writing as writing
-import leastnoise.session._session as session
+from leastnoise.measure import _kernel as kernel, _ledger as book
+from leastnoise.release import _directory as directory
+from leastnoise.session import _session as session
 Ledger = book.Ledger
 {change}
 from leastnoise.cli import main
@@ -119,8 +119,7 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_or_paid_and_whole(
     assert [entry.state for entry in book.entries()] == states
     assert book.left().epsilon == 2 - sum(entry.charge.epsilon for entry in book.entries())
     # and the one after that has nothing to tell
-    third = run("release", "people.toml", "--out", "third")
-    assert "paid and" not in third.err
+    assert "paid and" not in run("release", "people.toml", "--out", "third").err
 
 
 def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, ledger: Path, start: Start) -> None:
@@ -138,8 +137,9 @@ def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, led
             process.kill()
             process.wait(timeout=120)
         states = []
-        if paying.exists() and paying.stat().st_size:
-            states = [entry.state for entry in Ledger.open(paying).entries()]
+        if paying.exists():
+            with suppress(LedgerError):  # killed while the ledger was being made: there is nothing in it
+                states = [entry.state for entry in Ledger.open(paying).entries()]
         assert states in ([], ["reserved"], ["sealed"])
         assert not out.exists() or (states != [] and is_whole(out)), "out and unpaid, or half-written"
         assert states != ["sealed"] or out.exists()

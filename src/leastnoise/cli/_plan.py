@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from leastnoise.session import Candidate, Spec
 
 _MOST_TABLES = 40
-_LONGEST_REASON = 200
 
 
 @click.command()
@@ -64,9 +63,9 @@ def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes f
     columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
     columns += [("error /\nlower bound", "right"), ("seconds", "right")]
     show_table(f"{whole(what.workload.rows)} queries, {_budget(what)}", columns, rows, bold=0)
-    for candidate in tried:
-        if candidate.plan is None:
-            click.echo(f"{candidate.strategy} ({noise(candidate.mechanism)}) cannot be used: {_shorter(candidate.reason)}")
+    unusable = [[candidate.strategy, noise(candidate.mechanism), candidate.reason] for candidate in tried if candidate.plan is None]
+    if unusable:
+        show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
 
 
 def facts(made: "Plan", seconds: float) -> dict[str, Any]:
@@ -216,7 +215,3 @@ def _candidate(candidate: "Candidate") -> dict[str, Any]:
         "error_over_lower_bound": None if made is None else ratio(made),
         "seconds": round(candidate.seconds, 3),
     }
-
-
-def _shorter(reason: str) -> str:
-    return reason if len(reason) <= _LONGEST_REASON else reason[:_LONGEST_REASON].rsplit(" ", 1)[0] + " ..."
