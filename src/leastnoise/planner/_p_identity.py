@@ -237,7 +237,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
         outer.append((a, b, left, right))
     whole_rows, own = sparse(values), sparse(local)
     lifted += (sparse(y) @ own.T).toarray()  # type: ignore[attr-defined]
-    inner = (whole_rows @ whole_rows.T).toarray()  # type: ignore[attr-defined, operator]
+    inner = (whole_rows @ whole_rows.T).toarray()  # type: ignore[attr-defined]
     inner.flat[:: p + 1] += 1
     inverse = np.linalg.inv(inner)
     reduced = inverse @ lifted
