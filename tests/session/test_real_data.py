@@ -100,7 +100,7 @@ CASES = [
     (
         "cps",
         lambda d: ln.queries(d, age=ln.identity(), sum="pay") + ln.marginals(d, ways=2, of=["age", "sex"]),
-        ln.ZCDP("1/2"),
+        ln.ZCDP("1/500"),
         0.15,
         8_000,
     ),
