@@ -39,7 +39,7 @@ def test_exact_refuses_what_is_no_finite_number(value: object) -> None:
     [
         (3, Fraction(3)),
         ("0.1", Fraction(1, 10)),
-        (" 1 / 3 ", Fraction(1, 3)),
+        (" 1/3 ", Fraction(1, 3)),
         ("1e-9", Fraction(1, 10**9)),
         (0.1, Fraction(1, 10)),
         (np.float64(0.1), Fraction(1, 10)),

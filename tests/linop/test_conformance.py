@@ -7,9 +7,13 @@ import pytest
 
 from leastnoise._check import InputError, InternalError
 from leastnoise.linop import (
+    AllRanges,
     Dense,
     DiagonalAndRows,
+    Haar,
     Identity,
+    Operator,
+    Prefix,
     Ranges,
     Tree,
     along,
@@ -105,12 +109,32 @@ def test_column_sums_of_large_entries_are_exact() -> None:
 
 
 def test_column_sums_that_would_overflow_are_refused() -> None:
-    with pytest.raises(InputError, match="sums below 2\\^63; got .entries whose weighted column sums may reach"):
+    with pytest.raises(InputError, match=r"sums below 2\^63; got .entries whose weighted column sums may reach"):
         column_sums(Dense([[2**31]]), np.array([2**20]), 2)
 
 
+@pytest.mark.parametrize(
+    "operator",
+    [Ranges(1, np.zeros(2**12, dtype=int), np.zeros(2**12, dtype=int)), Prefix(2**12), AllRanges(100), Dense(np.full((2**12, 1), 1))],
+)
+def test_sums_that_might_wrap_around_are_refused(operator: Operator) -> None:
+    """A sum that wrapped around would be a privacy cost that is too small."""
+    weights = np.full(operator.rows, 2**52)
+    with pytest.raises(InputError, match="small enough for sums below 2\\^63"):
+        column_sums(operator, weights, 2)
+
+
+def test_trees_are_judged_by_their_levels_alone() -> None:
+    tree = Tree.full(2**12, 2)
+    assert column_sums(tree, np.full(tree.rows, 2**58), 1).max() == 13 * 2**58
+    with pytest.raises(InputError, match="sums below 2\\^63"):
+        column_sums(tree, np.full(tree.rows, 2**60), 1)
+    with pytest.raises(InputError, match="sums below 2\\^63"):
+        column_sums(Haar(2**12), np.full(2**12, 2**60), 1)
+
+
 def test_an_unregistered_class_is_told_to_be_one() -> None:
-    with pytest.raises(InternalError, match="str has not registered this function; see docs/add-an-operator.md"):
+    with pytest.raises(InternalError, match=r"str has not registered this function; see docs/add-an-operator.md"):
         apply("no operator", np.zeros(1))  # type: ignore[arg-type]
 
 

@@ -5,7 +5,7 @@ import os
 import re
 import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -255,11 +255,40 @@ def test_a_ledger_is_not_made_where_there_is_no_folder(tmp_path) -> None:
         Ledger.create(tmp_path / "nowhere" / "x", "x", ONE)
 
 
-def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
+def test_a_failed_making_leaves_an_empty_file_that_is_refused(tmp_path, monkeypatch) -> None:
+    """It is not removed: another process may by then have made and used a ledger of its own there."""
     monkeypatch.setattr("leastnoise.measure._ledger._TABLES", ("CREATE TABLE dataset (x)", "NO SQL"))
-    with pytest.raises(LedgerError, match="damaged"):
+    with pytest.raises(LedgerError, match="was made and is empty; remove it before trying again"):
         Ledger.create(tmp_path / "x", "x", ONE)
-    assert list(tmp_path.iterdir()) == []
+    assert (tmp_path / "x").stat().st_size == 0
+    with pytest.raises(LedgerError, match="is empty: not a ledger"):
+        Ledger.open(tmp_path / "x")
+
+
+def test_a_failed_making_never_removes_the_ledger_of_another_process(tmp_path, monkeypatch) -> None:
+    path, made = tmp_path / "x", []
+
+    @contextmanager
+    def overtaken(*arguments):
+        monkeypatch.undo()
+        path.unlink()
+        made.append(take(Ledger.create(path, "other", ONE)))
+        raise LedgerError("overtaken.")
+        yield
+
+    monkeypatch.setattr("leastnoise.measure._ledger._writing", overtaken)
+    with pytest.raises(LedgerError, match="overtaken"):
+        Ledger.create(path, "x", ONE)
+    assert [entry.id for entry in Ledger.open(path).entries()] == [made[0].id]
+
+
+def test_a_ledger_in_another_journal_mode_takes_nothing(ledger) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    with pytest.raises(LedgerError, match="switched to the journal mode 'wal' by another program"):
+        take(ledger)
+    assert ledger.entries() == ()
 
 
 @pytest.mark.parametrize(

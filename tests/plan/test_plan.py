@@ -59,9 +59,24 @@ def test_damaged_plans_are_refused(text: str) -> None:
         Plan.from_json(text)
 
 
+@pytest.mark.parametrize("scale", ["abc", "1e999999", 0.1, True, "-1/2", "Infinity"])
+def test_scales_in_plan_files_are_exact_fractions(scale: object) -> None:
+    value = json.loads(small().to_json())
+    value["blocks"][0]["scale"] = scale
+    with pytest.raises(InputError, match="scale must be a text such as '1/3' or '2'"):
+        Plan.from_json(json.dumps(value))
+
+
+def test_factors_in_plan_files_are_found_by_their_place() -> None:
+    value = json.loads(small().to_json())
+    value["blocks"][0]["factors"] = [-1]
+    with pytest.raises(InputError, match="a factor's place must be a whole number from 0 to 0; got -1"):
+        Plan.from_json(json.dumps(value))
+
+
 def test_a_plan_of_another_format_is_refused() -> None:
     value = json.loads(small().to_json()) | {"format": 99}
-    with pytest.raises(InputError, match="the format of a plan must be 1; got 99. Make the plan again"):
+    with pytest.raises(InputError, match=r"the format of a plan must be 1; got 99. Make the plan again"):
         Plan.from_json(json.dumps(value))
 
 
@@ -88,7 +103,9 @@ def test_a_plan_of_another_format_is_refused() -> None:
             lambda: small(blocks=(Block((), Fraction(2**57)),)),
             "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56",
         ),
-        (lambda: Factor(("b",), Identity(8), np.zeros(8)), "row_weights must be 8 whole numbers from 1 to 2\\^20"),
+        (lambda: Factor(("b",), Identity(8), np.zeros(8, dtype=int)), "row_weights must be 8 whole numbers from 1 to 2\\^20"),
+        (lambda: Factor(("b",), Identity(8), np.full(8, 1.5)), "row_weights must be whole numbers; got 'float64'"),
+        (lambda: small(grid=3), "grid must be a power of two; got 3"),
         (lambda: small().expected_error(), "has no questions, so it promises no error"),
     ],
 )

@@ -1,6 +1,7 @@
 """The privacy cost of a plan against brute force: every pair of neighbouring tables on small domains."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leastnoise import planner
 from leastnoise.accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise.domain import Domain, Integers, Measure
 from leastnoise.linop import Dense, Identity, Prefix, Total, Tree, dense
-from leastnoise.plan import Block, Factor, Plan, column_norm, cost, sum_up
+from leastnoise.plan import Block, Factor, Plan, column_norm, cost, fit, sum_up
+from leastnoise.workload import marginals
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)})
 BUDGET = {"discrete_laplace": PureDP(1), "discrete_gaussian": ZCDP(1), "rounded_gaussian": ApproxDP(1, "1e-6")}
@@ -38,7 +41,7 @@ def plan_of(mechanism: str, *measured: Block, **privacy: object) -> Plan:
 
 
 def record_columns(plan: Plan) -> np.ndarray:
-    """What every possible row adds to all measured queries, in noise scales; extreme values of the measures suffice (the norm is convex)."""
+    """What every possible row adds to all measured queries, in noise scales; extreme values of the measures suffice."""
     columns = []
     for a, b in itertools.product(range(2), range(3)):
         for pay, tips in itertools.product((-2, 0, 3), (0, 4)):
@@ -124,6 +127,34 @@ def test_many_terms_are_rounded_up_and_only_a_little() -> None:
     terms = [(1, Fraction(1, 3 * n + 1)) for n in range(500)]
     exact = sum(value for _, value in terms)
     assert exact <= sum_up(terms) <= exact + Fraction(500, 2**128)
+
+
+def test_costs_of_many_different_scales_stay_short() -> None:
+    """The denominators of 46 fractions of 44 bits would fill a page, and no ledger would take it."""
+    domain = Domain({f"a{place}": Integers(0, 8 + place) for place in range(11)})
+    workload = marginals(domain, ways=2)
+    for mechanism, budget in BUDGET.items():
+        strategy = planner.marginals(workload, Privacy(budget), 1 if mechanism == "discrete_laplace" else 2)
+        plan = fit(domain, Privacy(budget), mechanism, strategy.blocks, "marginals")
+        text = json.dumps(cost(plan).to_json())
+        assert len({block.scale for block in plan.blocks}) > 30
+        assert len(text) < 400
+
+
+def test_numpy_integers_in_scales_become_pythons_own() -> None:
+    """Otherwise scale times grid would wrap around in the noise but not in the cost."""
+    scale = Fraction(np.int64(2**44 + 1), np.int64(1))  # type: ignore[arg-type]
+    block = Block((), scale)
+    assert (type(block.scale.numerator), type(block.scale.denominator)) == (int, int)
+    assert Block((), 3).scale == Fraction(3)  # type: ignore[arg-type]
+    assert isinstance(column_norm(plan_of("discrete_laplace", Block((), 3)), 1), Fraction)  # type: ignore[arg-type]
+
+
+def test_lists_inside_plans_are_copied() -> None:
+    blocks = [Block((), Fraction(1))]
+    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="t")  # type: ignore[arg-type]
+    blocks.append(Block((), Fraction(1, 99)))
+    assert len(plan.blocks) == 1
 
 
 def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:

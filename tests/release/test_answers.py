@@ -35,8 +35,9 @@ def test_every_column_is_that_of_dense_least_squares(making, mechanism, totals):
         std = np.sqrt(np.diag(asked @ inverse @ asked.T)) * unit
         assert np.allclose(table.answer.reshape(-1), expected, rtol=1e-8, atol=1e-6)
         assert np.allclose(table.noise_std.reshape(-1), std, rtol=1e-8)
-        assert np.allclose(table.low.reshape(-1), expected - times * std, atol=1e-6)
-        assert np.allclose(table.high.reshape(-1), expected + times * std, atol=1e-6)
+        margin = times * std + 0.5 / plan.grid * unit
+        assert np.allclose(table.low.reshape(-1), expected - margin, atol=1e-6)
+        assert np.allclose(table.high.reshape(-1), expected + margin, atol=1e-6)
 
 
 def test_noise_std_is_what_the_plan_promised(making, observation):

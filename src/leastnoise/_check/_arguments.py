@@ -33,10 +33,11 @@ def exact(name: str, value: Exact) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction, Decimal, numbers.Real)):
         raise refuse(name, value, allowed)
     try:
-        if isinstance(value, (int, Fraction)):
-            return Fraction(value)
+        if isinstance(value, numbers.Rational):
+            # A Fraction can hold numpy integers, which wrap around in later arithmetic.
+            return Fraction(int(value.numerator), int(value.denominator))
         if isinstance(value, (str, Decimal)):
-            return Fraction(str(value).strip().replace(" ", ""))
+            return Fraction(str(value).strip())
         if not math.isfinite(value):
             raise ValueError
         return Fraction(repr(float(value)))

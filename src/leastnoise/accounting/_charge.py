@@ -92,8 +92,8 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
         cost: what the plan was found to spend.
 
     Returns:
-        The charge: see the table. It is what was declared, never less than the cost: scales are rounded up to short fractions, so a plan costs a
-        hair less than its budget, and a ledger that kept such hairs would be hard to read and useful to nobody.
+        The charge: see the table. It is what was declared, never less than the cost: scales are rounded up to short fractions, so a plan
+        costs a hair less than its budget, and a ledger that kept such hairs would be hard to read and useful to nobody.
 
     Raises:
         InputError: the declared budget does not cover the cost, or the definition of the data set's budget cannot hold such a release.
@@ -108,7 +108,9 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     | ApproxDP | (epsilon, 0)    | (epsilon, delta)              | (epsilon, delta)              |
     | ZCDP     | epsilon^2 / 2   | rho                           | rho                           |
 
-    All are the declared ones; a release that declared ApproxDP charges a ZCDP budget with the rho of its cost, rounded up to 128 bits. Under ApproxDP a release that declared ZCDP is refused, and so is one under PureDP that declared ApproxDP or ZCDP.
+    All are the declared ones; a release that declared ApproxDP charges a ZCDP budget with the rho of its cost, rounded up to 128 bits, and
+    delta is left out of a pure cost because pure noise never needs it. Under ApproxDP a release that declared ZCDP is refused, and so is
+    one under PureDP that declared ApproxDP or ZCDP.
 
     >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
     (Fraction(1, 3), Fraction(1, 2))

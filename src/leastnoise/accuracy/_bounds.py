@@ -91,7 +91,8 @@ def squared_norm(operator: Operator) -> float:
 def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
     """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
-    Exact for marginals and for single products.
+    Exact for marginals and for single products. A sum's data are counted in the largest value that one row can add, so that a row
+    changes them by 1 as it does a count.
 
     Returns:
         The bound, and the part of it that lies across the total.
@@ -106,19 +107,19 @@ def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
     others = [product for product in products if not product.is_marginal]
     for product in products:
         if product.is_marginal:
-            share = product.importance / math.prod(operator.size for operator in product.operators)
+            share = float(product.weight) ** 2 / math.prod(operator.size for operator in product.operators)
             for tau in subsets(product.attributes):
                 gram[tau] = gram.get(tau, 0.0) + share
     best = {tau: math.prod(domain.kind(name).size - 1 for name in tau) * math.sqrt(value) for tau, value in gram.items()}
     for product in others:
-        top = math.sqrt(product.importance) * math.prod(nuclear_parts(operator)[2] for operator in product.operators)
+        top = float(product.weight) * math.prod(nuclear_parts(operator)[2] for operator in product.operators)
         best[product.attributes] = max(best.get(product.attributes, 0.0), top)
     total = math.fsum(best.values())
     whole, across = total, total - best.get((), 0.0)
     for product in others:
         rest = total - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
         own, along = (
-            math.sqrt(product.importance) * math.prod(nuclear_parts(operator)[place] for operator in product.operators) for place in (0, 1)
+            float(product.weight) * math.prod(nuclear_parts(operator)[place] for operator in product.operators) for place in (0, 1)
         )
         whole, across = max(whole, rest + own), max(across, rest + own - along)
     return whole, across

@@ -58,6 +58,8 @@ def interval_multiplier(mechanism: str, level: float) -> float:
         weighted sum of independent Laplace variables, and its quantile lies between the two at the usual levels, so the interval covers
         at least ``level``.
 
+    Edge cases: noise in whole steps takes few values where it is small; half a step must be added to the half width for it to cover.
+
     >>> round(interval_multiplier("rounded_gaussian", 0.95), 3), round(interval_multiplier("discrete_laplace", 0.95), 3)
     (1.96, 2.118)
     """

@@ -1,7 +1,8 @@
 """Questions about operators, answered by class: apply, transpose, weighted column sums, matrix, JSON.
 
-Every function works along the first axis of its array, in exact int64 arithmetic where the input is int64. Overflow is excluded by the
-caller from public bounds (``plan`` checks them); it could never harm privacy, only the answers.
+Every function works along the first axis of its array, in exact int64 arithmetic where the input is int64. In ``apply`` overflow is
+excluded by the caller from public bounds (``plan`` checks them), and would harm the answers but not privacy. In ``column_sums`` it would
+harm privacy, so sums that might reach 2^63 are refused.
 """
 
 import base64
@@ -84,10 +85,16 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
     Returns:
         int64 array of shape (size,).
 
+    Raises:
+        InputError: a sum might reach 2^63, judged from the largest weight and entry alone.
+
+    Guarantees: the privacy cost of a plan is computed from these sums, so they never wrap around.
+
     >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
     array([91,  4])
     """
     # The classes that are not registered hold only 0 and 1, where every power of the entries is the matrix itself.
+    _refuse_overflow(int(weights.max(initial=0)) * operator.rows)
     return apply_transpose(operator, weights)
 
 
@@ -185,7 +192,7 @@ def run_spread(x: Array, width: int, length: int) -> Array:
     >>> run_spread(np.array([1, 2]), 2, 3).tolist()
     [1, 1, 2]
     """
-    return np.repeat(x, width, axis=0)[:length]
+    return np.repeat(x, min(width, length), axis=0)[:length]
 
 
 @apply.register
@@ -231,7 +238,19 @@ def _(operator: Haar, y: Array) -> Array:
 
 
 @column_sums.register
+def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
+    return weights
+
+
+@column_sums.register
+def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
+    _refuse_overflow(int(weights.max(initial=0)) * len(operator.widths))  # a cell lies in one row of every level
+    return apply_transpose(operator, weights)
+
+
+@column_sums.register
 def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
+    _refuse_overflow(int(weights.max(initial=0)) * (1 + len(operator.widths)))
     levels = np.split(weights, np.cumsum([1, *(-(-operator.size // width) for width in operator.widths)])[:-1])
     total = np.repeat(levels[0], operator.size)
     for own, width in zip(levels[1:], operator.widths, strict=True):

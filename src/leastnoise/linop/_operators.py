@@ -165,7 +165,7 @@ class Tree:
 
     def __post_init__(self) -> None:
         whole("size", self.size, 1)
-        widths = tuple(whole("width", width, 1) for width in self.widths)
+        widths = tuple(whole("width", width, 1, 2**40) for width in self.widths)
         if not widths or any(wide <= narrow or wide % narrow for wide, narrow in pairwise(widths)):
             raise refuse("widths", list(widths), "descending whole numbers, each a multiple of the next")
         object.__setattr__(self, "widths", widths)

@@ -4,13 +4,16 @@ The argument that a release is private has four steps; the labels stand in the c
 
 (K1) The queries are integers and the data are integers, so what a block answers is an integer vector A x, and replacing the table by a
      neighbour changes it by the columns that ``plan.cost`` bounds. ``plan.cost`` reads the operators themselves, not what a planner says
-     of them.
+     of them; its sums are exact: ``column_sums`` refuses what might leave int64, and everything else is Python's integers and fractions.
 (K2) The table keeps at most ``max_rows`` rows of a unit and was encoded row by row over the plan's own domain, so neighbouring data give
      tables that differ by at most that many rows.
 (K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is
      drawn. Whatever happens afterwards, the budget is gone.
-(K4) Each row gets noise of its own, of exactly the scale that ``plan.cost`` used (PROOFS-noise.md): discrete Laplace gives pure DP, the
-     discrete Gaussian zCDP, the rounded Gaussian GDP, by independence of the rows.
+(K4) Each row gets noise of its own, of exactly the scale that ``plan.cost`` used (PROOFS-noise.md; a scale is a Fraction of Python's
+     integers, made so by ``Block``). On the grid both the answer and the scale are multiplied by ``grid``, so the shift stays an integer
+     and shift over scale is unchanged. The rows are independent, so their losses add: |shift| / b for discrete Laplace (pure DP); alpha
+     shift^2 / (2 sigma^2) in Renyi divergence for the discrete Gaussian, whatever the sigmas (zCDP; Canonne, Kamath, Steinke 2020,
+     theorem 4 and composition); the rounded Gaussian is post-processing of one continuous Gaussian in units of its sigmas (GDP).
 
 Overflow: ``Plan`` bounds |A x| times the grid below 2^62 from public numbers. int64 arithmetic is exact modulo 2^64 and the noise is
 added modulo 2^64 too, so a value beyond would be a wrong answer and no leak: reduction modulo 2^64 is post-processing. Nothing is raised
@@ -22,7 +25,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise.accounting import covers
+from leastnoise.accounting import Cost, covers
 from leastnoise.linop import IntArray, along, apply
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian
@@ -52,16 +55,17 @@ def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, descriptio
     Raises:
         InputError: the table does not belong to the plan, or the plan's cost is not covered by the budget it declares; nothing was spent.
         BudgetError: the ledger has less left than the plan costs; nothing was spent.
-        LedgerError: the ledger cannot be used; nothing was spent.
+        LedgerError: the ledger cannot be used; no noise was drawn.
+
+    Edge cases: what fails after the reservation, such as a lack of memory, leaves a release that is paid and absent.
 
     Guarantees: the observation satisfies the plan's declared budget for the plan's neighbours and unit; (K1) to (K4) above.
 
     >>> measure.__name__
     'measure'
     """
-    _verify(plan, table)
     receipt = ledger.reserve(  # (K3)
-        cost=cost(plan),
+        cost=_verify(plan, table),
         declared=plan.privacy.budget,
         privacy=plan.privacy,
         plan_digest=plan.digest(),
@@ -94,16 +98,18 @@ def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
     return Observation(plan, _measure(plan, table, entropy), "", private=False)
 
 
-def _verify(plan: Plan, table: Table) -> None:
-    """(K1), (K2): the table is the plan's, and the declared budget covers what the integers really cost."""
+def _verify(plan: Plan, table: Table) -> Cost:
+    """(K1), (K2): the table is the plan's, and the declared budget covers what the integers really cost, which is returned."""
     if table.domain != plan.domain:
         raise InputError("The table was encoded over another domain than the plan's. Read the source again with the domain of the plan.")
     if (table.unit_column, table.max_rows) != (plan.privacy.unit_column, plan.privacy.max_rows):
         raise InputError("The table was bounded for another privacy unit than the plan's. Read the source again with the unit of the plan.")
-    if not covers(plan.privacy.budget, cost(plan)):
+    spent = cost(plan)
+    if not covers(plan.privacy.budget, spent):
         raise InputError(
             f"The plan's queries cost more than the budget it declares, {plan.privacy.budget!r}. Make the plan again; nothing was spent."
         )
+    return spent
 
 
 def _measure(plan: Plan, table: Table, entropy: Entropy) -> tuple[IntArray, ...]:

@@ -191,10 +191,9 @@ class Ledger:
                 row = (name, json.dumps(privacy.to_json()), _now())
                 connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, _digest(row)))
             _flush_folder(file.parent)
-        except BaseException:
-            with suppress(OSError):
-                file.unlink()
-            raise
+        except LedgerError as error:
+            # The file is left: by now another process may have made its own ledger there and spent from it.
+            raise LedgerError(f"{error} {file} was made and is empty; remove it before trying again.") from None
         return cls(file, name, privacy, seconds)
 
     @classmethod
@@ -490,6 +489,12 @@ def _connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 def _writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     """Hold the one writer's lock; commit at the end, or roll back and pass the error on."""
     with _connected(path, timeout) as connection:
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "delete":
+            raise LedgerError(
+                f"The ledger {path} was switched to the journal mode {mode!r} by another program; a copy of the file could then lack "
+                "charges. Switch it back with `PRAGMA journal_mode = DELETE` in that program."
+            )
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield connection

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
-from leastnoise.accounting import Privacy, privacy_from_json
+from leastnoise.accounting import Privacy, fraction_from_text, privacy_from_json
 from leastnoise.domain import Domain
 from leastnoise.linop import IntArray, Operator, from_json, largest_row_sum, pack, to_json, unpack
 
@@ -38,9 +38,13 @@ class Factor:
     row_weights: IntArray | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
         if self.row_weights is None:
             return
-        weights = np.array(self.row_weights, dtype=np.int64)
+        weights = np.array(self.row_weights)
+        if weights.dtype.kind not in "iu":
+            raise refuse("row_weights", str(weights.dtype), "whole numbers")
+        weights = weights.astype(np.int64)
         if weights.shape != (self.operator.rows,) or not (weights.min() >= 1 and weights.max() <= 2**20):
             raise refuse(
                 "row_weights",
@@ -79,6 +83,11 @@ class Block:
     factors: tuple[Factor, ...]
     scale: Fraction
     measure: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(self.factors))
+        # Exact and of Python's integers: cost and noise are computed from the same number, and nothing wraps around.
+        object.__setattr__(self, "scale", exact_positive("scale", self.scale))
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -163,14 +172,23 @@ class Plan:
 
     def __post_init__(self) -> None:
         one_of("mechanism", self.mechanism, MECHANISMS)
-        whole("grid", self.grid, 1, 2**20)
+        grid = whole("grid", self.grid, 1, 2**20)
+        if grid & (grid - 1):
+            raise refuse("grid", grid, "a power of two")
+        # Copies of Python's own immutable kinds: what was checked here cannot change before it is measured.
+        for name, value in (
+            ("grid", grid),
+            ("blocks", tuple(self.blocks)),
+            ("questions", tuple(self.questions)),
+            ("details", dict(self.details)),
+        ):
+            object.__setattr__(self, name, value)
         if not self.blocks:
             raise InputError("A plan must measure at least one query; got no blocks.")
         for block in self.blocks:
             self._check(block)
 
     def _check(self, block: Block) -> None:
-        exact_positive("scale", block.scale)
         names = block.attributes
         if list(names) != [name for name in self.domain.names if name in names]:
             raise refuse("the attributes of a block", list(names), "attributes of the domain, each once, in its order")
@@ -188,6 +206,8 @@ class Plan:
                 f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(names)}. "
                 "Ask for marginals on fewer attributes, use coarser attributes, or choose another strategy."
             )
+        if not block.rows <= MOST_TABLE_CELLS:
+            raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
         most = MOST_ROWS * self.largest_value(block) * math.prod(largest_row_sum(factor.operator) for factor in block.factors) * self.grid
@@ -291,7 +311,11 @@ class Plan:
                 privacy=privacy_from_json(value["privacy"]),
                 mechanism=value["mechanism"],
                 blocks=tuple(
-                    Block(tuple(factors[place] for place in entry["factors"]), Fraction(entry["scale"]), entry["measure"])
+                    Block(
+                        tuple(factors[whole("a factor's place", place, 0, len(factors) - 1)] for place in entry["factors"]),
+                        fraction_from_text("scale", entry["scale"]),
+                        entry["measure"],
+                    )
                     for entry in value["blocks"]
                 ),
                 strategy=value["strategy"],
@@ -304,5 +328,5 @@ class Plan:
                 ),
                 details=value["details"],
             )
-        except (KeyError, TypeError, IndexError, json.JSONDecodeError, ZeroDivisionError):
+        except (KeyError, TypeError, IndexError, AttributeError, json.JSONDecodeError):
             raise InputError("This is not a plan, or a damaged one. Make it again with leastnoise.plan and Plan.to_json.") from None

@@ -12,9 +12,8 @@ from leastnoise.accounting import ConcentratedCost, Cost, GaussianCost, PureCost
 from leastnoise.linop import IntArray, column_sums, non_negative
 from leastnoise.plan._plan import Block, Factor, Plan
 
-# Sums of more fractions than this, or of large fractions, are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never
-# less.
-_EXACT_TERMS = 64
+# Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
+_EXACT_BITS = 512
 GUARD_BITS = 128
 # Columns of several uneven blocks are added up cell by cell on tables up to this size; beyond it their maxima are added, which is never
 # less.
@@ -90,6 +89,8 @@ def column_norm(plan: Plan, power: int) -> Fraction:
         for factor in block.factors:
             if factor not in sums:
                 sums[factor] = column_sums(factor.operator, factor.weights**power, power)
+                if int(sums[factor].min()) < 0:
+                    raise InternalError("A column sum wrapped around; please report this. Nothing was spent.")
             entry = sums[factor]
             constant = constant * int(entry[0]) if entry.min() == entry.max() else 0
         if constant > 0:
@@ -101,7 +102,7 @@ def column_norm(plan: Plan, power: int) -> Fraction:
 
 
 def sum_up(terms: Iterable[tuple[int, Fraction]]) -> Fraction:
-    """Sum count * value exactly if there are few terms, else with each value rounded up.
+    """Sum count * value exactly if the sum is a short fraction, else with each value rounded up.
 
     Args:
         terms: pairs of a whole number and a non-negative fraction.
@@ -110,8 +111,13 @@ def sum_up(terms: Iterable[tuple[int, Fraction]]) -> Fraction:
     Fraction(1, 1)
     """
     pairs = list(terms)
-    if len(pairs) <= _EXACT_TERMS:
-        return sum((count * value for count, value in pairs), Fraction(0))
+    exact = Fraction(0)
+    for count, value in pairs:
+        exact += count * value
+        if exact.denominator.bit_length() > _EXACT_BITS:
+            break
+    else:
+        return exact
     whole = sum(count * -((-value.numerator << GUARD_BITS) // value.denominator) for count, value in pairs)
     return Fraction(whole, 1 << GUARD_BITS)
 

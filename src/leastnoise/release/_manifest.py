@@ -109,6 +109,7 @@ def manifest(
         "intervals": {
             "level": release.level,
             "half_width_in_noise_std": release.options.multiplier,
+            "half_width_added": release.options.half_step,
             "method": words.interval_words(release),
             "does_not_cover": words.limits(release),
         },

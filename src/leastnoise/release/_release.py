@@ -134,7 +134,7 @@ def build(
     >>> plan = promised(marginals(domain, ways=1), plan)
     >>> release = build(Observation(plan=plan, values=(np.array([5, 7]),), receipt="", private=False))
     >>> release.tables["sex"].answer.round(6), release.tables["q1"].high.round(2)
-    (array([5., 7.]), array([7.87, 9.87]))
+    (array([5., 7.]), array([ 8.37, 10.37]))
     """
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise refuse("level", level, "a number above 0 and below 1", "Choose for example 0.95.")
@@ -147,6 +147,7 @@ def build(
     options = Options(
         level=float(level),
         multiplier=interval_multiplier(plan.mechanism, float(level)),
+        half_step=0.5 / plan.grid,
         non_negative=bool(non_negative),
         integer=bool(integer),
     )

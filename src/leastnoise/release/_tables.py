@@ -27,13 +27,15 @@ class Options:
 
     Args:
         level: coverage of the intervals, above 0 and below 1.
-        multiplier: half width of an interval in standard errors.
+        multiplier: half width of an interval in standard errors, to which ``half_step`` is added.
+        half_step: half of what the noise moves in, in rows or units: noise in whole steps has no quantiles in between.
         non_negative: whether to add the biased column ``answer_non_negative``.
         integer: whether to add the biased column ``answer_integer``.
     """
 
     level: float
     multiplier: float
+    half_step: float
     non_negative: bool = False
     integer: bool = False
 
@@ -173,7 +175,7 @@ class Tables(Sequence[Table]):
         biased = non_negative(product, counted) if options.non_negative else None
         rounded = whole_numbers(product, counted if biased is None else biased) if options.integer else None
         answer, noise_std = in_unit(product, counted), in_unit(product, spread)
-        margin = options.multiplier * noise_std
+        margin = in_unit(product, options.multiplier * spread + options.half_step)
         return Table(
             id=f"q{place + 1}",
             name=product.name,

@@ -4,9 +4,7 @@ import math
 from fractions import Fraction
 
 from leastnoise.accounting import ApproxDP, ConcentratedCost, Cost, GaussianCost, Privacy, PureCost, PureDP, readable, zcdp_epsilon
-from leastnoise.accuracy import block_variance
 from leastnoise.domain import Bins, Categories, Domain, Integers, Kind, Measure
-from leastnoise.plan import Plan
 from leastnoise.release._release import Release
 
 NOT_PRIVATE = (
@@ -160,8 +158,8 @@ def interval_words(release: Release) -> str:
         else "the normal quantile"
     )
     return (
-        f"low and high are answer minus and plus {times:.4g} times noise_std ({reason}), so that an interval holds the true answer "
-        f"in {percent} of all releases."
+        f"low and high are answer minus and plus {times:.4g} times noise_std ({reason}) and half a step of the noise "
+        f"({release.options.half_step:.4g}), so that an interval holds the true answer in at least {percent} of all releases."
     )
 
 
@@ -198,19 +196,9 @@ def limits(release: Release) -> list[str]:
         f"Each interval stands for itself: of 100 independent intervals about {hundred:g} miss. Answers of one release share noise, so "
         "their misses come together."
     )
-    if coarse(plan):
-        found.append(
-            "Some noise here is hardly larger than one whole step. Such intervals are only nominal: noise that takes few values has no "
-            "exact quantiles, and a single answer may be covered a few percent more or less often than stated."
-        )
     if release.options.non_negative or release.options.integer:
         found.append(post_processing_words(release))
     return found
-
-
-def coarse(plan: Plan) -> bool:
-    """Whether some noise takes so few values that intervals are nominal."""
-    return any(math.sqrt(block_variance(plan, block)) * plan.grid < _COARSE for block in plan.blocks)
 
 
 def post_processing_words(release: Release) -> str:

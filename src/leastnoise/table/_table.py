@@ -56,9 +56,7 @@ class Table:
     ) -> None:
         amounts = {} if values is None else values
         if set(codes) != set(domain.names) or set(amounts) != set(domain.measures):
-            raise InternalError(
-                "a table must have a column of codes for each attribute and one of values for each measure of its domain."
-            )
+            raise InternalError("a table must have a column of codes for each attribute and one of values for each measure of its domain.")
         columns = {name: _codes(name, codes[name], domain.kind(name).size) for name in domain.names}
         sums = {name: _values(name, amounts[name], measure.low_units, measure.high_units) for name, measure in domain.measures.items()}
         lengths = {len(column) for column in (*columns.values(), *sums.values())}
