@@ -1,0 +1,122 @@
+"""Pure and Gaussian plans for marginals against the reference figures: ratios (at most 1.00 is reached) and seconds to plan.
+
+    python bench/marginals.py [--effort 10] [--seeds 1] [--large]
+
+Figures: total squared error at epsilon 1, factor 2 included (cubes), or root mean square error per cell at unit noise (the others).
+"""
+
+import argparse
+import itertools
+import math
+import resource
+import time
+from collections.abc import Iterator
+
+from leastnoise.planner._covering import covering_design, fourier_design
+from leastnoise.planner._marginal_weights import optimal_weights, residual_noise
+from leastnoise.planner._residual_algebra import AttributeSet, attribute_sets, coefficients, downward_closure, incidence, table_sizes
+
+CUBES = {
+    "NLTCS": ((2,) * 16, {"1": 4608, "1*": 163427, "1a": 14560, "2": 639334, "2*": 8.91e6, "2a": 1.84e6}),
+    "Adult": ((9, 16, 7, 15, 6, 5, 2, 2), {"1": 5202, "1*": 207235, "1a": 59476, "2": 989989, "2*": 9.57e6, "2a": 6.54e6}),
+}
+ADULT5 = (75, 16, 5, 2, 20)
+# name -> (shape, sizes asked, pure rms1 of the best peer, Gaussian rms2 of the best peer)
+PEERS = {
+    "ten^8 1-way": ((10,) * 8, (1,), 7.642, 2.702),
+    "ten^8 2-way": ((10,) * 8, (2,), 25.60, 4.838),
+    "ten^8 3-way": ((10,) * 8, (3,), 46.39, 6.570),
+    "ten^8 4-way": ((10,) * 8, (4,), 52.99, 7.088),
+    "Adult5 2-way": (ADULT5, (2,), 6.454, 2.366),
+    "Adult5 3-way": (ADULT5, (3,), 5.665, 2.257),
+    "Adult5 2+3-way": (ADULT5, (2, 3), 6.664, 2.456),
+    "Adult5 1+2+3-way": (ADULT5, (1, 2, 3), 6.965, 2.492),
+}
+
+
+def ways(count: int, *sizes: int) -> list[AttributeSet]:
+    """List all attribute sets of some sizes."""
+    return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
+
+
+def cube_workload(count: int, name: str) -> list[AttributeSet]:
+    """List the marginals of Qk, Qk* (every second of the larger ones too) or Qka (the larger ones with attribute 0 too)."""
+    k = int(name[0])
+    larger = ways(count, k + 1)
+    return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[name[1:]]
+
+
+def cubes(effort: float, seeds: int) -> Iterator[str]:
+    """Compare on the twelve cube workloads."""
+    for data, (shape, figures) in CUBES.items():
+        for name, figure in figures.items():
+            targets = cube_workload(len(shape), name)
+            closure = downward_closure(shape, targets)
+            coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
+            inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm="l1").error
+            fourier = f"{2 * fourier_design(closure, coefficient).error / figure:6.2f}" if max(shape) == 2 else "     -"
+            for seed in range(seeds):
+                started = time.perf_counter()
+                design = covering_design(closure, coefficient, targets, seed=seed, effort=effort)
+                seconds = time.perf_counter() - started
+                yield (
+                    f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best {2 * inside / figure:6.2f}  F+/best {fourier}"
+                    f"  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
+                )
+
+
+def peers(effort: float) -> Iterator[str]:
+    """Compare with the best of hdmm's strategies."""
+    for name, (shape, sizes, pure, gaussian) in PEERS.items():
+        targets = ways(len(shape), *sizes)
+        closure = downward_closure(shape, targets)
+        coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
+        cells = table_sizes(shape, targets).sum()
+        started = time.perf_counter()
+        design = covering_design(closure, coefficient, targets, effort=effort)
+        seconds = time.perf_counter() - started
+        ours, ours_gaussian = math.sqrt(design.error / cells), math.sqrt(residual_noise(closure, coefficient)[1] / cells)
+        yield (
+            f"{name:17} pure ours/hdmm {ours / pure:.4f} ({ours:.3f})  Gaussian ours/hdmm {ours_gaussian / gaussian:.4f} ({ours_gaussian:.3f})"
+            f"  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
+        )
+
+
+def growth(counts: tuple[int, ...]) -> Iterator[str]:
+    """Plan all marginals up to 3-way of attributes of ten values; the reference is the best set of weights inside the workload."""
+    for count in counts:
+        shape, targets = (10,) * count, ways(count, 0, 1, 2, 3)
+        started = time.perf_counter()
+        closure = downward_closure(shape, targets)
+        coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
+        _, gaussian = residual_noise(closure, coefficient)
+        gaussian_seconds = time.perf_counter() - started
+        started = time.perf_counter()
+        design = covering_design(closure, coefficient, targets)
+        seconds = time.perf_counter() - started
+        inside = optimal_weights(incidence(closure, targets), coefficient, norm="l1", iterations=50).error
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        yield (
+            f"ten^{count:<3} up to 3-way: {closure.count:6} marginals  pure ours/inside {math.sqrt(design.error / inside):.3f} (rms1 "
+            f"{math.sqrt(design.error / table_sizes(shape, targets).sum()):.2f}, {len(design.tables)} tables, {seconds:.1f} s)  "
+            f"Gaussian rms2 {math.sqrt(gaussian / table_sizes(shape, targets).sum()):.4f} ({gaussian_seconds:.1f} s)  peak so far {peak:.0f} MB"
+        )
+
+
+def main() -> None:
+    """Print all comparisons, one a line as soon as it is known."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--effort", type=float, default=10.0, help="work of the search, about seconds of one core a workload")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--large", action="store_true", help="also 50 and 100 attributes")
+    arguments = parser.parse_args()
+    for line in itertools.chain(
+        cubes(arguments.effort, arguments.seeds),
+        peers(min(arguments.effort, 3.0)),
+        growth((6, 10, 20, 50, 100) if arguments.large else (6, 10, 20)),
+    ):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
