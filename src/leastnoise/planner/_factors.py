@@ -20,10 +20,11 @@ from leastnoise.planner._strategy import NotApplicable
 from leastnoise.planner._tree import scaled_tree
 
 MOST_DENSE = 4096
-_BITS = 20
+_WEIGHT_BITS = 20
 
-# Fits a strategy along an attribute: its name, the Gram matrix of what is asked along it, and 1 for Laplace or 2 for Gaussian noise.
-Fit = Callable[[str, Gram, int], Factor]
+# Fits a strategy along an attribute: its name, the Gram matrix of what is asked along it, 1 for Laplace or 2 for Gaussian noise, and the
+# bits that real coefficients are rounded to.
+Fit = Callable[[str, Gram, int, int], Factor]
 
 
 def gram_of(operator: Operator) -> Gram:
@@ -77,11 +78,11 @@ def _tree_factor(name: str, size: int, widths: Sequence[int], scales: Sequence[n
 
 def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
     # A row may have no weight at all beside heavy ones; the least whole weight costs next to nothing.
-    whole = np.maximum(1, np.rint(weights / weights.max() * 2**_BITS)).astype(np.int64)
+    whole = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
     return None if (whole == whole[0]).all() else whole
 
 
-def every_cell(name: str, gram: Gram, power: int) -> Factor:
+def every_cell(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     """Every cell by itself.
 
     >>> every_cell("a", PrefixGram(3), 1).operator
@@ -90,7 +91,7 @@ def every_cell(name: str, gram: Gram, power: int) -> Factor:
     return Factor((name,), Identity(gram.size))
 
 
-def best_hierarchy(name: str, gram: Gram, power: int) -> Factor:
+def best_hierarchy(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     """The hierarchy without weights of the branching that gives the least error.
 
     >>> best_hierarchy("a", PrefixGram(64), 2).operator.widths[-2:]
@@ -100,7 +101,7 @@ def best_hierarchy(name: str, gram: Gram, power: int) -> Factor:
     return _tree_factor(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
 
 
-def level_tree(name: str, gram: Gram, power: int) -> Factor:
+def level_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     """The hierarchy with the best weight for every level.
 
     >>> level_tree("a", PrefixGram(64), 1).operator.rows > 64
@@ -113,7 +114,7 @@ def level_tree(name: str, gram: Gram, power: int) -> Factor:
     )
 
 
-def node_tree(name: str, gram: Gram, power: int) -> Factor:
+def node_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     """The hierarchy with the best weight for every node.
 
     >>> node_tree("a", PrefixGram(64), 1).row_weights is not None
@@ -127,7 +128,7 @@ def node_tree(name: str, gram: Gram, power: int) -> Factor:
     return _tree_factor(name, gram.size, found.widths, found.scales)
 
 
-def haar(name: str, gram: Gram, power: int) -> Factor:
+def haar(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     """The Haar wavelet with the best weight for every level.
 
     Raises:
@@ -146,7 +147,7 @@ def haar(name: str, gram: Gram, power: int) -> Factor:
     )
 
 
-def p_identity(name: str, gram: Gram, power: int) -> Factor:
+def p_identity(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     """A p-Identity strategy, for Laplace noise.
 
     Raises:
@@ -157,11 +158,11 @@ def p_identity(name: str, gram: Gram, power: int) -> Factor:
     """
     if power != 1:
         raise NotApplicable("p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse")
-    diagonal, rows = fit_p_identity(gram).dyadic(_BITS)
+    diagonal, rows = fit_p_identity(gram).dyadic(bits)
     return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))
 
 
-def gaussian_optimum(name: str, gram: Gram, power: int) -> Factor:
+def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     """The strategy of least error for Gaussian noise, to a duality gap of 1e-3.
 
     Raises:
@@ -174,4 +175,4 @@ def gaussian_optimum(name: str, gram: Gram, power: int) -> Factor:
         raise NotApplicable("the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity")
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
-    return Factor((name,), Dense(to_dyadic(fit_gaussian_optimum(gram).factor, _BITS)))
+    return Factor((name,), Dense(to_dyadic(fit_gaussian_optimum(gram).factor, bits)))

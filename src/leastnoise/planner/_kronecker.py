@@ -22,6 +22,7 @@ from leastnoise.planner._tables import asked_tables, factor_along, weighted_stra
 from leastnoise.workload import Product, QuerySet, Workload
 
 _SWEEPS = 3
+_MOST_BITS = 29
 
 
 def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: int) -> Strategy:
@@ -55,9 +56,11 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
     if not rich:
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
     along: dict[str, Factor] = {}
+    # The bits of all attributes of a table add up, and a sum of 2^32 rows times them must stay below 2^62.
+    bits = min(20, _MOST_BITS // len(rich))
     for sweep in range(_SWEEPS if len(rich) > 1 else 1):
         for one in rich:
-            fitted = fit(one, summed(_grams(workload, one, along)), power)
+            fitted = fit(one, summed(_grams(workload, one, along)), power, bits)
             if sweep == 0 and isinstance(fitted.operator, Identity):
                 along.pop(one, None)
             else:

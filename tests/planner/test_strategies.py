@@ -1,0 +1,158 @@
+"""Planners as a whole: what they propose can be fitted, promises what dense algebra says, and is never worse than what it contains."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from leastnoise import planner
+from leastnoise._check import InputError
+from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.accuracy import joint_rows, promised, total_squared_error
+from leastnoise.domain import Coded, Domain, Integers, Measure
+from leastnoise.linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, dense
+from leastnoise.plan import Plan, Promise, fit
+from leastnoise.planner._factors import gram_of
+from leastnoise.planner._tables import weighted_strategy
+from leastnoise.workload import Workload, marginals, matrix, queries, ranges
+
+DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)})
+NOISES = [(PureDP("1/100"), "discrete_laplace", 1), (ZCDP("1/20000"), "discrete_gaussian", 2)]
+FAMILIES = {
+    "hierarchy": planner.best_hierarchy,
+    "haar": planner.haar,
+    "level_tree": planner.level_tree,
+    "node_tree": planner.node_tree,
+    "p_identity": planner.p_identity,
+    "gaussian_optimum": planner.gaussian_optimum,
+}
+FITTED = {"p_identity": 1, "gaussian_optimum": 2}  # made for one kind of noise
+MIXED = marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + queries(DOMAIN, a="identity", c="all_ranges")
+
+
+def planned(make: planner.Planner, workload: Workload, budget: PureDP | ZCDP, mechanism: str, power: int) -> tuple[Plan, Promise]:
+    strategy = make(workload, Privacy(budget), power)
+    plan = promised(workload, fit(workload.domain, Privacy(budget), mechanism, strategy.blocks, strategy.name))
+    return plan, plan.expected_error()
+
+
+@pytest.mark.parametrize(
+    "workload", [queries(DOMAIN, b="prefix"), queries(DOMAIN, b="all_ranges", c="prefix"), MIXED], ids=["one", "product", "mixed"]
+)
+@pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_strategies_along_attributes(name: str, workload: Workload, budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
+    make = partial(planner.kronecker, name, FAMILIES[name])
+    if FITTED.get(name, power) != power:
+        with pytest.raises(planner.NotApplicable, match="made for"):
+            make(workload, Privacy(budget), power)
+        return
+    plan, promise = planned(make, workload, budget, mechanism, power)
+    assert plan.strategy == name
+    assert promise.lower_bound <= promise.total_squared_error
+    # The promise is that of dense least squares over the integers that are really measured.
+    rows, variances = [], []
+    for block in plan.blocks:
+        along = {factor.attributes[0]: factor for factor in block.factors}
+        operators = [along[one].operator if one in along else Total(DOMAIN.kind(one).size) for one in DOMAIN.names]
+        rows.append(joint_rows(operators))
+        variances.append(2 ** (power == 1) * float(block.scale) ** 2 / block.row_weights().astype(float) ** 2)
+    stacked, noise = np.vstack(rows), np.concatenate(variances)
+    covariance = np.linalg.pinv(stacked.T @ (stacked / noise[:, None]), rcond=1e-13, hermitian=True)
+    expected = 0.0
+    for product in workload:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        asked = joint_rows([operators.get(one, Total(DOMAIN.kind(one).size)) for one in DOMAIN.names])
+        expected += product.importance * float(np.einsum("ij,jk,ik->", asked, covariance, asked))
+    assert promise.total_squared_error == pytest.approx(expected, rel=2e-3)
+
+
+@pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
+def test_optimised_families_are_never_worse_than_what_they_contain(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
+    for workload in (
+        queries(DOMAIN, b="prefix"),
+        queries(DOMAIN, b="all_ranges"),
+        queries(DOMAIN, b=ranges([(i, i + 3) for i in range(13)])),
+    ):
+        error = {
+            name: planned(partial(planner.kronecker, name, make), workload, budget, mechanism, power)[1].total_squared_error
+            for name, make in FAMILIES.items()
+            if FITTED.get(name, power) == power
+        }
+        cells = planned(planner.identity, workload, budget, mechanism, power)[1].total_squared_error
+        best = error["p_identity" if power == 1 else "gaussian_optimum"]
+        assert error["level_tree"] <= min(cells, error["hierarchy"]) * 1.0001
+        assert error["node_tree"] <= error["level_tree"] * 1.0001
+        assert best <= cells * 1.0001
+
+
+@pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
+def test_a_workload_given_as_a_matrix_is_planned_as_well_as_by_name(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
+    name = "p_identity" if power == 1 else "gaussian_optimum"
+    make = partial(planner.kronecker, name, FAMILIES[name])
+    for kind, operator in (("prefix", Prefix(16)), ("all_ranges", AllRanges(16))):
+        named = planned(make, queries(DOMAIN, b=kind), budget, mechanism, power)[1].total_squared_error
+        given = planned(make, queries(DOMAIN, b=matrix(dense(operator).tolist())), budget, mechanism, power)[1].total_squared_error
+        assert given <= named * 1.002
+
+
+@pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
+def test_weights_of_tables_are_at_least_as_good_as_their_closed_form(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
+    workload = marginals(DOMAIN, upto=2) + marginals(DOMAIN, ways=1, sum="pay")
+    optimised = planned(planner.marginals, workload, budget, mechanism, power)[1].total_squared_error
+    split = planned(planner.measured_workload, workload, budget, mechanism, power)[1].total_squared_error
+    assert optimised <= split * 1.0001
+
+
+def test_extra_candidate_tables_never_hurt() -> None:
+    workload = marginals(DOMAIN, ways=1)
+    few = weighted_strategy("few", workload, {}, {None: [("a",), ("b",), ("c",)]}, 1)
+    more = weighted_strategy("more", workload, {}, {None: [("a",), ("b",), ("c",), ("a", "c"), ("a", "b")]}, 1)
+    errors = [
+        total_squared_error(workload, fit(DOMAIN, Privacy(PureDP("0.01")), "discrete_laplace", s.blocks, s.name)) for s in (few, more)
+    ]
+    assert errors[1] <= errors[0] * 1.0001
+
+
+@pytest.mark.parametrize(
+    ("operator", "name"),
+    [
+        (Identity(9), "WidthGram"),
+        (Total(9), "WidthGram"),
+        (Prefix(9), "PrefixGram"),
+        (AllRanges(9), "AllRangesGram"),
+        (Ranges(9, list(range(6)), list(range(3, 9))), "WidthGram"),
+        (Ranges(9, [0, 2], [3, 4]), "DenseGram"),
+        (Dense([[1, -2, 0], [0, 1, 1]]), "DenseGram"),
+    ],
+)
+def test_gram_matrices_keep_their_structure(operator: object, name: str) -> None:
+    gram = gram_of(operator)  # type: ignore[arg-type]
+    rows = dense(operator).astype(float)  # type: ignore[arg-type]
+    assert type(gram).__name__ == name
+    np.testing.assert_allclose(gram.dense(), rows.T @ rows)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: gram_of(Ranges(5000, [0, 2], [3, 4])), "matrix of 5000 x 5000; at most 4096"),
+        (lambda: planner.haar("a", gram_of(Prefix(5000)), 2), "matrix of 5000 x 5000; at most 4096"),
+        (lambda: planner.gaussian_optimum("a", gram_of(Prefix(5000)), 2), "matrix of 5000 x 5000; at most 4096"),
+        (
+            lambda: planner.kronecker("h", planner.best_hierarchy, marginals(DOMAIN, ways=1), Privacy(PureDP(1)), 1),
+            "only cells are asked for",
+        ),
+        (
+            lambda: planner.measured_workload(queries(Domain(a=Integers(0, 4999)), a="all_ranges"), Privacy(PureDP(1)), 1),
+            "has 12502500 queries; measured one by one at most 4194304 are allowed",
+        ),
+        (
+            lambda: planner.identity(marginals(Domain({f"a{i}": Coded(10) for i in range(9)}), ways=1), Privacy(PureDP(1)), 1),
+            "has 1000000000 cells; at most 268435456 are allowed",
+        ),
+    ],
+)
+def test_what_cannot_be_planned_says_why(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()  # type: ignore[operator]
