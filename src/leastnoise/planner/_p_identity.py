@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, InternalError
 from leastnoise.planner._gram import DenseGram, Generators, Gram, Reals, Wholes, line_order, to_dyadic
 
 Window = tuple[int, int, Reals]
@@ -27,6 +27,8 @@ Window = tuple[int, int, Reals]
 _TALLEST = 4096.0
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
 _MANY_ROWS = 32
+# Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
+_CERTAIN = 1e-8
 # Above so many cells fewer starts and steps are affordable.
 _LARGE = 6000
 _FEW_PER_CELL = 16
@@ -74,8 +76,24 @@ def p_identity_rmse(gram: Gram, diagonal: Reals | Wholes, rows: Reals | Wholes) 
     scaled = sums / own
     inner = scaled / own
     lifted = gram.rows(inner) @ inner.T
-    gain = np.trace(np.linalg.solve(np.eye(len(sums)) + scaled @ scaled.T, lifted)) if len(sums) else 0.0
+    gain = float((_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum()) if len(sums) else 0.0
     return scale * math.sqrt(float((gram.diagonal() / own**2).sum() - gain) / gram.queries)
+
+
+def _inverse(matrix: Reals) -> Reals:
+    """Inverse of a positive definite matrix by Cholesky.
+
+    It takes half the time of the general one and is safe: the LU factorisation of OpenBLAS 0.3.31 was seen to be wrong by 1e-2 on
+    well-conditioned matrices of this kind (p = 765, overlapping windows).
+    """
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    factor, failed = dpotrf(matrix, lower=1)
+    inverse, singular = dpotri(factor, lower=1)
+    if failed or singular:
+        raise InternalError("A matrix that is at least the identity was found not to be positive definite.")
+    lower = np.tril(inverse, -1)
+    return np.asarray(lower + lower.T + np.diag(inverse.diagonal()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +206,7 @@ def p_identity_objective(gram: Gram, support: Support, values: Reals) -> tuple[f
         for row, (a, b) in enumerate(support.windows):
             lifted[row] = moved[:, a:b] @ weighted[row, a:b]
     inner.flat[:: p + 1] += 1
-    inverse = np.linalg.inv(inner)
+    inverse = _inverse(inner)
     reduced = inverse @ lifted
     asked = gram.diagonal()
     error = float(s @ (s * asked) - np.trace(reduced))
@@ -239,7 +257,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     lifted += (sparse(y) @ own.T).toarray()  # type: ignore[attr-defined]
     inner = (whole_rows @ whole_rows.T).toarray()  # type: ignore[attr-defined]
     inner.flat[:: p + 1] += 1
-    inverse = np.linalg.inv(inner)
+    inverse = _inverse(inner)
     reduced = inverse @ lifted
     both = reduced @ inverse
     asked = gram.diagonal()
@@ -283,7 +301,7 @@ def descend(gram: Gram, support: Support, values: Reals, steps: int) -> tuple[Re
         s = 1 + np.bincount(support.cells, weights=point, minlength=gram.size)
         own = float(s @ (s * asked))
         # So far out that the error drowns in rounding: what is certain, the cells' own part, leads back.
-        if not error > 1e-11 * own:
+        if not error > _CERTAIN * own:
             return math.log(own), 2 * (s * asked)[support.cells] / own
         return math.log(error), gradient / error
 
