@@ -137,7 +137,7 @@ def test_gram_matrices_keep_their_structure(operator: object, name: str) -> None
     ("make", "message"),
     [
         (lambda: gram_of(Ranges(5000, [0, 2], [3, 4])), "matrix of 5000 x 5000; at most 4096"),
-        (lambda: planner.haar("a", gram_of(Prefix(5000)), 2), "matrix of 5000 x 5000; at most 4096"),
+        (lambda: planner.haar("a", gram_of(Prefix(5000)), 2, 20), "matrix of 5000 x 5000; at most 4096"),
         (lambda: planner.gaussian_optimum("a", gram_of(Prefix(5000)), 2), "matrix of 5000 x 5000; at most 4096"),
         (
             lambda: planner.kronecker("h", planner.best_hierarchy, marginals(DOMAIN, ways=1), Privacy(PureDP(1)), 1),

@@ -125,13 +125,14 @@ def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
     return whole, across
 
 
-def lower_bound(workload: Workload, privacy: Privacy, mechanism: str) -> float:
+def lower_bound(workload: Workload, privacy: Privacy, mechanism: str, unit_bound: float = 0.0) -> float:
     """A total squared error that no unbiased plan with this noise can go below.
 
     Args:
         workload: what is asked.
         privacy: budget, neighbours, unit.
         mechanism: the noise distribution.
+        unit_bound: a bound at sensitivity 1 and noise variance 1 that a planner has found for add_remove, such as a dual one; 0 if none.
 
     Returns:
         In squared counts, weights included, as ``Promise.total_squared_error``.
@@ -149,7 +150,8 @@ def lower_bound(workload: Workload, privacy: Privacy, mechanism: str) -> float:
     # Counts and sums share the sensitivity of a row, so their nuclear norms add up.
     norm = sum(across if replace else whole for whole, across in norms)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
-    return (2 if replace else 1) * norm**2 * _least_variance(privacy, mechanism, rows)
+    unit = 2 * norm**2 if replace else max(norm**2, unit_bound)
+    return unit * _least_variance(privacy, mechanism, rows)
 
 
 def _least_variance(privacy: Privacy, mechanism: str, rows: int) -> float:

@@ -71,5 +71,6 @@ def promised(workload: Workload, plan: Plan) -> Plan:
                 largest_std=math.sqrt(max(largest, mean)) if not math.isnan(largest) else math.sqrt(mean),
             )
         )
-    promise = Promise(total, lower_bound(workload, plan.privacy, plan.mechanism), tuple(tables))
+    bound = lower_bound(workload, plan.privacy, plan.mechanism, float(plan.details.get("unit_bound", 0.0)))
+    promise = Promise(total, bound, tuple(tables))
     return replace(plan, promise=promise, questions=tuple(workload.to_json()))

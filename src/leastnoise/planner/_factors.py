@@ -5,6 +5,7 @@ rounded integers.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,9 +23,23 @@ from leastnoise.planner._tree import scaled_tree
 MOST_DENSE = 4096
 _WEIGHT_BITS = 20
 
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A strategy along one attribute.
+
+    Args:
+        factor: the integer queries.
+        bound: a total squared error that no strategy of sensitivity 1 goes below at noise variance 1, along this attribute; 0 if unknown.
+    """
+
+    factor: Factor
+    bound: float = 0.0
+
+
 # Fits a strategy along an attribute: its name, the Gram matrix of what is asked along it, 1 for Laplace or 2 for Gaussian noise, and the
 # bits that real coefficients are rounded to.
-Fit = Callable[[str, Gram, int, int], Factor]
+Fit = Callable[[str, Gram, int, int], Fitted]
 
 
 def gram_of(operator: Operator) -> Gram:
@@ -68,12 +83,12 @@ def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
     return parts[0][1] if len(parts) == 1 else ScaledSum(tuple(parts))
 
 
-def _tree_factor(name: str, size: int, widths: Sequence[int], scales: Sequence[np.ndarray]) -> Factor:
+def _tree(name: str, size: int, widths: Sequence[int], scales: Sequence[np.ndarray]) -> Fitted:
     """A hierarchy from the narrowest level up, with a scale a node; levels without any weight are left out."""
     used = [place for place in range(len(widths)) if scales[place].max() > 0]
     tree = Tree(size, tuple(int(widths[place]) for place in reversed(used)))
     weights = np.concatenate([scales[place] for place in reversed(used)])
-    return Factor((name,), tree, _whole_weights(weights))
+    return Fitted(Factor((name,), tree, _whole_weights(weights)))
 
 
 def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
@@ -82,42 +97,40 @@ def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
     return None if (whole == whole[0]).all() else whole
 
 
-def every_cell(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
+def every_cell(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """Every cell by itself.
 
-    >>> every_cell("a", PrefixGram(3), 1).operator
+    >>> every_cell("a", PrefixGram(3), 1).factor.operator
     Identity(size=3)
     """
-    return Factor((name,), Identity(gram.size))
+    return Fitted(Factor((name,), Identity(gram.size)))
 
 
-def best_hierarchy(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
+def best_hierarchy(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """The hierarchy without weights of the branching that gives the least error.
 
-    >>> best_hierarchy("a", PrefixGram(64), 2).operator.widths[-2:]
+    >>> best_hierarchy("a", PrefixGram(64), 2).factor.operator.widths[-2:]
     (2, 1)
     """
     found = uniform_tree(gram, power)
-    return _tree_factor(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
+    return _tree(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
 
 
-def level_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
+def level_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every level.
 
-    >>> level_tree("a", PrefixGram(64), 1).operator.rows > 64
+    >>> level_tree("a", PrefixGram(64), 1).factor.operator.rows > 64
     True
     """
     found = fit_level_tree(gram, power)
     counts = [-(-gram.size // width) for width in found.widths]
-    return _tree_factor(
-        name, gram.size, found.widths, [np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)]
-    )
+    return _tree(name, gram.size, found.widths, [np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
 
 
-def node_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
+def node_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every node.
 
-    >>> node_tree("a", PrefixGram(64), 1).row_weights is not None
+    >>> node_tree("a", PrefixGram(64), 1).factor.row_weights is not None
     True
     """
     levels = fit_level_tree(gram, power)
@@ -125,16 +138,16 @@ def node_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     scales = [np.full(count, weight) for count, weight in zip(counts, levels.weights, strict=True)]
     starts = [scaled_tree(gram, levels.widths, scales, power), *([fit_greedy_h(gram)] if power == 1 else [])]
     found = fit_node_tree(gram, starts)
-    return _tree_factor(name, gram.size, found.widths, found.scales)
+    return _tree(name, gram.size, found.widths, found.scales)
 
 
-def haar(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
+def haar(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """The Haar wavelet with the best weight for every level.
 
     Raises:
         NotApplicable: more than 4096 cells.
 
-    >>> haar("a", PrefixGram(8), 2).operator
+    >>> haar("a", PrefixGram(8), 2).factor.operator
     Haar(size=8)
     """
     if gram.size > MOST_DENSE:
@@ -142,37 +155,37 @@ def haar(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
     found = fit_haar(gram, power)
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
-    return Factor(
-        (name,), operator, _whole_weights(np.concatenate([np.full(count, w) for count, w in zip(counts, found.weights, strict=True)]))
-    )
+    weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
+    return Fitted(Factor((name,), operator, _whole_weights(weights)))
 
 
-def p_identity(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
+def p_identity(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """A p-Identity strategy, for Laplace noise.
 
     Raises:
         NotApplicable: Gaussian noise, for which it is not made.
 
-    >>> p_identity("a", PrefixGram(8), 1).operator.size
+    >>> p_identity("a", PrefixGram(8), 1).factor.operator.size
     8
     """
     if power != 1:
         raise NotApplicable("p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse")
     diagonal, rows = fit_p_identity(gram).dyadic(bits)
-    return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))
+    return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))
 
 
-def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Factor:
+def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """The strategy of least error for Gaussian noise, to a duality gap of 1e-3.
 
     Raises:
         NotApplicable: Laplace noise, or more than 4096 cells.
 
-    >>> gaussian_optimum("a", PrefixGram(8), 2).operator.rows
+    >>> gaussian_optimum("a", PrefixGram(8), 2).factor.operator.rows
     8
     """
     if power != 2:
         raise NotApplicable("the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity")
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
-    return Factor((name,), Dense(to_dyadic(fit_gaussian_optimum(gram).factor, bits)))
+    found = fit_gaussian_optimum(gram)
+    return Fitted(Factor((name,), Dense(to_dyadic(found.factor, bits))), found.lower**2 * gram.queries)

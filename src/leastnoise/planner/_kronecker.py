@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from leastnoise.accounting import Privacy
 from leastnoise.accuracy import basis
-from leastnoise.linop import Identity
 from leastnoise.plan import MOST_TABLE_CELLS, Factor
 from leastnoise.planner._factors import Fit, gram_of, summed
 from leastnoise.planner._gram import Gram
@@ -56,22 +55,38 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
     if not rich:
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
     along: dict[str, Factor] = {}
+    bounds: dict[str, float] = {}
     # The bits of all attributes of a table add up, and a sum of 2^32 rows times them must stay below 2^62.
     bits = min(20, _MOST_BITS // len(rich))
-    for sweep in range(_SWEEPS if len(rich) > 1 else 1):
+    for _ in range(_SWEEPS if len(rich) > 1 else 1):
         for one in rich:
             fitted = fit(one, summed(_grams(workload, one, along)), power, bits)
-            if sweep == 0 and isinstance(fitted.operator, Identity):
-                along.pop(one, None)
-            else:
-                along[one] = fitted
+            along[one], bounds[one] = fitted.factor, fitted.bound
     tables = asked_tables(workload)
     for sets in tables.values():
         joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
         cells = math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint)
         if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
             sets.append(joint)
-    return weighted_strategy(name, workload, along, tables, power)
+    bound = _certificate(workload, bounds)
+    return weighted_strategy(name, workload, along, tables, power, {"unit_bound": bound} if bound > 0 else {})
+
+
+def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
+    """A lower bound on the error of any Gaussian strategy at unit noise, if the attributes' bounds give one; else 0.
+
+    Where everything is asked along one attribute its bound is the workload's. For one product the dual solutions of its attributes make one
+    of the product (their Kronecker product), whose value is the product of the values; every cell of an attribute has its size as value.
+    """
+    asked = {product.attributes for product in workload}
+    if any(product.measure is not None for product in workload):
+        return 0.0
+    if len(asked) == 1 and all(len(names) == 1 for names in asked):
+        return bounds[next(iter(asked))[0]]
+    if len(workload.products) > 1:
+        return 0.0
+    product = workload.products[0]
+    return product.importance * math.prod(bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes)
 
 
 def _grams(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tuple[float, Gram]]:
@@ -81,6 +96,8 @@ def _grams(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tu
         if one in product.attributes:
             asked = product.query_sets[product.attributes.index(one)]
             merged[asked] = merged.get(asked, 0.0) + product.importance * _others(product, one, along)
+    if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
+        merged = dict.fromkeys(merged, 1.0)  # a single product: the weight would only scale the bound
     kind = workload.domain.kind(one)
     return [(weight, gram_of(asked.operator(one, kind))) for asked, weight in merged.items()]
 
