@@ -182,6 +182,7 @@ def test_release_says_where_everything_is_and_what_is_left(folder: Path, run: Ru
 def test_release_makes_a_ledger_beside_the_data(folder: Path, run: Run) -> None:
     result = run("release", "people.toml", "--out", "out")
     assert "epsilon = 0, of epsilon = 1" in result.out
+    assert "people.ledger, new, with the budget of this plan" in result.out
     book = Ledger.open(folder / "people.ledger")
     assert (book.dataset, [entry.state for entry in book.entries()]) == ("people", ["sealed"])
 
@@ -375,6 +376,15 @@ def test_colours_on_a_terminal_alone(folder: Path, no_color: str, colours: bool)
     assert "income:prefix" in told
     assert (re.search(r"\x1b\[[0-9;]*3[0-9]m", told) is None) or colours
     assert ("\x1b[1m" in told) or not colours
+
+
+def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, start: Start) -> None:
+    edit(folder, "[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]')
+    edit(folder, 'of = ["sex", "age"]', 'of = ["sex", "東京"]')
+    process = start("plan", "people.toml", PYTHONIOENCODING="latin-1")
+    told, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (0, "")
+    assert "sex x ??" in told
 
 
 def test_a_closed_pipe_is_no_fault(folder: Path, start: Start) -> None:

@@ -3,6 +3,7 @@
 Everything heavy is imported inside the commands, so that ``leastnoise --help`` is quick.
 """
 
+import io
 import os
 import signal
 import sys
@@ -57,6 +58,9 @@ def main() -> None:
     The exit code is 0, 2 (bad input, too little budget, an unusable ledger), 70 (a fault of the program) or 130 (interrupted). An error is
     one sentence on the standard error stream, never a traceback, and never with a value of a row.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a name that a narrow terminal cannot show is no reason to fail
     try:
         program.main(prog_name="leastnoise", standalone_mode=False)
         sys.stdout.flush()

@@ -196,6 +196,8 @@ def write_new(path: Path, text: str, advice: str) -> None:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise InputError(f"{shown(path)} cannot be written: {reason}. Choose a folder that exists and that you may write to.") from None
+    except UnicodeEncodeError:
+        raise InputError(f"{shown(path)} cannot be written, because a name in it is not valid text. Rename that file or column.") from None
     finally:
         with suppress(OSError):
             part.unlink()

@@ -46,8 +46,9 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
         click.echo(_NOT_PRIVATE, err=True)
     with Progress("planning") as progress:
         plan = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
+    new = not paying.exists()
     carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
-    show_release(out, None if seed is not None else paying)
+    show_release(out, None if seed is not None else paying, new=new)
 
 
 def carry_out(what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int | None = None) -> "Release":
@@ -123,12 +124,13 @@ def _accounted(ledger: Path, known: frozenset[str], out: Path) -> Iterator[None]
         raise Stopped(error, what_was_paid(ledger, known, out)) from error
 
 
-def show_release(out: Path, ledger: Path | None) -> None:
+def show_release(out: Path, ledger: Path | None, *, new: bool) -> None:
     """Print where everything is, what was spent and what is left.
 
     Args:
         out: the directory that was written.
         ledger: what paid; None for a run that is not private, and cost nothing.
+        new: whether the ledger was made by this release.
     """
     places = [
         ("answers", f"{shown(out / 'answers')}, listed in {shown(out / 'tables.csv')}"),
@@ -138,10 +140,10 @@ def show_release(out: Path, ledger: Path | None) -> None:
     if ledger is None:
         show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
     else:
-        show_facts([*places, *_account(out, ledger)])
+        show_facts([*places, *_account(out, ledger, new=new)])
 
 
-def _account(out: Path, ledger: Path) -> list[tuple[str, str]]:
+def _account(out: Path, ledger: Path, *, new: bool) -> list[tuple[str, str]]:
     from leastnoise.accounting import whole_budget
     from leastnoise.session import Ledger
 
@@ -151,5 +153,5 @@ def _account(out: Path, ledger: Path) -> list[tuple[str, str]]:
     return [
         ("spent", f"{money(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}"),
         ("left", f"{money(budget, book.left(), up=False)}, of {money(budget, whole_budget(budget), up=False)}"),
-        ("ledger", shown(ledger)),
+        ("ledger", f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"),
     ]
