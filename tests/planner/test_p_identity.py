@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, InternalError
 from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
-from leastnoise.planner._p_identity import PIdentity, Support, fit_p_identity, p_identity_objective, p_identity_rmse
+from leastnoise.planner._p_identity import PIdentity, Support, _inverse, fit_p_identity, p_identity_objective, p_identity_rmse
 
 
 def cells_and_total(size: int) -> Gram:
@@ -94,6 +94,15 @@ def test_never_worse_than_cells_or_cells_and_total() -> None:
         assert found.rmse <= strategy_rmse(gram, np.eye(9), 1) * (1 + 1e-12)
         pairs = [strategy_rmse(gram, np.vstack([np.eye(9), np.full((1, 9), c)]), 1) for c in np.geomspace(0.1, 100, 20)]
         assert found.rmse <= min(pairs) * (1 + 1e-3)
+
+
+def test_the_inverse_of_a_banded_matrix() -> None:
+    size = 400
+    band = np.eye(size) + np.eye(size, k=1) * 0.6 + np.eye(size, k=-1) * 0.6
+    matrix = band @ band.T + np.eye(size)
+    np.testing.assert_allclose(matrix @ _inverse(matrix), np.eye(size), atol=1e-12)
+    with pytest.raises(InternalError, match="positive definite"):
+        _inverse(-np.eye(2))
 
 
 def test_one_cell_and_the_same_plan_twice() -> None:
