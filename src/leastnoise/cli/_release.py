@@ -69,7 +69,7 @@ def carry_out(what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int 
 
     name = what.source.name if what.source else "the data"
     known = settle_earlier(ledger) if seed is None else frozenset()
-    with _accounted(ledger, known, out), Progress(f"reading {name}") as progress:
+    with _accounted(ledger, known, out), Progress(f"reading {name}, measuring and writing") as progress:
         return released(
             plan,
             what.source,
