@@ -19,8 +19,14 @@ def structures(workload: Workload, plan: Plan) -> dict[str | None, Structure]:
     Raises:
         InputError: a measure is asked about and not measured, or least squares would need too large a matrix.
 
-    >>> structures.__name__
-    'structures'
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.plan import Block
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> list(structures(marginals(domain, ways=0), plan))
+    [None]
     """
     return {measure: structure(plan, measure) for measure in workload.measures}
 
@@ -35,8 +41,14 @@ def total_squared_error(workload: Workload, plan: Plan) -> float:
     Raises:
         InputError: the measurements do not determine a query.
 
-    >>> total_squared_error.__name__
-    'total_squared_error'
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.plan import Block
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> round(total_squared_error(marginals(domain, ways=0, weight=2), plan), 2)
+    799.33
     """
     known = structures(workload, plan)
     return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
@@ -52,8 +64,14 @@ def promised(workload: Workload, plan: Plan) -> Plan:
     Raises:
         InputError: the measurements do not determine a query.
 
-    >>> promised.__name__
-    'promised'
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.plan import Block
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> round(promised(marginals(domain, ways=0), plan).expected_error().tables[0].rmse, 2)
+    14.14
     """
     known = structures(workload, plan)
     tables, total = [], 0.0

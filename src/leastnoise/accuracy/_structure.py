@@ -66,7 +66,11 @@ def block_variance(plan: Plan, block: Block) -> float:
 
 
 def used(factor: Factor) -> bool:
-    """Whether a factor is more than a total."""
+    """Whether a factor is more than a total.
+
+    >>> used(Factor(("age",), Total(4)))
+    False
+    """
     return not (isinstance(factor.operator, Total) and factor.row_weights is None)
 
 
@@ -187,6 +191,7 @@ Structure = ProductStructure | DenseStructure
 def joint_rows(operators: Sequence[Operator]) -> FloatArray:
     """The explicit Kronecker product of operators.
 
+    >>> from leastnoise.linop import Identity
     >>> joint_rows([Identity(2), Total(2)]).tolist()
     [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
     """
@@ -199,6 +204,7 @@ def joint_rows(operators: Sequence[Operator]) -> FloatArray:
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     """A block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells).
 
+    >>> from leastnoise.linop import Identity
     >>> domain = Domain(a=["x", "y"], b=["x", "y"])
     >>> block_rows(domain, ("a", "b"), Block((Factor(("b",), Identity(2)),), scale=1)).tolist()
     [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
@@ -226,6 +232,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
         InputError: the blocks have no product form and their joint domain has more than 4096 cells, or nothing of the measure is measured.
 
     >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.linop import Identity
     >>> from leastnoise.workload import marginals
     >>> domain = Domain(age=["a", "b"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",

@@ -61,8 +61,17 @@ def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, descriptio
 
     Guarantees: the observation satisfies the plan's declared budget for the plan's neighbours and unit; (K1) to (K4) above.
 
-    >>> measure.__name__
-    'measure'
+    >>> import pathlib, tempfile
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain
+    >>> privacy = Privacy(PureDP(1))
+    >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
+    >>> plan = Plan(domain=table.domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(pathlib.Path(folder, "people.ledger"), "people", privacy)
+    ...     observation, receipt = measure(plan, table, ledger, output="out")
+    ...     (observation.private, observation.receipt == receipt.id, ledger.left().epsilon)
+    (True, True, Fraction(0, 1))
     """
     receipt = ledger.reserve(  # (K3)
         cost=_verify(plan, table),
@@ -89,8 +98,13 @@ def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
     Raises:
         InputError: the source is private (use ``measure``), or as ``measure``.
 
-    >>> simulate.__name__
-    'simulate'
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.measure import SeededEntropy
+    >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
+    >>> plan = Plan(domain=table.domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> simulate(plan, table, SeededEntropy(1)).private
+    False
     """
     if entropy.private:
         raise InputError("simulate is for seeded noise, which protects nobody; got a private source. Use measure, with a ledger.")

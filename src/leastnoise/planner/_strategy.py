@@ -68,6 +68,7 @@ def block_norm(domain: Domain, block: Block, power: int) -> float:
     """The largest column norm of a block at scale 1, times the most that one row adds.
 
     >>> from leastnoise.linop import Tree
+    >>> from leastnoise.plan import Factor
     >>> block_norm(Domain(age=["a", "b", "c"]), Block((Factor(("age",), Tree.full(3, 2)),), Fraction(1)), 1)
     3.0
     """
@@ -80,6 +81,7 @@ def own_error(product: Product, block: Block) -> float:
     """Total squared error of a product that is answered from one block alone, at noise variance 1.
 
     >>> from leastnoise.linop import Identity
+    >>> from leastnoise.plan import Factor
     >>> from leastnoise.workload import marginals
     >>> domain = Domain(a=["x", "y"], b=["x", "y", "z"])
     >>> block = Block((Factor(("a",), Identity(2)), Factor(("b",), Identity(3))), Fraction(1))

@@ -172,8 +172,10 @@ def settle(ledger: Ledger) -> tuple[Entry, ...]:
     Returns:
         The entries that were settled: sealed if their directory is there and whole, else absent. No budget comes back.
 
-    >>> settle.__name__
-    'settle'
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     settle(Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP(1))))
+    ()
     """
     return ledger.reconcile(_is_published)
 
