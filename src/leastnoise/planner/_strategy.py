@@ -69,7 +69,7 @@ def block_norm(domain: Domain, block: Block, power: int) -> float:
 
     >>> from leastnoise.linop import Tree
     >>> from leastnoise.plan import Factor
-    >>> block_norm(Domain(age=["a", "b", "c"]), Block((Factor(("age",), Tree.full(3, 2)),), Fraction(1)), 1)
+    >>> block_norm(Domain(age=["a", "b", "c"]), Block((Factor(("age",), Tree.full(3, 2)),), 1), 1)
     3.0
     """
     largest = 1 if block.measure is None else domain.measures[block.measure].largest
@@ -84,7 +84,7 @@ def own_error(product: Product, block: Block) -> float:
     >>> from leastnoise.plan import Factor
     >>> from leastnoise.workload import marginals
     >>> domain = Domain(a=["x", "y"], b=["x", "y", "z"])
-    >>> block = Block((Factor(("a",), Identity(2)), Factor(("b",), Identity(3))), Fraction(1))
+    >>> block = Block((Factor(("a",), Identity(2)), Factor(("b",), Identity(3))), 1)
     >>> own_error(marginals(domain, ways=1).products[0], block)
     6.0
     """
@@ -108,7 +108,7 @@ def weighted_tables(name: str, domain: Domain, tables: Iterable[tuple[Block, Seq
 
     >>> from leastnoise.workload import marginals
     >>> domain = Domain(a=["x", "y"])
-    >>> weighted_tables("total", domain, [(Block((), Fraction(1)), marginals(domain, ways=0).products)], 1).blocks[0][1]
+    >>> weighted_tables("total", domain, [(Block((), 1), marginals(domain, ways=0).products)], 1).blocks[0][1]
     1.0
     """
     pairs = list(tables)
