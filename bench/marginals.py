@@ -60,8 +60,8 @@ def cubes(effort: float, seeds: int) -> Iterator[str]:
                 design = covering_design(closure, coefficient, targets, seed=seed, effort=effort)
                 seconds = time.perf_counter() - started
                 yield (
-                    f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best {2 * inside / figure:6.2f}  F+/best {fourier}"
-                    f"  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
+                    f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best {2 * inside / figure:6.2f}"
+                    f"  F+/best {fourier}  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
                 )
 
 
@@ -77,8 +77,8 @@ def peers(effort: float) -> Iterator[str]:
         seconds = time.perf_counter() - started
         ours, ours_gaussian = math.sqrt(design.error / cells), math.sqrt(residual_noise(closure, coefficient)[1] / cells)
         yield (
-            f"{name:17} pure ours/hdmm {ours / pure:.4f} ({ours:.3f})  Gaussian ours/hdmm {ours_gaussian / gaussian:.4f} ({ours_gaussian:.3f})"
-            f"  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
+            f"{name:17} pure ours/hdmm {ours / pure:.3f} ({ours:.3f})  Gaussian ours/hdmm {ours_gaussian / gaussian:.3f} "
+            f"({ours_gaussian:.3f})  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
         )
 
 
@@ -96,10 +96,11 @@ def growth(counts: tuple[int, ...]) -> Iterator[str]:
         seconds = time.perf_counter() - started
         inside = optimal_weights(incidence(closure, targets), coefficient, norm="l1", iterations=50).error
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        cells = float(table_sizes(shape, targets).sum())
         yield (
-            f"ten^{count:<3} up to 3-way: {closure.count:6} marginals  pure ours/inside {math.sqrt(design.error / inside):.3f} (rms1 "
-            f"{math.sqrt(design.error / table_sizes(shape, targets).sum()):.2f}, {len(design.tables)} tables, {seconds:.1f} s)  "
-            f"Gaussian rms2 {math.sqrt(gaussian / table_sizes(shape, targets).sum()):.4f} ({gaussian_seconds:.1f} s)  peak so far {peak:.0f} MB"
+            f"ten^{count:<3} up to 3-way: {closure.count:6} marginals  pure ours/inside {math.sqrt(design.error / inside):.3f} "
+            f"(rms1 {math.sqrt(design.error / cells):.2f}, {len(design.tables)} tables, {seconds:.1f} s)  "
+            f"Gaussian rms2 {math.sqrt(gaussian / cells):.4f} ({gaussian_seconds:.1f} s)  peak so far {peak:.0f} MB"
         )
 
 

@@ -132,6 +132,17 @@ def test_many_attributes_are_planned_on_the_hypergraph():
     assert total_squared_error(coefficient, eigenvalues(closure, design.tables, design.theta)) == pytest.approx(design.error)
 
 
+def test_a_workload_without_symmetry_gets_merged_tables():
+    rng = np.random.default_rng(1)
+    targets = sorted({tuple(sorted(rng.choice(60, 3, replace=False).tolist())) for _ in range(120)})
+    closure, coefficient, _ = problem((2,) * 60, targets)
+    design = covering_design(closure, coefficient, targets, effort=0)
+    inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm="l1")
+    assert design.origin == "merged tables"
+    assert design.error < 0.85 * inside.error
+    assert all(any(set(target) <= set(table) for table in design.tables) for target in targets)
+
+
 def test_fourier_coefficients_alone_have_their_known_error():
     closure, coefficient, _ = problem(NLTCS, ways(16, 1))
     design = fourier_design(closure, coefficient)
