@@ -42,8 +42,21 @@ def write(
 
     Guarantees: the directory appears complete and on the disk, or not at all; see `whole_directory`.
 
-    >>> write.__name__
-    'write'
+    >>> import numpy as np, tempfile
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.accuracy import promised
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.observation import Observation
+    >>> from leastnoise.plan import Block, Plan
+    >>> from leastnoise.release import build
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain(sex=["F", "M"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> plan = promised(marginals(domain, ways=0), plan)
+    >>> release = build(Observation(plan=plan, values=(np.array([5]),), receipt="", private=False))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(path.name for path in write(release, Path(folder, "out"), ("csv",)).iterdir())
+    ['answers', 'manifest.json', 'measurements', 'report.html', 'tables.csv']
     """
     kinds = default_formats(release) if formats is None else _formats(formats)
     target = check_target(directory)
