@@ -82,6 +82,15 @@ def test_workloads_of_low_rank_and_cells_never_asked_for() -> None:
     assert fit_gaussian_optimum(DenseGram(rare + 1, 4), gap=1e-4).gap <= 1e-4
 
 
+def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
+    shuffle = np.random.RandomState(0).permutation(128)
+    named, gram = fit_gaussian_optimum(PrefixGram(128)), DenseGram(PrefixGram(128).dense()[np.ix_(shuffle, shuffle)], 128)
+    given = fit_gaussian_optimum(gram)
+    assert given.rmse == pytest.approx(named.rmse, rel=1e-3)
+    assert strategy_rmse(gram, given.factor, 2) == pytest.approx(given.rmse, rel=1e-7)
+    np.testing.assert_allclose(np.square(given.factor).sum(axis=0), 1)
+
+
 def test_guards() -> None:
     with pytest.raises(InputError, match="gap must be"):
         fit_gaussian_optimum(PrefixGram(4), gap=0)

@@ -9,6 +9,7 @@ from leastnoise._check import InputError
 from leastnoise.planner._gram import (
     AllRangesGram,
     DenseGram,
+    GeneratedGram,
     Gram,
     PrefixGram,
     ScaledSum,
@@ -17,6 +18,7 @@ from leastnoise.planner._gram import (
     fill_columns,
     line_order,
     merge_equal_cells,
+    recognise,
     singular_value_bound,
     strategy_rmse,
     to_dyadic,
@@ -87,6 +89,22 @@ def test_seriation_undoes_a_permutation() -> None:
         order = line_order(DenseGram(mixed, gram.queries))
         back = mixed[np.ix_(order, order)]
         assert np.allclose(back, full) or np.allclose(back, full[::-1, ::-1])
+
+
+def test_a_short_form_is_recognised_in_a_matrix() -> None:
+    shuffle = np.random.RandomState(1).permutation(40)
+    weighted = GeneratedGram(np.arange(1.0, 41) ** 1.5, np.linspace(3, 1, 40), 7)
+    for gram in (AllRangesGram(40), PrefixGram(40), weighted):
+        full = gram.dense()
+        short, order = recognise(DenseGram(full[np.ix_(shuffle, shuffle)], gram.queries))
+        assert isinstance(short, GeneratedGram)
+        np.testing.assert_allclose(short.dense(), full[np.ix_(shuffle, shuffle)][np.ix_(order, order)])
+        np.testing.assert_allclose(short.matmul(np.eye(40)), short.dense())
+        np.testing.assert_allclose(short.diagonal(), short.dense().diagonal())
+        assert short.coarsen(2).size == 20
+    for gram in (WidthGram(40, 6), DenseGram(np.eye(3), 3), DenseGram(np.ones((1, 1)), 1)):
+        other, order = recognise(DenseGram(gram.dense(), gram.queries))
+        np.testing.assert_allclose(other.dense(), gram.dense()[np.ix_(order, order)])
 
 
 def test_merged_cells_keep_the_error() -> None:

@@ -12,12 +12,12 @@ Source: FORMULAS 5.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leastnoise._check import InputError, whole
-from leastnoise.planner._gram import DenseGram, Gram, Reals, column_norm, strategy_rmse
+from leastnoise.planner._gram import DenseGram, Gram, Reals, column_norm, recognise, strategy_rmse
 
 # Multiplying by the square of X_jj takes half the steps of FORMULAS' first power; a third power oscillates.
 _POWER = 2.0
@@ -199,6 +199,12 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> 
         factor, weights = np.zeros((len(inner.factor), gram.size)), np.zeros(gram.size)
         factor[:, asked], weights[asked] = inner.factor, inner.weights
         return GaussianOptimum(factor=factor, rmse=inner.rmse, lower=inner.lower, gap=inner.gap, weights=weights)
+    if isinstance(gram, DenseGram) and gram.size > _SMALL:
+        short, order = recognise(gram)
+        if not isinstance(short, DenseGram):
+            found = fit_gaussian_optimum(short, gap=gap, steps=steps)
+            back = np.argsort(order)
+            return replace(found, factor=found.factor[:, back], weights=found.weights[back])
     weights, total, root = _iterate(gram, gap, steps)
     scale = 1 / np.sqrt(weights * total)
     matrix = root * scale[:, None] * scale

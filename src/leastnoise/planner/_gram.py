@@ -357,6 +357,57 @@ class ScaledSum(_Common):
         return _Common.singular_values(self)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GeneratedGram(_Common):
+    """A workload with ``M_ij = a_i b_j`` for i <= j: prefix sums or ranges in any weights that factor, found in a matrix by ``recognise``.
+
+    >>> GeneratedGram(np.array([1.0, 2.0]), np.array([2.0, 1.0]), 3).dense().tolist()
+    [[2.0, 1.0], [1.0, 2.0]]
+    """
+
+    rising: Reals
+    falling: Reals
+    queries: int
+    mirrored = False
+
+    @property
+    def size(self) -> int:
+        return len(self.rising)
+
+    def rows(self, matrix: Reals) -> Reals:
+        before, after = np.cumsum(matrix * self.rising, axis=1), np.cumsum(matrix * self.falling, axis=1)
+        return np.asarray(before * self.falling + (after[:, -1:] - after) * self.rising)
+
+    def diagonal(self) -> Reals:
+        return self.rising * self.falling
+
+    def generators(self) -> Generators:
+        return ((self.rising, self.falling),)
+
+    def coarsen(self, factor: int) -> "GeneratedGram":
+        return GeneratedGram(self.rising[::factor], self.falling[::factor], self.queries)
+
+
+def recognise(gram: DenseGram) -> tuple[Gram, Wholes]:
+    """Order the cells of a workload given as a matrix along a line, and find its short form if it has one.
+
+    Returns:
+        The Gram matrix in that order, a GeneratedGram where it is one to 12 digits, and the order: entry i is the cell at place i.
+
+    >>> short, order = recognise(DenseGram(AllRangesGram(6).dense()[::-1, ::-1], 21))
+    >>> type(short).__name__
+    'GeneratedGram'
+    """
+    order = line_order(gram)
+    ordered = gram.array[np.ix_(order, order)]
+    for turned, places in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
+        if turned[0, -1] > 0:
+            rising, falling = turned[:, -1] / turned[0, -1], turned[0]
+            if np.allclose(np.triu(np.outer(rising, falling)), np.triu(turned), rtol=1e-12, atol=0):
+                return GeneratedGram(rising, falling, gram.queries), places
+    return DenseGram(ordered, gram.queries), order
+
+
 def singular_value_bound(gram: Gram) -> float:
     """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``.
 

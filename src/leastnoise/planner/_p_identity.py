@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leastnoise._check import InputError, InternalError
-from leastnoise.planner._gram import DenseGram, Generators, Gram, Reals, Wholes, line_order, to_dyadic
+from leastnoise.planner._gram import DenseGram, Generators, Gram, Reals, Wholes, recognise, to_dyadic
 
 Window = tuple[int, int, Reals]
 # Largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding.
@@ -426,7 +426,7 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """Find a p-Identity strategy of small error: bumps, hierarchies, the total and random rows as starts, the best refined.
 
     Args:
-        gram: Gram matrix of the workload, n cells, taken as ordered; a DenseGram is also tried along the order of ``line_order``.
+        gram: Gram matrix of the workload, n cells, taken as ordered; a DenseGram along the order of ``line_order``.
         effort: Multiplies the number of steps, above 0; 1 takes about a second at n = 256 and a few minutes at 16384.
 
     Returns:
@@ -446,8 +446,7 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     runs: list[_Run] = []
     if gram.size > 1:
         if isinstance(gram, DenseGram):
-            order = line_order(gram)
-            gram = DenseGram(gram.array[np.ix_(order, order)], gram.queries)
+            gram, order = recognise(gram)
         runs = [_polish(gram, _halve(gram, _ordered_starts(gram.size), effort), round((300 if gram.size <= _LARGE else 80) * effort))]
         if gram.size <= 256 or isinstance(gram, DenseGram):
             runs.append(_halve(gram, _random_starts(gram.size), (2 if gram.size <= 256 else 1) * effort))
