@@ -207,14 +207,14 @@ def _perturb(search: Search, state: State) -> State | None:
 
 def _neighbours(row: NDArray[np.bool_]) -> Tables:
     """List all tables that differ by one attribute less, one more, or one exchanged."""
-    inside, outside = np.flatnonzero(row), np.flatnonzero(~row)
-    pairs = [(i, None) for i in inside if len(inside) > 1]
-    pairs += [*itertools.product([None], outside), *itertools.product(inside, outside)]
+    inside, outside = np.flatnonzero(row).tolist(), np.flatnonzero(~row).tolist()
+    pairs: list[tuple[int, int]] = [(i, -1) for i in inside if len(inside) > 1]
+    pairs += [(-1, j) for j in outside] + list(itertools.product(inside, outside))
     options = np.repeat(row[None], len(pairs), axis=0)
     for option, (less, more) in zip(options, pairs, strict=True):
-        if less is not None:
+        if less >= 0:
             option[less] = False
-        if more is not None:
+        if more >= 0:
             option[more] = True
     return options
 
