@@ -305,11 +305,8 @@ def _finish(closure: Closure, coefficient: Floats, targets: Sequence[AttributeSe
     best = Design(tables=tuple(tables), signed=tuple(nothing), theta=weights.theta, error=weights.error, origin=state.origin)
     extra = sorted({*attribute_sets(closure), *targets} - set(tables)) if closure.count <= 5000 else []
     coefficients = [attributes for attributes in attribute_sets(closure) if attributes and all(closure.shape[i] == 2 for i in attributes)]
-    for added, signs in (
-        (extra, [()] * len(extra)),
-        (coefficients, coefficients),
-        (extra + coefficients, [()] * len(extra) + coefficients),
-    ):
+    unsigned: list[AttributeSet] = [()] * len(extra)
+    for added, signs in ((extra, unsigned), (coefficients, coefficients), (extra + coefficients, unsigned + coefficients)):
         if not added or len(added) * closure.count > 4_000_000:
             continue
         wide = incidence(closure, tables + added, nothing + signs)
