@@ -99,6 +99,14 @@ def test_the_published_wavelets() -> None:
     assert fit_haar(AllRangesGram(256), 2).rmse == pytest.approx(best, rel=1e-5)
 
 
+def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
+    # The best weight of the cells is then 0; a weight too close to it would leave nothing but rounding errors.
+    for gram in (WidthGram(64, 64), ScaledSum(((1.0, WidthGram(50, 50)),))):
+        found = fit_level_tree(gram, 1)
+        assert 1 <= found.rmse < 1.003
+        assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-6)
+
+
 def test_projections_and_chains() -> None:
     full = PrefixGram(6).dense()
     expected = np.trace(full @ np.kron(np.eye(2), np.full((3, 3), 1 / 3)))

@@ -7,6 +7,7 @@ import pytest
 
 from leastnoise._check import InputError, InternalError
 from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
+from leastnoise.planner._level_tree import fit_level_tree
 from leastnoise.planner._p_identity import PIdentity, Support, _inverse, fit_p_identity, p_identity_objective, p_identity_rmse
 
 
@@ -94,6 +95,17 @@ def test_never_worse_than_cells_or_cells_and_total() -> None:
         assert found.rmse <= strategy_rmse(gram, np.eye(9), 1) * (1 + 1e-12)
         pairs = [strategy_rmse(gram, np.vstack([np.eye(9), np.full((1, 9), c)]), 1) for c in np.geomspace(0.1, 100, 20)]
         assert found.rmse <= min(pairs) * (1 + 1e-3)
+
+
+def test_never_above_a_tree_with_a_weight_a_level() -> None:
+    rng = np.random.default_rng(0)
+    ends = np.sort(rng.integers(0, 48, (30, 2)), axis=1)
+    some = np.array([[float(a <= j <= b) for j in range(48)] for a, b in ends])
+    blocks = np.kron(np.eye(6), np.ones((1, 8)))
+    grams = [PrefixGram(48), WidthGram(48, 5), WidthGram(48, 44), WidthGram(48, 1), WidthGram(48, 48), cells_and_total(48)]
+    grams += [DenseGram(some.T @ some, 30), DenseGram(blocks.T @ blocks, 6), DenseGram(4 * blocks.T @ blocks + np.eye(48), 54)]
+    for gram in grams:
+        assert fit_p_identity(gram, effort=0.5).rmse <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
 
 
 def test_the_inverse_of_a_banded_matrix() -> None:

@@ -19,6 +19,9 @@ from leastnoise._check import InputError, one_of, whole
 from leastnoise.planner._gram import Gram, Reals
 from leastnoise.planner._tree import ScaledTree, full_chain, node_counts, tree_error
 
+# Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
+_LEAST = -6.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelTree:
@@ -111,8 +114,8 @@ def _weigh(parts: Reals, widths: Reals, norm: int, steps: int = 400) -> tuple[Re
     logs = np.zeros(parts.shape)
     for step in range(steps):
         _, slope = errors(logs)
-        logs = np.clip(logs - (0.5 / (1 + step / 100)) * slope, -12.0, 12.0)
-        logs -= logs.max(axis=-1, keepdims=True)
+        logs = logs - (0.5 / (1 + step / 100)) * slope
+        logs = np.maximum(logs - logs.max(axis=-1, keepdims=True), _LEAST)
     values, _ = errors(logs)
     for index in np.argsort(values)[:3]:
 
@@ -124,7 +127,7 @@ def _weigh(parts: Reals, widths: Reals, norm: int, steps: int = 400) -> tuple[Re
             slope = -2 * np.exp(2 * point) * widths[index] * later / total + 2 * (np.exp(point) / size) ** norm
             return math.log(total) + 2 * math.log(size), slope
 
-        found = minimize(one, logs[index], jac=True, method="L-BFGS-B", bounds=[(-14.0, 14.0)] * len(logs[index]))
+        found = minimize(one, logs[index], jac=True, method="L-BFGS-B", bounds=[(_LEAST, 0.0)] * len(logs[index]))
         if found.fun < values[index]:
             logs[index], values[index] = found.x, found.fun
     return np.exp(logs), np.exp(values)
@@ -226,7 +229,7 @@ def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> Le
         best += [(float(errors[index]), same[index], weights[index]) for index in np.argsort(errors)[:8]]
     found = []
     for _, chain, weight in sorted(best, key=lambda item: item[0])[: 16 if gram.size <= 4096 else 4]:
-        kept = [level for level in range(len(chain)) if level == 0 or weight[level] > 1e-4 * weight.max()]
+        kept = [level for level in range(len(chain)) if level == 0 or weight[level] > 1.01 * math.exp(_LEAST) * weight.max()]
         found.append(level_tree(gram, [chain[level] for level in kept], weight[kept], norm))
     found.sort(key=lambda tree: tree.rmse)
     # The search took a shorter last block for a whole one; where that may matter, the exact error has the last word.
@@ -249,7 +252,9 @@ def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
             size = float(_sensitivity(weights, tree.norm))
             return math.log(error) + 2 * math.log(size), by_level + 2 * (weights / size) ** tree.norm
 
-        found = minimize(objective, np.log(tree.weights), jac=True, method="L-BFGS-B", options={"maxiter": 30})
+        found = minimize(
+            objective, np.log(tree.weights), jac=True, method="L-BFGS-B", bounds=[(_LEAST, 0.0)] * len(counts), options={"maxiter": 30}
+        )
         return level_tree(gram, tree.widths, np.exp(found.x), tree.norm)
 
     return refine

@@ -24,7 +24,7 @@ from leastnoise.planner._gram import DenseGram, Generators, Gram, Reals, Wholes,
 
 Window = tuple[int, int, Reals]
 # Largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding.
-_TALLEST = 4096.0
+_TALLEST = 512.0
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
 _MANY_ROWS = 32
 # Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
