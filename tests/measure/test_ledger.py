@@ -5,7 +5,7 @@ import os
 import re
 import sqlite3
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -162,7 +162,10 @@ def test_sealing_and_reconciling_give_nothing_back(ledger) -> None:
     assert [(entry.output, entry.state) for entry in settled] == [("b", "sealed"), ("c", "absent")]
     assert all(entry.settled_at is not None for entry in settled)
     assert ledger.unsealed() == ()
-    assert ledger.reconcile(lambda _: True) == ()
+    assert ledger.reconcile(lambda _: False) == ()
+    # What another run found absent while it was still being written is sealed by the next one, also if its own process died meanwhile.
+    assert [(entry.output, entry.state) for entry in ledger.reconcile(lambda _: True)] == [("c", "sealed")]
+    assert ledger.reconcile(lambda _: False) == ()
     assert ledger.left() == Charge()
 
 
@@ -255,31 +258,37 @@ def test_a_ledger_is_not_made_where_there_is_no_folder(tmp_path) -> None:
         Ledger.create(tmp_path / "nowhere" / "x", "x", ONE)
 
 
-def test_a_failed_making_leaves_an_empty_file_that_is_refused(tmp_path, monkeypatch) -> None:
-    """It is not removed: another process may by then have made and used a ledger of its own there."""
+def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("leastnoise.measure._ledger._TABLES", ("CREATE TABLE dataset (x)", "NO SQL"))
-    with pytest.raises(LedgerError, match="was made and is empty; remove it before trying again"):
+    with pytest.raises(LedgerError, match="damaged"):
         Ledger.create(tmp_path / "x", "x", ONE)
-    assert (tmp_path / "x").stat().st_size == 0
-    with pytest.raises(LedgerError, match="is empty: not a ledger"):
-        Ledger.open(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_making_never_removes_the_ledger_of_another_process(tmp_path, monkeypatch) -> None:
-    path, made = tmp_path / "x", []
+def test_a_making_that_is_overtaken_leaves_the_other_ledger(tmp_path, monkeypatch) -> None:
+    """Another process makes the ledger, and spends from it, between the look and the link."""
+    path, made, link = tmp_path / "x", [], os.link
 
-    @contextmanager
     def overtaken(*arguments):
-        monkeypatch.undo()
-        path.unlink()
+        monkeypatch.setattr("os.link", link)
         made.append(take(Ledger.create(path, "other", ONE)))
-        raise LedgerError("overtaken.")
-        yield
+        link(*arguments)
 
-    monkeypatch.setattr("leastnoise.measure._ledger._writing", overtaken)
-    with pytest.raises(LedgerError, match="overtaken"):
+    monkeypatch.setattr("os.link", overtaken)
+    with pytest.raises(LedgerError, match="exists already, and a ledger is never replaced"):
         Ledger.create(path, "x", ONE)
     assert [entry.id for entry in Ledger.open(path).entries()] == [made[0].id]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_system_without_links_makes_no_ledger(tmp_path, monkeypatch) -> None:
+    def refuse(*arguments):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    with pytest.raises(LedgerError, match="cannot be made at .*: operation not permitted. Choose a folder"):
+        Ledger.create(tmp_path / "x", "x", ONE)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_ledger_in_another_journal_mode_takes_nothing(ledger) -> None:

@@ -1,27 +1,30 @@
 """Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
 
-from leastnoise.accuracy._basis import MOST_DENSE, Basis, IdentityBasis, Undetermined, basis
+from leastnoise.accuracy._basis import MOST_DENSE, Basis, IdentityBasis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
+from leastnoise.accuracy._iterative import IterativeStructure, confidence_factor, repetitions
+from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._noise import interval_multiplier, noise_variance
 from leastnoise.accuracy._promise import promised, structures, total_squared_error
 from leastnoise.accuracy._structure import (
     DenseStructure,
     ProductStructure,
     Structure,
-    UnsupportedQuery,
     block_rows,
     block_variance,
     joint_rows,
     structure,
     subsets,
-    used,
 )
 
 __all__ = [
     "MOST_DENSE",
+    "MOST_JOINT",
     "Basis",
     "DenseStructure",
     "IdentityBasis",
+    "IterativeStructure",
+    "Joint",
     "ProductStructure",
     "Structure",
     "Undetermined",
@@ -29,6 +32,7 @@ __all__ = [
     "basis",
     "block_rows",
     "block_variance",
+    "confidence_factor",
     "interval_multiplier",
     "joint_rows",
     "lower_bound",
@@ -36,6 +40,7 @@ __all__ = [
     "nuclear_norm",
     "nuclear_parts",
     "promised",
+    "repetitions",
     "structure",
     "structures",
     "subsets",

@@ -44,6 +44,10 @@ class Undetermined(InputError):
     """The queries along an attribute do not determine its cells."""
 
 
+class UnsupportedQuery(InputError):
+    """The measurements do not determine the query."""
+
+
 class Basis(Protocol):
     """Questions about a strategy along one attribute of ``size`` cells."""
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from leastnoise._check import InputError
 from leastnoise.accuracy._bounds import lower_bound
+from leastnoise.accuracy._iterative import IterativeStructure
 from leastnoise.accuracy._structure import Structure, structure
 from leastnoise.plan import Plan, Promise, TableError
 from leastnoise.workload import Workload
@@ -54,15 +56,16 @@ def total_squared_error(workload: Workload, plan: Plan) -> float:
     return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
 
-def promised(workload: Workload, plan: Plan) -> Plan:
+def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
     """The plan with the expected error of a workload, its lower bound and the questions themselves.
 
     Args:
         workload: what is asked.
         plan: how it is measured.
+        iterate: also where the error has no closed form and many linear systems must be solved for it, which may take minutes.
 
     Raises:
-        InputError: the measurements do not determine a query.
+        InputError: the measurements do not determine a query, or the error has no closed form and ``iterate`` is False.
 
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> from leastnoise.domain import Domain
@@ -74,6 +77,12 @@ def promised(workload: Workload, plan: Plan) -> Plan:
     14.14
     """
     known = structures(workload, plan)
+    for own in known.values():
+        if isinstance(own, IterativeStructure) and not iterate:
+            raise InputError(
+                f"its tables have no common product form, so that the error bars need a linear solver over {own.joint.cells} joint cells, "
+                f"which takes long; ask for it by name: strategy = '{plan.strategy}'"
+            )
     tables, total = [], 0.0
     for product in workload:
         squared = known[product.measure].total(product)

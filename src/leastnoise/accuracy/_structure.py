@@ -8,7 +8,7 @@ diagonal in the residual basis of ``_basis``: with tau a set of attributes, p_B 
 
 for a query q, a product of q_i over the attributes T. With identities everywhere this is ResidualPlanner's formula.
 
-Dense form: any blocks, on a joint domain of at most 4096 cells.
+Dense form: any blocks, on a joint domain of at most 4096 cells. Beyond, up to 2^24 cells: conjugate gradients, in ``_iterative``.
 
 Source: FORMULAS 4.3, 7.2; the general statement is proved in docs/mathematics.md.
 """
@@ -20,8 +20,9 @@ from itertools import combinations
 
 import numpy as np
 
-from leastnoise._check import InputError
-from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, basis
+from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, UnsupportedQuery, basis
+from leastnoise.accuracy._iterative import IterativeStructure
+from leastnoise.accuracy._joint import Joint, used
 from leastnoise.accuracy._noise import FloatArray, noise_variance
 from leastnoise.domain import Domain
 from leastnoise.linop import Operator, Total, apply, dense
@@ -30,10 +31,6 @@ from leastnoise.workload import Product
 
 Names = tuple[str, ...]
 _MOST_LISTED = 10
-
-
-class UnsupportedQuery(InputError):
-    """The measurements do not determine the query."""
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -60,18 +57,14 @@ def block_variance(plan: Plan, block: Block) -> float:
     199.8334
     """
     scale = float(block.scale)
+    if not noise_variance(plan.mechanism, scale, plan.grid) > 0:
+        raise InputError(
+            f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} rows), "
+            "which protects nobody. Choose a smaller budget."
+        )
     if plan.mechanism == "discrete_laplace" and any(factor.row_weights is not None for factor in block.factors):
         return 2 * scale**2
     return noise_variance(plan.mechanism, scale, plan.grid)
-
-
-def used(factor: Factor) -> bool:
-    """Whether a factor is more than a total.
-
-    >>> used(Factor(("age",), Total(4)))
-    False
-    """
-    return not (isinstance(factor.operator, Total) and factor.row_weights is None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +178,7 @@ class DenseStructure:
         return joint_rows([operators.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)])
 
 
-Structure = ProductStructure | DenseStructure
+Structure = ProductStructure | DenseStructure | IterativeStructure
 
 
 def joint_rows(operators: Sequence[Operator]) -> FloatArray:
@@ -229,7 +222,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
         measure: whose blocks to use; None for counts.
 
     Raises:
-        InputError: the blocks have no product form and their joint domain has more than 4096 cells, or nothing of the measure is measured.
+        InputError: the blocks have no product form and their joint domain has more than 2^24 cells, or nothing of the measure is measured.
 
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> from leastnoise.linop import Identity
@@ -254,7 +247,8 @@ def structure(plan: Plan, measure: str | None) -> Structure:
             return _product_structure(plan, blocks, {name: basis(factor) for name, factor in factors.items()})
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             pass
-    return _dense_structure(plan, blocks)
+    joint = Joint.of(plan.domain, [(block, block_variance(plan, block)) for block in blocks])
+    return _dense_structure(plan, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
 
 
 def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, Basis]) -> ProductStructure:
@@ -272,22 +266,13 @@ def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, 
     return ProductStructure(bases, narrow, tuple(wide))
 
 
-def _dense_structure(plan: Plan, blocks: Sequence[Block]) -> DenseStructure:
-    touched = {name for block in blocks for factor in filter(used, block.factors) for name in factor.attributes}
-    names = tuple(name for name in plan.domain.names if name in touched)
-    shape = tuple(plan.domain.kind(name).size for name in names)
-    cells = math.prod(shape)
-    if not cells <= MOST_DENSE:
-        raise InputError(
-            f"Least squares over these measurements needs a dense matrix of {cells} x {cells}; at most {MOST_DENSE} cells are allowed. "
-            "Choose another strategy, such as marginals."
-        )
-    gram = np.zeros((cells, cells))
-    for block in blocks:
-        rows = block_rows(plan.domain, names, block)
-        gram += rows.T @ rows / block_variance(plan, block)
+def _dense_structure(plan: Plan, joint: Joint) -> DenseStructure:
+    gram = np.zeros((joint.cells, joint.cells))
+    for block, variance in joint.blocks:
+        rows = block_rows(plan.domain, joint.names, block)
+        gram += rows.T @ rows / variance
     values, vectors = np.linalg.eigh(gram)
     kept = values > 1e-10 * values[-1]
     basis_vectors = vectors[:, kept]
     covariance = (basis_vectors / values[kept]) @ basis_vectors.T
-    return DenseStructure(names, shape, covariance, None if kept.all() else basis_vectors @ basis_vectors.T)
+    return DenseStructure(joint.names, joint.shape, covariance, None if kept.all() else basis_vectors @ basis_vectors.T)

@@ -57,6 +57,7 @@ _INSERT = """INSERT INTO entry (number, id, charge, cost, declared, plan_digest,
 _SELECT = """SELECT number, id, charge, cost, declared, plan_digest, output, description, reserved_at, digest, state, settled_at
     FROM entry ORDER BY number"""
 _LONGEST_TEXT = 10_000
+_TAKEN = "{} exists already, and a ledger is never replaced. Open it, or choose another path."
 _MAKE = "Make one with `leastnoise ledger set` or Ledger.create."
 
 
@@ -162,7 +163,7 @@ class Ledger:
             InputError: the name is empty, or ``privacy`` is something else.
 
         Guarantees:
-            Never replaces a file. Killed midway, it leaves an empty file at most, which `open` refuses.
+            Never replaces a file, and never removes one that another process may have made. Killed midway, it leaves a hidden draft at most.
 
         >>> from leastnoise.accounting import PureDP
         >>> Ledger.create("/", "people", Privacy(PureDP(1)))
@@ -174,26 +175,24 @@ class Ledger:
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
         seconds = _seconds(timeout)
+        if file.exists():
+            raise LedgerError(_TAKEN.format(file))
+        # Made whole under a name that nobody else uses, then linked into place: no process ever sees half a ledger, or removes another's.
+        draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
         try:
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            try:
+                _fill(draft, name, privacy, seconds)
+                os.link(draft, file)
+            finally:
+                draft.unlink(missing_ok=True)
+            _flush_folder(file.parent)
+        except FileExistsError:
+            raise LedgerError(_TAKEN.format(file)) from None
         except OSError as error:
-            if file.exists():
-                raise LedgerError(f"{file} exists already, and a ledger is never replaced. Open it, or choose another path.") from None
             raise LedgerError(
                 f"A ledger cannot be made at {file}: {_reason(error)}. Choose a folder that exists and that you may write to."
             ) from None
-        try:
-            with _writing(file, seconds) as connection:
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {_SCHEMA}")
-                for table in _TABLES:
-                    connection.execute(table)
-                row = (name, json.dumps(privacy.to_json()), _now())
-                connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, _digest(row)))
-            _flush_folder(file.parent)
-        except LedgerError as error:
-            # The file is left: by now another process may have made its own ledger there and spent from it.
-            raise LedgerError(f"{error} {file} was made and is empty; remove it before trying again.") from None
         return cls(file, name, privacy, seconds)
 
     @classmethod
@@ -313,32 +312,40 @@ class Ledger:
             connection.execute("UPDATE entry SET state = 'sealed', settled_at = ? WHERE id = ? AND state <> 'sealed'", (_now(), receipt.id))
 
     def reconcile(self, is_published: Callable[[Entry], bool]) -> tuple[Entry, ...]:
-        """Settle what earlier runs left reserved: sealed if it was published after all, or else absent. No budget is given back.
+        """Settle what earlier runs left unsealed: sealed if it was published after all, or else absent. No budget is given back.
 
         Args:
-            is_published: tells for a reserved entry whether its output is there and whole. Called without a lock held.
+            is_published: tells for an unsealed entry whether its output is there and whole. Called without a lock held.
 
         Returns:
-            The entries that were found reserved, as they are now.
+            The entries that changed, as they are now.
 
         Raises:
             LedgerError: the file cannot be used.
 
         Edge cases:
-            A release that another process is still making is found absent; that process seals it when it is done.
+            A release that another process is still making is found absent; that process seals it when it is done, or, if it is killed just
+            before that, the next call does.
 
         >>> Ledger.open("/nowhere/x").reconcile(lambda entry: False)
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
-        found = {entry.id: "sealed" if is_published(entry) else "absent" for entry in self.unsealed()}
+        found = {}
+        for entry in self.entries():
+            if entry.state == "sealed":
+                continue
+            published = is_published(entry)
+            if published or entry.state == "reserved":
+                found[entry.id] = "sealed" if published else "absent"
         if not found:
             return ()
         with _writing(self.path, self.timeout) as connection:
             self._checked(connection)
             for entry_id, state in found.items():
+                # Never from sealed back to absent: its own process may have sealed it meanwhile.
                 connection.execute(
-                    "UPDATE entry SET state = ?, settled_at = ? WHERE id = ? AND state = 'reserved'", (state, _now(), entry_id)
+                    "UPDATE entry SET state = ?, settled_at = ? WHERE id = ? AND state <> 'sealed'", (state, _now(), entry_id)
                 )
         return tuple(entry for entry in self.entries() if entry.id in found)
 
@@ -416,6 +423,17 @@ class _Content:
     dataset: str
     privacy: Privacy
     entries: tuple[Entry, ...]
+
+
+def _fill(file: Path, name: str, privacy: Privacy, timeout: float) -> None:
+    """Write an empty ledger into an empty file, in one transaction."""
+    with _writing(file, timeout) as connection:
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+        for table in _TABLES:
+            connection.execute(table)
+        row = (name, json.dumps(privacy.to_json()), _now())
+        connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, _digest(row)))
 
 
 def _path(path: str | os.PathLike[str]) -> Path:
