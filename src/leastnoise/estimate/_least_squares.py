@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from leastnoise.accuracy import (
     DenseStructure,
+    IterativeStructure,
+    Joint,
     ProductStructure,
     Structure,
     UnsupportedQuery,
@@ -135,6 +137,9 @@ class Estimate:
             if isinstance(known, ProductStructure):
                 sizes = {name: plan.domain.kind(name).size for name in known.bases}
                 self._parts[measure] = known, _ProductEstimate(known, sizes, blocks)
+            elif isinstance(known, IterativeStructure):
+                gathered = known.joint.gather([values[:, None] for _, values, _ in blocks])
+                self._parts[measure] = known, known.joint.solve(gathered, "the estimate")[:, 0]
             else:
                 self._parts[measure] = known, _dense_cells(known, self.observation, blocks)
         return self._parts[measure]
@@ -157,10 +162,11 @@ class Estimate:
             if any(name not in known.bases for name in names):
                 raise UnsupportedQuery(f"The measurements do not determine the marginal on {' x '.join(names)}.")
             return part.marginal(names)
-        if not isinstance(known, DenseStructure) or any(name not in known.names for name in names):
+        joint = known.joint if isinstance(known, IterativeStructure) else known
+        if not isinstance(joint, (DenseStructure, Joint)) or any(name not in joint.names for name in names):
             raise UnsupportedQuery(f"The measurements do not determine the marginal on {' x '.join(names)}.")
-        cube = np.asarray(part).reshape(known.shape)
-        return cube.sum(axis=tuple(axis for axis, name in enumerate(known.names) if name not in names))
+        cube = np.asarray(part).reshape(joint.shape)
+        return np.asarray(cube.sum(axis=tuple(axis for axis, name in enumerate(joint.names) if name not in names)))
 
     def answers(self, product: Product) -> FloatArray:
         """The least squares answers to one product of the workload, shape ``product.shape``.

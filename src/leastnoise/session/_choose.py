@@ -17,6 +17,8 @@ PLANNERS: dict[str, Planner] = {
     "identity": planner.identity,
     "workload": planner.measured_workload,
     "marginals": planner.marginals,
+    "covering": planner.covering,
+    "residual": planner.residual,
     "hierarchy": partial(planner.kronecker, "hierarchy", planner.best_hierarchy),
     "haar": partial(planner.kronecker, "haar", planner.haar),
     "level_tree": partial(planner.kronecker, "level_tree", planner.level_tree),
@@ -94,7 +96,7 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
                     _refuse_slow(name, workload)
                 proposal = PLANNERS[name](workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
                 fitted = fit(workload.domain, privacy, mechanism, proposal.blocks, proposal.name, details=proposal.details)
-                plan = promised(workload, fitted)
+                plan = promised(workload, fitted, iterate=strategy != "auto")
             except InputError as error:
                 reason = str(error)
             yield Candidate(name, mechanism, plan, reason, time.perf_counter() - start)

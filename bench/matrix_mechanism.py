@@ -1,0 +1,407 @@
+"""Our automatic plan against every published and every measured number of FORMULAS 7.1, 8.1, 8.2 and 12.1 to 12.3, both budgets.
+
+    python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR] [--csv FILE] [--prefix-release]
+
+Prints one line a case with ours / theirs, the ratio of root mean square errors at unit budget (epsilon = 1 without the factor 2, or a
+Gaussian of standard deviation 1): at most 1.000 is what is wanted. Workloads are planned as users state them: by name, and again as given
+ranges or as a matrix. ``--quick`` leaves out what has over 256 cells. ``--prefix-release`` measures a release of all prefix sums at
+n = 2^20 against the sampling of its noise.
+
+Errors are measured at a small budget, where discrete noise has the variance of continuous noise.
+"""
+
+import argparse
+import csv
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.domain import Coded, Domain, Integers
+from leastnoise.linop import Prefix, all_range_ends, dense
+from leastnoise.plan import Plan
+from leastnoise.session import candidates, choose
+from leastnoise.workload import Product, QuerySet, Workload, all_ranges, identity, marginals, matrix, prefix, queries, ranges
+
+# At these budgets scales are in the hundreds or more, so that the discreteness of the noise does not matter.
+_EPSILON, _RHO = "1/1000", "1/2000000"
+_SCHEMAS = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One number to be reached.
+
+    Args:
+        name: what is asked.
+        cells: of the longest attribute.
+        workload: makes the workload; only when the case is run.
+        power: 1 for pure differential privacy, 2 for a Gaussian budget.
+        theirs: the number, a root mean square error at unit budget.
+        source: where it is from.
+        strategies: asked for by name beside ``auto``, because the automatic choice leaves them out at this size.
+    """
+
+    name: str
+    cells: int
+    workload: Callable[[], Workload]
+    power: int
+    theirs: float
+    source: str
+    strategies: tuple[str, ...] = ()
+
+
+def line(size: int) -> Domain:
+    """One attribute of ``size`` cells."""
+    return Domain(x=Integers(0, size - 1))
+
+
+def widths(size: int) -> QuerySet:
+    """All ranges of 32 cells."""
+    return ranges([(low, low + 31) for low in range(size - 31)])
+
+
+def permuted(size: int) -> QuerySet:
+    """All ranges with the cells in numpy's legacy random order 0, given as a matrix."""
+    low, high = all_range_ends(size)
+    order = np.random.RandomState(0).permutation(size)
+    cells = np.arange(size)
+    rows = ((cells >= low[:, None]) & (cells <= high[:, None])).astype(np.int64)[:, order]
+    return matrix(rows.tolist())
+
+
+def cells_and_total(size: int) -> Workload:
+    """Every cell, and the total."""
+    return queries(line(size), x="identity") + queries(line(size))
+
+
+def one(size: int, asked: Callable[[], QuerySet]) -> Callable[[], Workload]:
+    """A workload on one attribute, made when it is needed."""
+    return lambda: queries(line(size), x=asked())
+
+
+def in_other_words(size: int, kind: str) -> Iterator[tuple[str, Callable[[], QuerySet]]]:
+    """The same queries by name, as given ranges, and as a matrix where that is not too long to write down."""
+    if kind == "prefix":
+        yield "prefix", prefix
+        yield "prefix, as ranges", lambda: ranges([(0, high) for high in range(size)])
+        if size <= 1024:
+            yield "prefix, as a matrix", lambda: matrix(dense(Prefix(size)).tolist())
+    elif kind == "ranges":
+        yield "all ranges", all_ranges
+        if size <= 1024:
+            yield "all ranges, as ranges", lambda: ranges(list(zip(*(ends.tolist() for ends in all_range_ends(size)), strict=True)))
+        if size <= 256:
+            yield "all ranges, as a matrix", lambda: matrix(_interval_rows(size))
+    elif kind == "width32":
+        yield "ranges of 32", lambda: widths(size)
+        if size <= 1024:
+            yield "ranges of 32, as a matrix", lambda: matrix(_window_rows(size))
+    elif size <= 256:
+        yield "permuted ranges, as a matrix", lambda: permuted(size)
+
+
+def _interval_rows(size: int) -> list[list[int]]:
+    low, high = all_range_ends(size)
+    cells = np.arange(size)
+    return ((cells >= low[:, None]) & (cells <= high[:, None])).astype(np.int64).tolist()
+
+
+def _window_rows(size: int) -> list[list[int]]:
+    cells = np.arange(size)
+    return [((cells >= low) & (cells <= low + 31)).astype(int).tolist() for low in range(size - 31)]
+
+
+# The least of all columns of FORMULAS 8.2 and 12.1 (p-Identity by hdmm or by ourselves), and of 8.1, 7.1 and 12.2.
+PURE = {
+    64: {"prefix": 3.763, "ranges": 3.926, "width32": 4.159, "permuted": 3.928, "idtotal": 1.342},
+    128: {"prefix": 4.451, "ranges": 4.752},
+    256: {"prefix": 5.199, "ranges": 5.700, "width32": 4.482, "permuted": 5.704, "idtotal": 1.227},
+    512: {"prefix": 7.817, "ranges": 8.444},
+    1024: {"prefix": 6.786, "ranges": 7.868, "width32": 4.535, "permuted": 7.899, "idtotal": 1.146},
+    4096: {"prefix": 8.95, "ranges": 10.9, "width32": 4.567, "idtotal": 1.093},
+}
+GAUSSIAN = {
+    64: {"prefix": 2.0999, "ranges": 2.3022, "width32": 2.067},
+    128: {"prefix": 2.3110, "ranges": 2.5990},
+    256: {"prefix": 2.5244, "ranges": 2.9014, "width32": 2.354},
+    512: {"prefix": 2.7395, "ranges": 3.2073},
+    1024: {"prefix": 2.955, "ranges": 3.515, "width32": 2.385},
+    2048: {"prefix": 3.96, "ranges": 3.850},
+    4096: {"prefix": 4.13, "ranges": 4.134, "width32": 2.396},
+}
+# FORMULAS 12.3: pure and Gaussian.
+SEVERAL = {
+    "prefix x prefix, 64 x 64": (14.21, 4.409),
+    "prefix x prefix, 256 x 256": (27.05, 6.373),
+    "ranges x ranges, 64 x 64": (16.52, 5.300),
+    "ranges x ranges, 256 x 256": (32.60, 8.418),
+    "Adult, 2-way": (6.454, 2.366),
+    "Adult, 3-way": (5.665, 2.257),
+    "Adult, 2- and 3-way": (6.664, 2.456),
+    "Adult, 1- to 3-way": (6.965, 2.492),
+    "Adult, 2-way with prefix on 75, 16, 20": (39.21, 7.057),
+    "10^8, 1-way": (7.642, 2.702),
+    "10^8, 2-way": (25.60, 4.838),
+    "10^8, 3-way": (46.39, 6.570),
+    "10^8, 4-way": (52.99, 7.088),
+    "CPS, cells and totals": (3.421, 1.859),
+    "CPS, prefix on income and age": (28.68, 6.976),
+    "Census SF1 persons": (5.163, 2.321),
+    "Census SF1 persons, 51 states": (7.303, 2.578),
+}
+_QUICK_SEVERAL = ("prefix x prefix, 64 x 64", "ranges x ranges, 64 x 64", "Adult, 2-way", "10^8, 1-way", "CPS, cells and totals")
+
+
+def one_attribute() -> Iterator[Case]:
+    """The cases of FORMULAS 7.1, 8.1, 8.2, 12.1 and 12.2."""
+    for power, table in ((1, PURE), (2, GAUSSIAN)):
+        for size, numbers in table.items():
+            slow = ("p_identity",) if power == 1 else ("gaussian_optimum",)
+            for kind, theirs in numbers.items():
+                source = "8.2, 12.1" if power == 1 else "7.1, 8.1, 12.2"
+                named = slow if size > 1024 else ()
+                if kind == "idtotal":
+                    yield Case(
+                        name=f"cells and total, n = {size}",
+                        cells=size,
+                        workload=lambda size=size: cells_and_total(size),  # type: ignore[misc]
+                        power=power,
+                        theirs=theirs,
+                        source=source,
+                        strategies=named,
+                    )
+                for words, asked in in_other_words(size, kind) if kind != "idtotal" else ():
+                    yield Case(
+                        name=f"{words}, n = {size}",
+                        cells=size,
+                        workload=one(size, asked),
+                        power=power,
+                        theirs=theirs,
+                        source=source,
+                        strategies=named,
+                    )
+
+
+def several_attributes(schemas: Path) -> Iterator[Case]:
+    """The cases of FORMULAS 12.3."""
+    for name, numbers in SEVERAL.items():
+        if name.startswith("Census") and not (schemas / "census_sf1_person.json").exists():
+            print(f"{name}: left out, because {schemas} has no census_sf1_person.json")
+            continue
+        for power, theirs in zip((1, 2), numbers, strict=True):
+            quick = name in _QUICK_SEVERAL
+            yield Case(
+                name=name,
+                cells=256 if quick else 257,
+                workload=lambda name=name: several(name, schemas),  # type: ignore[misc]
+                power=power,
+                theirs=theirs,
+                source="12.3",
+            )
+
+
+def several(name: str, schemas: Path) -> Workload:
+    """A workload on several attributes, by its name in ``SEVERAL``."""
+    if " x " in name.split(",", maxsplit=1)[0]:
+        size = int(name.rsplit(" ", 1)[1])
+        plane = Domain(x=Integers(0, size - 1), y=Integers(0, size - 1))
+        asked = prefix() if name.startswith("prefix") else all_ranges()
+        return queries(plane, x=asked, y=asked)
+    if name.startswith("Adult"):
+        people = Domain(age=Coded(75), education=Coded(16), race=Coded(5), sex=Coded(2), hours=Coded(20))
+        if "prefix" in name:
+            return _pairs(people, ("age", "education", "hours"))
+        return _summed(
+            marginals(people, ways=ways)
+            for ways in {"2-way": (2,), "3-way": (3,), "2- and 3-way": (2, 3)}.get(name.split(", ")[1], (1, 2, 3))
+        )
+    if name.startswith("10^8"):
+        return marginals(Domain({f"a{place}": Coded(10) for place in range(8)}), ways=int(name.split(", ")[1][0]))
+    if name.startswith("CPS"):
+        people = Domain(income=Coded(50), age=Coded(100), marital=Coded(7), race=Coded(4), sex=Coded(2))
+        if "prefix" not in name:
+            return marginals(people, upto=5)
+        rest = ("marital", "race", "sex")
+        subsets = itertools.chain.from_iterable(itertools.combinations(rest, ways) for ways in range(4))
+        return _summed(queries(people, income="prefix", age="prefix", **dict.fromkeys(names, "identity")) for names in subsets)
+    return census(schemas, with_states="states" in name)
+
+
+def _pairs(people: Domain, ordered: Sequence[str]) -> Workload:
+    return _summed(
+        queries(people, **{name: "prefix" if name in ordered else "identity" for name in pair})
+        for pair in itertools.combinations(people.names, 2)
+    )
+
+
+def _summed(parts: Iterator[Workload]) -> Workload:
+    products: list[Product] = []
+    domain = None
+    for part in parts:
+        products += part.products
+        domain = part.domain
+    if domain is None:
+        raise ValueError("a workload needs at least one part")
+    return Workload(domain, tuple(products))
+
+
+def census(schemas: Path, *, with_states: bool) -> Workload:
+    """The 33 products of the Census SF1 person tables; ``identitytotal`` is written as two products."""
+    schema = json.loads((schemas / "census_sf1_person.json").read_text(encoding="utf-8"))
+    sizes = {entry["name"]: entry["size"] for entry in schema["attributes"]}
+    names = list(sizes)
+    domain = Domain({name: Coded(size) for name, size in ({"state": 51} | sizes if with_states else sizes).items()})
+
+    def choices(name: str, word: str) -> list[QuerySet | None]:
+        if word in ("total", "identity", "identitytotal"):
+            return {"total": [None], "identity": [identity()], "identitytotal": [identity(), None]}[word]  # type: ignore[return-value]
+        rows = np.zeros((len(schema["groups"][word]["cells"]), sizes[name]), dtype=int)
+        for row, cells in zip(rows, schema["groups"][word]["cells"], strict=True):
+            row[cells] = 1
+        return [matrix(rows.tolist())]
+
+    parts = []
+    for product in (product for table in schema["tables"].values() for product in table):
+        sets = [choices(name, word) for name, word in zip(names, product, strict=True)]
+        for chosen in itertools.product(*sets, *([[identity(), None]] if with_states else [])):
+            asked = {name: one_set for name, one_set in zip([*names, "state"], chosen, strict=False) if one_set is not None}
+            parts.append(queries(domain, **asked))
+    return _summed(iter(parts))
+
+
+def unit_rmse(plan: Plan, asked: Workload, power: int) -> float:
+    """Root mean square error at unit budget, weights aside."""
+    total = plan.expected_error().total_squared_error / asked.rows
+    budget = float(PureDP(_EPSILON).epsilon) ** 2 / 2 if power == 1 else 2 * float(ZCDP(_RHO).rho)
+    return math.sqrt(total * budget)
+
+
+def run(case: Case) -> tuple[float, str, float, float]:
+    """Our error, the strategy that has it, the lower bound and the seconds it took to plan."""
+    asked = case.workload()
+    privacy = Privacy(PureDP(_EPSILON) if case.power == 1 else ZCDP(_RHO))
+    start = time.perf_counter()
+    plans = [choose(asked, privacy)[0]]
+    for name in case.strategies:
+        plans += [found.plan for found in candidates(asked, privacy, name) if found.plan is not None]
+    seconds = time.perf_counter() - start
+    best = min(plans, key=lambda plan: plan.expected_error().total_squared_error)
+    errors = unit_rmse(best, asked, case.power)
+    promise = best.expected_error()
+    bound = errors * math.sqrt(promise.lower_bound / promise.total_squared_error) if promise.lower_bound > 0 else math.nan
+    return errors, best.strategy, bound, seconds
+
+
+def permuted_by_gram(size: int, theirs: float) -> None:
+    """The permuted ranges at 1024 cells, where the matrix itself would have 5 * 10^8 entries: planned from its Gram matrix."""
+    from leastnoise.planner._gram import AllRangesGram, DenseGram
+    from leastnoise.planner._p_identity import fit_p_identity
+
+    order = np.random.RandomState(0).permutation(size)
+    gram = DenseGram(AllRangesGram(size).dense()[np.ix_(order, order)], size * (size + 1) // 2)
+    start = time.perf_counter()
+    ours = fit_p_identity(gram).rmse
+    show(f"permuted ranges, by Gram, n = {size}", 1, ours, theirs, math.nan, "p_identity", time.perf_counter() - start, "12.1")
+
+
+def show(name: str, power: int, ours: float, theirs: float, bound: float, strategy: str, seconds: float, source: str) -> None:
+    """Print one line of the table."""
+    mark = " " if ours <= theirs * 1.0005 else "!"
+    budget = "pure" if power == 1 else "Gaussian"
+    print(
+        f"{mark} {name:<42} {budget:<8} {ours:9.4f} / {theirs:<8g} = {ours / theirs:6.4f}  bound {bound:7.3f}  {strategy:<20}"
+        f"{seconds:7.1f} s  [{source}]",
+        flush=True,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]:
+    """Run the table; returns name, power and ratio of every case."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="only what has at most 256 cells")
+    parser.add_argument("--most-cells", type=int, default=4096)
+    parser.add_argument("--only", default="", help="only cases with this text in their name")
+    parser.add_argument("--data", type=Path, default=_SCHEMAS, help="folder with census_sf1_person.json")
+    parser.add_argument("--csv", type=Path, help="also write the table to this file")
+    parser.add_argument("--prefix-release", action="store_true", help="only measure a release of all prefix sums at n = 2^20")
+    chosen = parser.parse_args(arguments)
+    if chosen.prefix_release:
+        prefix_release()
+        return []
+    most = 256 if chosen.quick else chosen.most_cells
+    found, rows = [], []
+    for case in [*one_attribute(), *several_attributes(chosen.data)]:
+        if case.cells > most or chosen.only not in case.name:
+            continue
+        try:
+            ours, strategy, bound, seconds = run(case)
+        except Exception as error:  # noqa: BLE001 - a fault in one case must not hide the others
+            print(f"! {case.name}: {type(error).__name__}: {error}", flush=True)
+            found.append((case.name, case.power, math.inf))
+            continue
+        show(case.name, case.power, ours, case.theirs, bound, strategy, seconds, case.source)
+        found.append((case.name, case.power, ours / case.theirs))
+        rows.append([case.name, case.power, ours, case.theirs, ours / case.theirs, bound, strategy, seconds, case.source])
+    if most >= 1024 and chosen.only in "permuted":
+        permuted_by_gram(1024, PURE[1024]["permuted"])
+    above = [entry for entry in found if entry[2] > 1.0005]
+    print(
+        f"{len(found)} numbers, {len(found) - len(above)} reached; largest ratio {max((entry[2] for entry in found), default=math.nan):.4f}"
+    )
+    if chosen.csv is not None:
+        with chosen.csv.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["workload", "power", "ours", "theirs", "ratio", "bound", "strategy", "seconds", "source"])
+            table.writerows(rows)
+    return found
+
+
+def prefix_release(size: int = 2**20) -> None:
+    """Plan, measure, estimate and answer all prefix sums of 2^20 cells, against the sampling of that plan's noise."""
+    from leastnoise.estimate import Estimate
+    from leastnoise.measure import SeededEntropy, simulate
+    from leastnoise.measure._laplace import discrete_laplace
+    from leastnoise.table import Table
+
+    asked = queries(line(size), x="prefix")
+    cells = np.random.default_rng(0).integers(0, size, 10**6).astype(np.uint32)
+    truth = np.cumsum(np.bincount(cells, minlength=size))
+    table = Table(asked.domain, {"x": cells})
+    for strategy in ("level_tree", "node_tree"):
+        marks = [time.perf_counter()]
+        plan = choose(asked, Privacy(PureDP(1)), strategy)[0]
+        marks.append(time.perf_counter())
+        observation = simulate(plan, table, SeededEntropy(1))
+        marks.append(time.perf_counter())
+        estimate = Estimate(observation)
+        estimate.marginal(("x",))
+        marks.append(time.perf_counter())
+        answers, variances = estimate.answers(asked.products[0]), estimate.variances(asked.products[0])
+        marks.append(time.perf_counter())
+        (block,) = plan.blocks
+        scales = block.scale.denominator * block.row_weights()
+        discrete_laplace(np.full(block.rows, block.scale.numerator * plan.grid), scales, block.rows, SeededEntropy(2))
+        noise = time.perf_counter() - marks[-1]
+        parts = dict(zip(("plan", "measure", "estimate", "answers"), np.diff(marks), strict=True))
+        whole = sum(parts.values())
+        print(
+            f"{strategy:<10} n = {size}: {whole:.2f} s ({', '.join(f'{name} {value:.2f}' for name, value in parts.items())}); "
+            f"noise {noise:.2f} s for {block.rows} rows; {whole / noise:.1f} times (wanted: below 10)",
+            flush=True,
+        )
+        root = math.sqrt(float(variances.mean()))
+        error = math.sqrt(
+            float(np.mean((answers - apply_transpose(Prefix(size), np.bincount(table.codes["x"], minlength=size)[::-1])[::-1]) ** 2))
+        )
+        print(f"           promised rmse {root:.3f}, found {error:.3f}; {type(structure(plan, None)).__name__}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
