@@ -8,7 +8,7 @@ import numpy as np
 from leastnoise.accounting import ApproxDP, Privacy, PureDP
 from leastnoise.accuracy import block_rows, block_variance
 from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.linop import Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
+from leastnoise.linop import Contrasts, Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
 from leastnoise.plan import Block, Factor, Plan
 from leastnoise.workload import Workload, marginals, matrix, queries
 
@@ -29,9 +29,9 @@ class Case:
         rows, variances = [], []
         for block in self.plan.blocks:
             if block.measure == measure:
-                weights = block.row_weights()[:, None]
-                rows.append(block_rows(DOMAIN, NAMES, block) / weights)
-                variances.append(np.full(block.rows, block_variance(self.plan, block)) / weights[:, 0] ** 2)
+                scaling = block.scaling()[:, None]
+                rows.append(block_rows(DOMAIN, NAMES, block) / scaling)
+                variances.append(np.full(block.rows, block_variance(self.plan, block)) / scaling[:, 0] ** 2)
         return np.vstack(rows), np.concatenate(variances)
 
 
@@ -43,6 +43,7 @@ def factor(name: str, operator: object, weights: object = None) -> Factor:
 A, B, C = factor("a", Identity(2)), factor("b", Identity(5)), factor("c", Identity(3))
 TREE = factor("b", Tree.full(5, 2), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
 PLUS = factor("b", DiagonalAndRows([3, 2, 5, -4, 1], [[1, 0, 2, 2, 7], [0, 3, -1, 0, 4]]), [1, 2, 1, 3, 1, 2, 5])
+ACROSS_B, ACROSS_C = factor("b", Contrasts(5)), factor("c", Contrasts(3))
 RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
@@ -97,6 +98,21 @@ CASES = [
         marginals(DOMAIN, upto=2, of=["b", "c"])
         + queries(DOMAIN, b="all_ranges", a="prefix")
         + queries(DOMAIN, b=matrix([[1, -2, 0, 3, 1]])),
+    ),
+    Case(
+        "contrasts",
+        _plan(
+            "r",
+            "rounded_gaussian",
+            Block((A,), Fraction(90)),
+            Block((A, ACROSS_C), Fraction(30)),
+            Block((ACROSS_B,), Fraction(70)),
+            Block((A, ACROSS_B), Fraction(50)),
+            Block((A, ACROSS_B, ACROSS_C), Fraction(60)),
+            Block((ACROSS_C,), Fraction(40)),
+            Block((ACROSS_B, ACROSS_C), Fraction(80)),
+        ),
+        ALL,
     ),
     Case(
         "no product form",

@@ -104,14 +104,14 @@ def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
         known.total(marginals(DOMAIN, ways=1, of=["c"]).products[0])
 
 
-def test_too_large_for_a_dense_matrix_is_refused_with_its_size() -> None:
-    domain = Domain(a=Integers(0, 99), b=Integers(0, 99))
+def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> None:
+    domain = Domain(a=Integers(0, 4999), b=Integers(0, 4999))
     blocks = (
-        Block((factor("a", Identity(100)), factor("b", Identity(100))), Fraction(1)),
-        Block((factor("a", Prefix(100)), factor("b", Identity(100))), Fraction(1)),
+        Block((factor("a", Identity(5000)), factor("b", Identity(5000))), Fraction(1)),
+        Block((factor("a", Prefix(5000)), factor("b", Identity(5000))), Fraction(1)),
     )
     plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="t")
-    with pytest.raises(InputError, match="needs a dense matrix of 10000 x 10000; at most 4096 cells are allowed"):
+    with pytest.raises(InputError, match="joint table of a x b, 25000000 cells; at most 16777216 are allowed"):
         structure(plan, None)
     long = Domain(a=Integers(0, 4999))
     one = Plan(

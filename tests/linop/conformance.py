@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
+from leastnoise.linop import AllRanges, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ CASES = [
     Case("binary tree", Tree.full(8, 2), lambda: _tree(8, 2)),
     Case("uneven binary tree", Tree.full(11, 2), lambda: _tree(11, 2)),
     Case("uneven ternary tree", Tree.full(10, 3), lambda: _tree(10, 3)),
+    Case("contrasts of 2", Contrasts(2), lambda: np.array([[1, -1]])),
+    Case("contrasts", Contrasts(4), lambda: np.array([[1, -1, 0, 0], [1, 1, -2, 0], [1, 1, 1, -3]])),
     Case("tree without a root", Tree(11, (6, 3)), lambda: _intervals(11, [(0, 5), (6, 10), (0, 2), (3, 5), (6, 8), (9, 10)])),
     Case("haar of 1", Haar(1), lambda: _haar(1)),
     Case("haar of 8", Haar(8), lambda: _haar(8)),

@@ -13,8 +13,9 @@ from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise.accuracy import block_rows, promised, structures
 from leastnoise.domain import Domain
 from leastnoise.estimate import Estimate
+from leastnoise.linop import Contrasts, dense
 from leastnoise.measure import Ledger, SeededEntropy, SystemEntropy, _kernel, measure, simulate
-from leastnoise.plan import Block, Plan, fit
+from leastnoise.plan import Block, Factor, Plan, fit
 from leastnoise.table import Table
 
 BLOCKS = [
@@ -123,9 +124,18 @@ def test_translation_equivariance(budget: PureDP | ZCDP | ApproxDP, mechanism: s
             codes = {name: rng.integers(0, DOMAIN.kind(name).size, rows) for name in NAMES}
             pay = rng.integers(0, 51, rows)
             x = cells_of(codes, pay if block.measure else None)
-            exact.append((block_rows(DOMAIN, NAMES, block) / block.row_weights()[:, None] @ x).round().astype(np.int64) * made.grid)
+            exact.append((block_rows(DOMAIN, NAMES, block) / block.scaling()[:, None] @ x).round().astype(np.int64) * made.grid)
         np.testing.assert_array_equal(observed[0].values[place] - observed[1].values[place], exact[0] - exact[1])
         assert observed[0].values[place].dtype == np.int64
+
+
+def test_contrasts_get_noise_in_proportion_to_their_norms() -> None:
+    """4000 draws of every contrast against scale times norm; false alarm below 1e-6 for all rows together."""
+    made = fit(DOMAIN, Privacy(ZCDP("1/50")), "discrete_gaussian", [(Block((Factor(("b",), Contrasts(5)),), Fraction(1)), 1.0)] * 4000, "t")
+    empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
+    draws = np.array(simulate(made, empty, SeededEntropy(6)).values)
+    expected = float(made.blocks[0].scale) * np.sqrt([2, 6, 12, 20])
+    np.testing.assert_allclose(draws.std(axis=0), expected, rtol=6 / np.sqrt(2 * 4000))
 
 
 def test_every_row_gets_its_own_scale() -> None:
@@ -165,6 +175,5 @@ def test_promised_error_is_realised(case: Case) -> None:
 
 
 def _dense(operator: object) -> np.ndarray:
-    from leastnoise.linop import dense
 
     return dense(operator)  # type: ignore[arg-type]

@@ -286,7 +286,7 @@ def test_a_file_system_without_links_makes_no_ledger(tmp_path, monkeypatch) -> N
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("os.link", refuse)
-    with pytest.raises(LedgerError, match="cannot be made at .*: operation not permitted. Choose a folder"):
+    with pytest.raises(LedgerError, match=r"cannot be made at .*: operation not permitted. Choose a folder"):
         Ledger.create(tmp_path / "x", "x", ONE)
     assert list(tmp_path.iterdir()) == []
 

@@ -19,6 +19,7 @@ from leastnoise.accuracy._noise import FloatArray
 from leastnoise.accuracy._tree import TreeInverse
 from leastnoise.linop import (
     AllRanges,
+    Contrasts,
     Dense,
     DiagonalAndRows,
     Haar,
@@ -137,7 +138,7 @@ class IdentityBasis(_Sums):
 
     def variances(self, operator: Operator) -> FloatArray:
         """Row norms squared."""
-        if isinstance(operator, (Dense, DiagonalAndRows, Haar)):
+        if isinstance(operator, (Contrasts, Dense, DiagonalAndRows, Haar)):
             return (dense(operator).astype(float) ** 2).sum(axis=1)
         return apply(operator, np.ones(self.size))  # entries are 0 and 1
 

@@ -21,10 +21,11 @@ from leastnoise.workload import Product
 
 MOST_EXACT = 2048
 _MOST_EXACT_NUMBERS = 2**28
-_MOST_COLUMNS = 2**22
+_MOST_COLUMNS = 2**20  # numbers in a batch of columns: what stays near the processor
 _DRAWS = (16, 256)
 _DRAWN_NUMBERS = 2**27
 _DOUBT = 1e-3
+_TOLERANCE = 1e-6  # a variance is wrong by the square of the solution's error
 _SEED = 20240229
 
 
@@ -92,7 +93,7 @@ class IterativeStructure:
             unit = np.zeros((product.rows, len(places)))
             unit[places, np.arange(len(places))] = 1.0
             rows = self.joint.queries(operators, unit.reshape(*shape, -1))
-            answer[places] = (rows * self.joint.solve(rows, product.name)).sum(axis=0)
+            answer[places] = (rows * self.joint.solve(rows, product.name, _TOLERANCE)).sum(axis=0)
         return answer
 
     def _simulated(self, product: Product, operators: list[Operator]) -> FloatArray:
@@ -100,7 +101,7 @@ class IterativeStructure:
         # the span, with probability 1, only if every one of them does.
         generator = np.random.default_rng(_SEED)
         mixed = self.joint.queries(operators, generator.standard_normal((*(operator.rows for operator in operators), 1)))
-        self.joint.solve(mixed, product.name)
+        self.joint.solve(mixed, product.name, _TOLERANCE)
         squares, count = np.zeros(product.rows), 0
         for drawn in self._errors():
             for column in drawn.T:
@@ -121,7 +122,7 @@ class IterativeStructure:
                 columns = min(step, draws - start)
                 values = []
                 for block, variance in self.joint.blocks:
-                    deviations = math.sqrt(variance) / block.row_weights()
+                    deviations = math.sqrt(variance) / block.scaling()
                     values.append(generator.standard_normal((block.rows, columns)) * deviations[:, None])
-                self._draws.append(self.joint.solve(self.joint.gather(values), "its error bars", 1e-7).astype(np.float32))
+                self._draws.append(self.joint.solve(self.joint.gather(values), "its error bars", _TOLERANCE).astype(np.float32))
         return self._draws

@@ -24,7 +24,7 @@ from leastnoise.plan import Block, Factor
 
 Names = tuple[str, ...]
 MOST_JOINT = 2**24
-TOLERANCE = 1e-10
+TOLERANCE = 1e-9
 _MOST_STEPS = 3000
 _PATIENCE = 300  # steps without a residual half as large: the system is inconsistent, or hopeless
 _MOST_TURNED = 1024  # an axis of more cells keeps its own basis in the preconditioner
@@ -46,10 +46,10 @@ def _columns(weights: FloatArray, x: FloatArray) -> FloatArray:
 
 def _apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
     """F^T diag(w^2) F x along the first axis."""
-    if factor.row_weights is None:
+    if factor.even:
         return np.asarray(apply_gram(factor.operator, x))
     moved = apply(factor.operator, x)
-    return np.asarray(apply_transpose(factor.operator, moved * _columns(factor.weights.astype(float) ** 2, moved)))
+    return np.asarray(apply_transpose(factor.operator, moved * _columns(factor.scaling**2, moved)))
 
 
 def _weighted_gram(factor: Factor) -> FloatArray:
@@ -63,7 +63,7 @@ def _weighted_gram(factor: Factor) -> FloatArray:
 def _weighted_diagonal(factor: Factor) -> FloatArray:
     """The diagonal of F^T diag(w^2) F."""
     n = factor.operator.size
-    if factor.row_weights is None:
+    if factor.even:
         return gram_diagonal(factor.operator)
     if n <= _MOST_TURNED:
         return np.diag(_weighted_gram(factor)).copy()
@@ -73,9 +73,9 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
             cells = np.arange(start, min(n, start + 256))
             unit = np.zeros((n, len(cells)))
             unit[cells, np.arange(len(cells))] = 1.0
-            answer[cells] = ((apply(factor.operator, unit) * factor.weights[:, None]) ** 2).sum(axis=0)
+            answer[cells] = ((apply(factor.operator, unit) * factor.scaling[:, None]) ** 2).sum(axis=0)
         return answer
-    return np.asarray(apply_transpose(factor.operator, factor.weights.astype(float) ** 2))  # entries are 0 and 1
+    return np.asarray(apply_transpose(factor.operator, factor.scaling**2))  # entries are 0 and 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,8 +168,8 @@ class Joint:
             cube = cube.reshape(*(factor.operator.rows for factor in factors), columns)
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
-                if factor.row_weights is not None:
-                    moved = moved * _columns(factor.weights.astype(float) ** 2, moved)
+                if not factor.even:
+                    moved = moved * _columns(factor.scaling**2, moved)
                 cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
             self._spread(factors, cube / variance, out)
         return out.reshape(self.cells, columns)
@@ -217,7 +217,7 @@ class Joint:
                 break
             before = worst
             x = x + self._conjugate_gradients(left, b, tolerance / 2)
-        if not worst <= max(tolerance, 1e-9):
+        if not worst <= tolerance:
             raise UnsupportedQuery(
                 f"Least squares for {what} did not converge: the relative residual is {worst:.1e}, allowed is {tolerance:.0e}. "
                 "Either the measurements do not determine it, or their noise is too unequal for the solver. Choose another strategy."

@@ -20,12 +20,13 @@ from itertools import combinations
 
 import numpy as np
 
+from leastnoise._check import InputError
 from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._iterative import IterativeStructure
 from leastnoise.accuracy._joint import Joint, used
 from leastnoise.accuracy._noise import FloatArray, noise_variance
 from leastnoise.domain import Domain
-from leastnoise.linop import Operator, Total, apply, dense
+from leastnoise.linop import Contrasts, Identity, Operator, Total, apply, dense
 from leastnoise.plan import Block, Factor, Plan
 from leastnoise.workload import Product
 
@@ -43,11 +44,32 @@ def subsets(names: Names) -> Iterator[Names]:
         yield from combinations(names, size)
 
 
+def measured_along(block: Block) -> tuple[Names, Names]:
+    """The attributes of a block that it does not sum over, and those of them that it measures by contrasts, across their totals.
+
+    >>> measured_along(Block((Factor(("a",), Total(2)), Factor(("b",), Contrasts(3))), scale=1))
+    (('b',), ('b',))
+    """
+    names = tuple(factor.attributes[0] for factor in block.factors if used(factor))
+    return names, tuple(factor.attributes[0] for factor in block.factors if isinstance(factor.operator, Contrasts))
+
+
+def explained(names: Names, across: Names) -> Iterator[Names]:
+    """The tau that such a block knows something about: all subsets with everything in ``across``.
+
+    >>> list(explained(("a", "b"), ("b",)))
+    [('b',), ('a', 'b')]
+    """
+    for chosen in subsets(tuple(name for name in names if name not in across)):
+        yield tuple(name for name in names if name in across or name in chosen)
+
+
 def block_variance(plan: Plan, block: Block) -> float:
     """Noise variance of a row of weight 1 of a block.
 
     Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2
-    b^2, which is above the exact one by less than 1 / (12 b^2) of it.
+    b^2, which is above the exact one by less than 1 / (12 b^2) of it; along contrasts with sigma^2, which the discrete Gaussian's does
+    not exceed.
 
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> domain = Domain(age=["a", "b"])
@@ -59,10 +81,12 @@ def block_variance(plan: Plan, block: Block) -> float:
     scale = float(block.scale)
     if not noise_variance(plan.mechanism, scale, plan.grid) > 0:
         raise InputError(
-            f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} rows), "
-            "which protects nobody. Choose a smaller budget."
+            f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
+            "rows), which protects nobody. Choose a smaller budget."
         )
-    if plan.mechanism == "discrete_laplace" and any(factor.row_weights is not None for factor in block.factors):
+    if any(isinstance(factor.operator, Contrasts) for factor in block.factors):
+        return scale**2
+    if plan.mechanism == "discrete_laplace" and not all(factor.even for factor in block.factors):
         return 2 * scale**2
     return noise_variance(plan.mechanism, scale, plan.grid)
 
@@ -74,20 +98,20 @@ class ProductStructure:
     Args:
         bases: the basis of every attribute that is measured.
         narrow: lambda(tau) from all tables of at most 10 attributes, listed.
-        wide: attributes and precision of the other tables, whose subsets are too many to list.
+        wide: attributes, those of them measured by contrasts, and precision of the other tables, whose subsets are too many to list.
     """
 
     bases: Mapping[str, Basis]
     narrow: Mapping[Names, float]
-    wide: tuple[tuple[Names, float], ...]
+    wide: tuple[tuple[Names, Names, float], ...]
     _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def strength(self, tau: Names) -> float:
         """lambda(tau); 0 if no measured table contains tau."""
         known = self.narrow.get(tau, 0.0)
-        for names, precision in self.wide:
-            if set(tau) <= set(names):
+        for names, across, precision in self.wide:
+            if set(across) <= set(tau) <= set(names):
                 known += precision * math.prod(1 / self.bases[name].kappa for name in names if name not in tau)
         return known
 
@@ -205,7 +229,7 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     rows: FloatArray = np.ones((1, 1))
     measured: list[str] = []
     for factor in block.factors:
-        rows = np.asarray(np.kron(rows, dense(factor.operator).astype(float) * factor.weights[:, None]), dtype=np.float64)
+        rows = np.asarray(np.kron(rows, dense(factor.operator).astype(float) * factor.scaling[:, None]), dtype=np.float64)
         measured.extend(factor.attributes)
     rest = [name for name in names if name not in measured]
     rows = np.asarray(np.kron(rows, np.ones((1, math.prod(domain.kind(name).size for name in rest)))), dtype=np.float64)
@@ -240,7 +264,8 @@ def structure(plan: Plan, measure: str | None) -> Structure:
     product_form = True
     for block in blocks:
         for factor in filter(used, block.factors):
-            one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], factor) == factor
+            known = Factor(factor.attributes, Identity(factor.operator.size)) if isinstance(factor.operator, Contrasts) else factor
+            one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], known) == known
             product_form = product_form and one
     if product_form:
         try:
@@ -255,13 +280,13 @@ def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, 
     narrow: dict[Names, float] = {}
     wide = []
     for block in blocks:
-        names = tuple(factor.attributes[0] for factor in block.factors if used(factor))
+        names, across = measured_along(block)
         precision = 1 / block_variance(plan, block)
-        if len(names) > _MOST_LISTED:
-            wide.append((names, precision))
+        if len(names) - len(across) > _MOST_LISTED:
+            wide.append((names, across, precision))
             continue
         shrink = {name: 1 / bases[name].kappa for name in names}
-        for tau in subsets(names):
+        for tau in explained(names, across):
             narrow[tau] = narrow.get(tau, 0.0) + precision * math.prod(shrink[name] for name in names if name not in tau)
     return ProductStructure(bases, narrow, tuple(wide))
 

@@ -24,6 +24,8 @@ from leastnoise.accuracy import (
     UnsupportedQuery,
     block_rows,
     block_variance,
+    explained,
+    measured_along,
     structure,
     subsets,
     used,
@@ -51,21 +53,21 @@ class _ProductEstimate:
         """For every listed tau the narrow blocks that contain it."""
         places: dict[Names, list[int]] = {}
         for place, (block, _, _) in enumerate(self.blocks):
-            names = _names(block)
-            for tau in subsets(names) if len(names) <= 10 else ():
+            names, across = measured_along(block)
+            for tau in () if _is_wide(block) else explained(names, across):
                 places.setdefault(tau, []).append(place)
         return places
 
     @cached_property
     def wide(self) -> list[int]:
         """The blocks whose subsets are not listed."""
-        return [place for place, (block, _, _) in enumerate(self.blocks) if len(_names(block)) > 10]
+        return [place for place, (block, _, _) in enumerate(self.blocks) if _is_wide(block)]
 
     def component(self, tau: Names) -> FloatArray:
         """u(tau), shape: the sizes of tau."""
         if tau not in self.components:
             summed = np.zeros([self.sizes[name] for name in tau])
-            wide = [place for place in self.wide if set(tau) <= set(_names(self.blocks[place][0]))]
+            wide = [place for place in self.wide if _explains(self.blocks[place][0], tau)]
             for place in self.containing.get(tau, []) + wide:
                 block, values, variance = self.blocks[place]
                 summed = summed + self._reduce(block, values, tau) / variance
@@ -79,8 +81,8 @@ class _ProductEstimate:
         axis = 0
         for factor in block.factors:
             moved = np.moveaxis(cube, axis, 0)
-            if factor.row_weights is not None:
-                moved = moved * (factor.weights.astype(float) ** 2).reshape(-1, *([1] * (moved.ndim - 1)))
+            if not factor.even:
+                moved = moved * (factor.scaling**2).reshape(-1, *([1] * (moved.ndim - 1)))
             if not used(factor):
                 cube = moved.sum(axis=0)
                 continue
@@ -106,8 +108,15 @@ class _ProductEstimate:
         return answer
 
 
-def _names(block: Block) -> Names:
-    return tuple(factor.attributes[0] for factor in block.factors if used(factor))
+def _is_wide(block: Block) -> bool:
+    """Whether a block explains too many tau to list them."""
+    names, across = measured_along(block)
+    return len(names) - len(across) > 10
+
+
+def _explains(block: Block, tau: Names) -> bool:
+    names, across = measured_along(block)
+    return set(across) <= set(tau) <= set(names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,5 +197,5 @@ def _dense_cells(known: DenseStructure, observation: Observation, blocks: tuple[
     gathered = np.zeros(len(known.covariance))
     for block, values, variance in blocks:
         rows = block_rows(observation.plan.domain, known.names, block)
-        gathered += rows.T @ (values * block.row_weights()) / variance
+        gathered += rows.T @ (values * block.scaling()) / variance
     return known.covariance @ gathered

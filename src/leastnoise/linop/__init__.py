@@ -20,6 +20,7 @@ from leastnoise.linop._functions import (
 )
 from leastnoise.linop._operators import (
     AllRanges,
+    Contrasts,
     Dense,
     DiagonalAndRows,
     Haar,
@@ -34,6 +35,7 @@ from leastnoise.linop._operators import (
 
 __all__ = [
     "AllRanges",
+    "Contrasts",
     "Dense",
     "DiagonalAndRows",
     "Haar",

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from leastnoise._check import InternalError, refuse
 from leastnoise.linop._operators import (
     AllRanges,
+    Contrasts,
     Dense,
     DiagonalAndRows,
     Haar,
@@ -259,6 +260,31 @@ def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
 
 
 @apply.register
+def _(operator: Contrasts, x: Array) -> Array:
+    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
+    return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
+
+
+@apply_transpose.register
+def _(operator: Contrasts, y: Array) -> Array:
+    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (y.ndim - 1)))
+    answer = np.zeros((operator.size, *y.shape[1:]), dtype=y.dtype)
+    answer[:-1] = np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
+    answer[1:] -= k * y
+    return answer
+
+
+@column_sums.register
+def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
+    _refuse_overflow(int(weights.max(initial=0)) * operator.size**power * 2)
+    k = np.arange(1, operator.size, dtype=np.int64)
+    answer = np.zeros(operator.size, dtype=np.int64)
+    answer[:-1] = np.cumsum(weights[::-1])[::-1]
+    answer[1:] += k**power * weights
+    return answer
+
+
+@apply.register
 def _(operator: DiagonalAndRows, x: Array) -> Array:
     own = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
     return np.concatenate([own, _tensor(operator.below, x)], axis=0)
@@ -377,7 +403,7 @@ def non_negative(operator: Operator) -> bool:
         return bool((operator.matrix >= 0).all())
     if isinstance(operator, DiagonalAndRows):
         return bool((operator.diagonal >= 0).all() and (operator.below >= 0).all())
-    return not isinstance(operator, Haar) or operator.size == 1
+    return not isinstance(operator, Contrasts) and (not isinstance(operator, Haar) or operator.size == 1)
 
 
 def largest_row_sum(operator: Operator) -> int:
@@ -388,6 +414,8 @@ def largest_row_sum(operator: Operator) -> int:
     """
     if isinstance(operator, DiagonalAndRows):
         return max(Dense(operator.diagonal[None, :]).largest, Dense(operator.below).largest)
+    if isinstance(operator, Contrasts):
+        return operator.size - 1
     return operator.largest if isinstance(operator, Dense) else 1
 
 
@@ -447,6 +475,7 @@ def from_json(value: Mapping[str, Any]) -> Operator:
         "prefix": Prefix,
         "allranges": AllRanges,
         "haar": Haar,
+        "contrasts": Contrasts,
     }
     try:
         kind = value["kind"]

@@ -295,4 +295,31 @@ class Haar:
         return 1 + sum(-(-self.size // width) for width in self.widths)
 
 
-Operator: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense | DiagonalAndRows | Haar
+@dataclass(frozen=True, slots=True)
+class Contrasts:
+    """Orthogonal contrasts (Helmert): row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
+
+    A row has squared norm k (k + 1). Together with the total they span everything; the total they do not see.
+
+    >>> Contrasts(3).squared_norms.tolist()
+    [2, 6]
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        whole("size", self.size, 2, 2**20)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size - 1
+
+    @property
+    def squared_norms(self) -> IntArray:
+        """k (k + 1) for every row, int64 of shape (rows,)."""
+        k = np.arange(1, self.size, dtype=np.int64)
+        return k * (k + 1)
+
+
+Operator: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense | DiagonalAndRows | Haar | Contrasts

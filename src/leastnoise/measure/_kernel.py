@@ -32,7 +32,7 @@ from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise.measure._laplace import discrete_laplace
 from leastnoise.measure._ledger import Ledger, Receipt
 from leastnoise.observation import Observation
-from leastnoise.plan import Block, Plan, cost
+from leastnoise.plan import Block, Plan, cost, row_scales
 from leastnoise.table import Table, count
 
 _SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
@@ -162,13 +162,12 @@ def _apply(block: Block, cells: IntArray) -> IntArray:
 
 
 def _add_noise(plan: Plan, pending: Sequence[tuple[int, IntArray]], values: list[IntArray | None], entropy: Entropy) -> None:
-    """(K4): one draw a row, of scale block.scale * grid / row weight, in whole multiples of 1 / grid."""
+    """(K4): one draw a row, in whole multiples of 1 / grid, of the scale that ``plan.row_scales`` gives exactly."""
     if not pending:
         return
-    numerators = [np.full(len(exact), plan.blocks[place].scale.numerator * plan.grid) for place, exact in pending]
-    denominators = [plan.blocks[place].scale.denominator * plan.blocks[place].row_weights() for place, _ in pending]
-    total = sum(len(exact) for _, exact in pending)
-    noise = _SAMPLERS[plan.mechanism](_one(np.concatenate(numerators)), _one(np.concatenate(denominators)), total, entropy)
+    scales = [row_scales(plan.blocks[place], plan.grid) for place, _ in pending]
+    numerators, denominators = (np.concatenate([pair[part] for pair in scales]) for part in (0, 1))
+    noise = _SAMPLERS[plan.mechanism](_one(numerators), _one(denominators), len(numerators), entropy)
     start = 0
     for place, exact in pending:
         values[place] = exact + noise[start : start + len(exact)]

@@ -163,7 +163,8 @@ class Ledger:
             InputError: the name is empty, or ``privacy`` is something else.
 
         Guarantees:
-            Never replaces a file, and never removes one that another process may have made. Killed midway, it leaves a hidden draft at most.
+            Never replaces a file, and never removes one that another process may have made. Killed midway, it leaves a hidden draft at
+            most.
 
         >>> from leastnoise.accounting import PureDP
         >>> Ledger.create("/", "people", Privacy(PureDP(1)))

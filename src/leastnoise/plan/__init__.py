@@ -2,6 +2,7 @@
 
 from leastnoise.plan._fit import fit, root_up, round_up
 from leastnoise.plan._plan import MECHANISMS, MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Plan, Promise, TableError
+from leastnoise.plan._scales import row_scales
 from leastnoise.plan._sensitivity import column_norm, cost, sum_up
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "fit",
     "root_up",
     "round_up",
+    "row_scales",
     "sum_up",
 ]

@@ -43,8 +43,10 @@ def root_up(value: Fraction) -> Fraction:
     return Fraction(root if exact else root + 1, 1 << shift)
 
 
-def _drawable(scale: Fraction, heaviest: int, grid: int) -> Fraction:
+def _drawable(block: Block, scale: Fraction, heaviest: int, grid: int) -> Fraction:
     """The scale itself if it is short, else rounded up to be short enough for the sampler."""
+    if any(int(factor.squares.max()) > 1 for factor in block.factors):  # room is needed for the roots of its norms
+        return round_up(scale, _SCALE_BITS)
     if scale.numerator * grid < 2**50 and scale.denominator * heaviest < 2**50:
         return scale
     return round_up(scale, _FINE_BITS - max(grid.bit_length() - 1, heaviest.bit_length() - 1))
@@ -114,7 +116,7 @@ def fit(
         while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
             grid *= 2
     scaled = tuple(
-        replace(block, scale=_drawable(block.scale * factor, weight, grid)) for block, weight in zip(relative, heaviest, strict=True)
+        replace(block, scale=_drawable(block, block.scale * factor, weight, grid)) for block, weight in zip(relative, heaviest, strict=True)
     )
     plan = replace(plan, blocks=scaled, grid=grid)
     if not covers(privacy.budget, cost(plan)):

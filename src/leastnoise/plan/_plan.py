@@ -3,17 +3,18 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
 from leastnoise.accounting import Privacy, fraction_from_text, privacy_from_json
 from leastnoise.domain import Domain
-from leastnoise.linop import IntArray, Operator, from_json, largest_row_sum, pack, to_json, unpack
+from leastnoise.linop import Contrasts, IntArray, Operator, from_json, largest_row_sum, pack, to_json, unpack
 
 # Public bounds from which all headroom is decided; the data never are asked.
 MOST_ROWS = 2**32
@@ -23,6 +24,15 @@ MECHANISMS = ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
 FORMAT = 1
 
 
+def root_shift(largest_square: int) -> int:
+    """By how many bits roots of whole numbers are scaled up before they are rounded: 0 for ones, else so that they have 26 or 27 bits.
+
+    >>> root_shift(1), root_shift(2)
+    (0, 26)
+    """
+    return 0 if largest_square == 1 else (54 - largest_square.bit_length()) // 2
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
     """Integer queries along some attributes, taken together in row-major order.
@@ -30,7 +40,8 @@ class Factor:
     Args:
         attributes: names in the order of the domain.
         operator: the queries, over the product of the attributes' cells.
-        row_weights: None, or whole numbers from 1 to 2^20, one a row: a row's noise scale is divided by its weight.
+        row_weights: None, or whole numbers from 1 to 2^20, one a row: a row's noise scale is divided by its weight. Contrasts take none:
+            their rows' noise scales are multiplied by their norms.
     """
 
     attributes: tuple[str, ...]
@@ -41,6 +52,8 @@ class Factor:
         object.__setattr__(self, "attributes", tuple(self.attributes))
         if self.row_weights is None:
             return
+        if isinstance(self.operator, Contrasts):
+            raise refuse("row_weights of contrasts", "an array", "None; the noise of a contrast is proportional to its norm")
         weights = np.array(self.row_weights)
         if weights.dtype.kind not in "iu":
             raise refuse("row_weights", str(weights.dtype), "whole numbers")
@@ -58,6 +71,21 @@ class Factor:
     def weights(self) -> IntArray:
         """The row weights, ones if there are none."""
         return np.ones(self.operator.rows, dtype=np.int64) if self.row_weights is None else self.row_weights
+
+    @property
+    def squares(self) -> IntArray:
+        """What the rows' noise variances are multiplied by: squared norms of contrasts, else ones."""
+        return self.operator.squared_norms if isinstance(self.operator, Contrasts) else np.ones(self.operator.rows, dtype=np.int64)
+
+    @property
+    def even(self) -> bool:
+        """Whether all rows have the same noise scale."""
+        return self.row_weights is None and not isinstance(self.operator, Contrasts)
+
+    @property
+    def scaling(self) -> npt.NDArray[np.float64]:
+        """What a row must be multiplied by to have the block's noise: weight over norm, float of shape (rows,)."""
+        return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
     def key(self) -> tuple[Operator, bytes]:
         """A hashable value that is equal for equal queries and weights."""
@@ -101,10 +129,22 @@ class Block:
 
     def row_weights(self) -> IntArray:
         """The product of the factors' row weights, int64 of shape (rows,)."""
-        weights = np.ones(1, dtype=np.int64)
-        for factor in self.factors:
-            weights = np.multiply.outer(weights, factor.weights).reshape(-1)
-        return weights
+        return _outer([factor.weights for factor in self.factors])
+
+    def scaling(self) -> npt.NDArray[np.float64]:
+        """What each row must be multiplied by to have the block's noise, shape (rows,)."""
+        return np.asarray(self.row_weights() / np.sqrt(self.row_squares()), dtype=np.float64)
+
+    def row_squares(self) -> IntArray:
+        """The product of the factors' squared norms, int64 of shape (rows,)."""
+        return _outer([factor.squares for factor in self.factors])
+
+
+def _outer(parts: Sequence[IntArray]) -> IntArray:
+    whole_product = np.ones(1, dtype=np.int64)
+    for part in parts:
+        whole_product = np.multiply.outer(whole_product, part).reshape(-1)
+    return whole_product
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +257,16 @@ class Plan:
                 "Choose a larger unit or smaller clip bounds for the measure."
             )
         heaviest = math.prod(int(factor.weights.max()) for factor in block.factors)
-        if not (block.scale.numerator * self.grid < MOST_SCALE_TERM and block.scale.denominator * heaviest < MOST_SCALE_TERM):
+        square = math.prod(int(factor.squares.max()) for factor in block.factors)
+        if square > 1 and self.mechanism == "discrete_laplace":
+            raise InputError(
+                "Contrasts need Gaussian noise: a budget for Laplace noise is not spent evenly on them. Measure cells instead."
+            )
+        if not square < 2**52:
+            raise refuse("the largest squared norm of a product of contrasts", square, "below 2^52", "Measure fewer or shorter attributes.")
+        fine, shift = block.scale * self.grid, root_shift(square)
+        root = 1 if square == 1 else 2**27
+        if not (fine.numerator * root < MOST_SCALE_TERM and (fine.denominator << shift) * heaviest < MOST_SCALE_TERM):
             raise refuse("scale", str(block.scale), "a fraction whose terms, with grid and row weights, stay below 2^56")
 
     def largest_value(self, block: Block) -> int:

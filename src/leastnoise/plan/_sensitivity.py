@@ -1,7 +1,6 @@
 """The exact privacy cost of a plan, computed from its integer queries. Trusted: the kernel calls it before it lets anything out."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from leastnoise._check import InternalError
 from leastnoise.accounting import ConcentratedCost, Cost, GaussianCost, PureCost
-from leastnoise.linop import IntArray, column_sums, non_negative
+from leastnoise.linop import Contrasts, IntArray, column_sums, non_negative
 from leastnoise.plan._plan import Block, Factor, Plan
 
 # Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
@@ -81,31 +80,43 @@ def column_norm(plan: Plan, power: int) -> Fraction:
     >>> column_norm(Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="total"), 2)
     Fraction(4, 25)
     """
-    sums: dict[Factor, IntArray] = {}
-    even: Counter[Fraction] = Counter()
+    sums: dict[Factor, tuple[Fraction, IntArray | None]] = {}
+    even: dict[Fraction, Fraction] = {}
     uneven: list[Block] = []
     for block in plan.blocks:
-        constant = 1
         for factor in block.factors:
             if factor not in sums:
-                sums[factor] = column_sums(factor.operator, factor.weights**power, power)
-                if int(sums[factor].min()) < 0:
-                    raise InternalError("A column sum wrapped around; please report this. Nothing was spent.")
-            entry = sums[factor]
-            constant = constant * int(entry[0]) if entry.min() == entry.max() else 0
-        if constant > 0:
-            even[block.scale / plan.largest_value(block)] += constant
+                sums[factor] = _column_sums(factor, power)
+        if all(sums[factor][1] is None for factor in block.factors):
+            ratio = block.scale / plan.largest_value(block)
+            even[ratio] = even.get(ratio, Fraction(0)) + math.prod((sums[factor][0] for factor in block.factors), start=Fraction(1))
         else:
             uneven.append(block)
     total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
     return total + _uneven_norm(plan, uneven, sums, power)
 
 
-def sum_up(terms: Iterable[tuple[int, Fraction]]) -> Fraction:
+def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
+    """The largest sum over a factor's rows of |entry * weight / norm|^power, and the sums themselves where they differ between cells.
+
+    For contrasts and power 2, cell j = 0, ..., n - 1 has the sum over k > j of 1 / (k (k + 1)), which is 1 / (j + 1) - 1 / n, plus
+    j^2 / (j (j + 1)) from row j: (n - 1) / n for every cell.
+    """
+    if isinstance(factor.operator, Contrasts):
+        if power != 2:
+            raise InternalError("Contrasts have no Laplace cost; a plan refuses them. Please report this; nothing was spent.")
+        return Fraction(factor.operator.size - 1, factor.operator.size), None
+    entry = column_sums(factor.operator, factor.weights**power, power)
+    if int(entry.min()) < 0:
+        raise InternalError("A column sum wrapped around; please report this. Nothing was spent.")
+    return Fraction(int(entry.max())), None if entry.min() == entry.max() else entry
+
+
+def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
     """Sum count * value exactly if the sum is a short fraction, else with each value rounded up.
 
     Args:
-        terms: pairs of a whole number and a non-negative fraction.
+        terms: pairs of a multiplicity and a value, both at least 0.
 
     >>> sum_up([(2, Fraction(1, 3)), (1, Fraction(1, 3))])
     Fraction(1, 1)
@@ -118,39 +129,44 @@ def sum_up(terms: Iterable[tuple[int, Fraction]]) -> Fraction:
             break
     else:
         return exact
-    whole = sum(count * -((-value.numerator << GUARD_BITS) // value.denominator) for count, value in pairs)
-    return Fraction(whole, 1 << GUARD_BITS)
+    return Fraction(sum(_up(count * value) for count, value in pairs), 1 << GUARD_BITS)
 
 
-def _uneven_norm(plan: Plan, blocks: list[Block], sums: dict[Factor, IntArray], power: int) -> Fraction:
+def _up(value: Fraction) -> int:
+    """The least whole multiple of 2^-GUARD_BITS that is not below a value."""
+    return -((-value.numerator << GUARD_BITS) // value.denominator)
+
+
+def _uneven_norm(plan: Plan, blocks: list[Block], sums: dict[Factor, tuple[Fraction, IntArray | None]], power: int) -> Fraction:
     """The part of the norm that differs between cells."""
     if not blocks:
         return Fraction(0)
     weights = [(plan.largest_value(block) / block.scale) ** power for block in blocks]
     if len(blocks) > 1:
-        joint = {name for block in blocks for factor in block.factors if np.ptp(sums[factor]) > 0 for name in factor.attributes}
+        joint = {name for block in blocks for factor in block.factors if sums[factor][1] is not None for name in factor.attributes}
         names = [name for name in plan.domain.names if name in joint]
         if math.prod(plan.domain.kind(name).size for name in names) <= _JOINT_CELLS:
             return _joint_norm(plan, blocks, sums, weights, names)
-    tops = [math.prod(int(sums[factor].max()) for factor in block.factors) for block in blocks]
+    tops = [math.prod((sums[factor][0] for factor in block.factors), start=Fraction(1)) for block in blocks]
     return sum_up(zip(tops, weights, strict=True))
 
 
-def _joint_norm(plan: Plan, blocks: list[Block], sums: dict[Factor, IntArray], weights: list[Fraction], names: list[str]) -> Fraction:
+def _joint_norm(
+    plan: Plan, blocks: list[Block], sums: dict[Factor, tuple[Fraction, IntArray | None]], weights: list[Fraction], names: list[str]
+) -> Fraction:
     """Exact maximum over the cells of the named attributes, in whole multiples of 2^-GUARD_BITS rounded up."""
     shape = tuple(plan.domain.kind(name).size for name in names)
     summed = np.zeros(shape, dtype=object)
     for block, weight in zip(blocks, weights, strict=True):
-        column = np.full((1,) * len(names), -((-weight.numerator << GUARD_BITS) // weight.denominator), dtype=object)
+        constant = weight * math.prod((sums[factor][0] for factor in block.factors if sums[factor][1] is None), start=Fraction(1))
+        column = np.full((1,) * len(names), _up(constant), dtype=object)
         for factor in block.factors:
-            entry = sums[factor]
-            if np.ptp(entry) == 0:
-                column = column * int(entry[0])
+            entry = sums[factor][1]
+            if entry is None:
                 continue
             places = [names.index(name) for name in factor.attributes]
             if places != sorted(places):
                 raise InternalError("The attributes of a factor are not in the order of the domain.")
-            sizes = [shape[place] if place in places else 1 for place in range(len(names))]
-            column = column * entry.astype(object).reshape(sizes)
+            column = column * entry.astype(object).reshape([shape[place] if place in places else 1 for place in range(len(names))])
         summed = summed + column
     return Fraction(int(summed.max()), 1 << GUARD_BITS)

@@ -1,5 +1,6 @@
 """One module a family of strategies, none importing another; a planner turns a workload into a strategy and never sees data."""
 
+from leastnoise.planner._cover import covering
 from leastnoise.planner._factors import (
     Fit,
     best_hierarchy,
@@ -13,6 +14,7 @@ from leastnoise.planner._factors import (
 from leastnoise.planner._identity import identity
 from leastnoise.planner._kronecker import kronecker
 from leastnoise.planner._marginals import marginals
+from leastnoise.planner._residual import residual
 from leastnoise.planner._strategy import NotApplicable, Planner, Strategy, proportional_weights
 from leastnoise.planner._workload import measured_workload
 
@@ -22,6 +24,7 @@ __all__ = [
     "Planner",
     "Strategy",
     "best_hierarchy",
+    "covering",
     "every_cell",
     "gaussian_optimum",
     "haar",
@@ -33,4 +36,5 @@ __all__ = [
     "node_tree",
     "p_identity",
     "proportional_weights",
+    "residual",
 ]

@@ -70,6 +70,7 @@ def weighted_strategy(
     tables: Mapping[str | None, Sequence[Names]],
     power: int,
     details: Mapping[str, object] | None = None,
+    start: Mapping[str | None, Sequence[float]] | None = None,
 ) -> Strategy:
     """The best weights of given tables, recovery by least squares included.
 
@@ -80,6 +81,8 @@ def weighted_strategy(
         tables: for every measure the candidate sets of attributes; between them they contain all that is asked.
         power: 1 for Laplace, 2 for Gaussian.
         details: public facts to keep.
+        start: weights of the tables to start from, by measure; by default every table costs the same. Under Laplace noise there are many
+            local optima.
 
     Returns:
         The strategy; tables that get no weight are left out.
@@ -116,8 +119,8 @@ def weighted_strategy(
         blocks += own
     cost = np.array([block_norm(domain, block, power) for block in blocks])
     matrix, c = _diagonal(matrices), np.concatenate(coefficients)
-    # Weights start where every table costs the same.
-    found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[1 / cost])
+    first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
+    found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[first])
     return Strategy(name, tuple((block, float(w)) for block, w in zip(blocks, found.theta, strict=True) if w > 0), details or {})
 
 
