@@ -23,6 +23,7 @@ FAMILIES = {
     "haar": planner.haar,
     "level_tree": planner.level_tree,
     "node_tree": planner.node_tree,
+    "eigen_design": planner.eigen_design,
     "p_identity": planner.p_identity,
     "gaussian_optimum": planner.gaussian_optimum,
 }

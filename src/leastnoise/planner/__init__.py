@@ -4,6 +4,7 @@ from leastnoise.planner._cover import covering
 from leastnoise.planner._factors import (
     Fit,
     best_hierarchy,
+    eigen_design,
     every_cell,
     gaussian_optimum,
     haar,
@@ -15,7 +16,7 @@ from leastnoise.planner._identity import identity
 from leastnoise.planner._kronecker import kronecker
 from leastnoise.planner._marginals import marginals
 from leastnoise.planner._residual import residual
-from leastnoise.planner._strategy import NotApplicable, Planner, Strategy, proportional_weights
+from leastnoise.planner._strategy import NotApplicable, Planner, Strategy
 from leastnoise.planner._workload import measured_workload
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Strategy",
     "best_hierarchy",
     "covering",
+    "eigen_design",
     "every_cell",
     "gaussian_optimum",
     "haar",
@@ -35,6 +37,5 @@ __all__ = [
     "measured_workload",
     "node_tree",
     "p_identity",
-    "proportional_weights",
     "residual",
 ]

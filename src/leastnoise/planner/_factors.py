@@ -11,16 +11,20 @@ import numpy as np
 
 from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, apply_gram
 from leastnoise.plan import Factor
+from leastnoise.planner._eigen import fit_eigen_design
 from leastnoise.planner._gaussian_optimal import fit_gaussian_optimum
 from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, to_dyadic
 from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._level_tree import fit_haar, fit_level_tree, uniform_tree
 from leastnoise.planner._node_tree import fit_node_tree
 from leastnoise.planner._p_identity import fit_p_identity
+from leastnoise.planner._profile import reduce_l1_norm
 from leastnoise.planner._strategy import NotApplicable
 from leastnoise.planner._tree import scaled_tree
 
 MOST_DENSE = 4096
+_MOST_EIGEN = 1024
+_MOST_TURNED = 64
 _WEIGHT_BITS = 20
 
 
@@ -189,3 +193,20 @@ def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Fitte
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     found = fit_gaussian_optimum(gram)
     return Fitted(Factor((name,), Dense(to_dyadic(found.factor, bits))), found.lower**2 * gram.queries)
+
+
+def eigen_design(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile.
+
+    Raises:
+        NotApplicable: more than 1024 cells.
+
+    >>> eigen_design("a", PrefixGram(8), 2).factor.operator.size
+    8
+    """
+    if gram.size > _MOST_EIGEN:
+        raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
+    matrix = fit_eigen_design(gram, power).matrix
+    if power == 1 and gram.size <= _MOST_TURNED:
+        matrix = reduce_l1_norm(matrix, restarts=1)
+    return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))))

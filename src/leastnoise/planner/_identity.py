@@ -1,12 +1,11 @@
 """Measure every cell of the joint table of all attributes that are asked about."""
 
 import math
-from fractions import Fraction
 
 from leastnoise.accounting import Privacy
-from leastnoise.linop import Identity
-from leastnoise.plan import MOST_TABLE_CELLS, Block, Factor
-from leastnoise.planner._strategy import NotApplicable, Strategy, weighted_tables
+from leastnoise.plan import MOST_TABLE_CELLS
+from leastnoise.planner._strategy import NotApplicable, Strategy
+from leastnoise.planner._tables import weighted_strategy
 from leastnoise.workload import Workload
 
 
@@ -29,14 +28,12 @@ def identity(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     >>> identity(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), Privacy(PureDP(1)), 1).blocks[0][0].rows
     4
     """
-    tables = []
+    tables: dict[str | None, list[tuple[str, ...]]] = {}
     for measure in workload.measures:
-        products = [product for product in workload if product.measure == measure]
-        asked = {name for product in products for name in product.attributes}
-        names = [name for name in workload.domain.names if name in asked]
+        asked = {name for product in workload if product.measure == measure for name in product.attributes}
+        names = tuple(name for name in workload.domain.names if name in asked)
         cells = math.prod(workload.domain.kind(name).size for name in names)
         if not cells <= MOST_TABLE_CELLS:
             raise NotApplicable(f"the joint table of {' x '.join(names)} has {cells} cells; at most {MOST_TABLE_CELLS} are allowed")
-        factors = tuple(Factor((name,), Identity(workload.domain.kind(name).size)) for name in names)
-        tables.append((Block(factors, Fraction(1), measure), products))
-    return weighted_tables("identity", workload.domain, tables, power)
+        tables[measure] = [names]
+    return weighted_strategy("identity", workload, {}, tables, power)

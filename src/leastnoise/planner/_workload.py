@@ -4,7 +4,8 @@ from fractions import Fraction
 
 from leastnoise.accounting import Privacy
 from leastnoise.plan import Block, Factor
-from leastnoise.planner._strategy import NotApplicable, Strategy, block_norm, proportional_weights
+from leastnoise.planner._marginal_weights import grouped_budgets
+from leastnoise.planner._strategy import NotApplicable, Strategy, block_norm
 from leastnoise.workload import Workload
 
 _MOST_ROWS = 2**22
@@ -41,5 +42,5 @@ def measured_workload(workload: Workload, privacy: Privacy, power: int) -> Strat
     ]
     norms = [block_norm(workload.domain, block, power) for block in blocks]
     errors = [product.importance * product.rows for product in workload]
-    weights = proportional_weights(norms, errors, power)
+    weights = grouped_budgets(errors, norms, "l1" if power == 1 else "l2").theta.tolist()
     return Strategy("workload", tuple(zip(blocks, weights, strict=True)))

@@ -23,11 +23,12 @@ PLANNERS: dict[str, Planner] = {
     "haar": partial(planner.kronecker, "haar", planner.haar),
     "level_tree": partial(planner.kronecker, "level_tree", planner.level_tree),
     "node_tree": partial(planner.kronecker, "node_tree", planner.node_tree),
+    "eigen_design": partial(planner.kronecker, "eigen_design", planner.eigen_design),
     "p_identity": partial(planner.kronecker, "p_identity", planner.p_identity),
     "gaussian_optimum": partial(planner.kronecker, "gaussian_optimum", planner.gaussian_optimum),
 }
 # Strategies that take minutes on long attributes: the automatic choice leaves them out there, by name they are always tried.
-_SLOW = {"p_identity": 1024, "gaussian_optimum": 1024}
+_SLOW = {"eigen_design": 256, "p_identity": 1024, "gaussian_optimum": 1024}
 
 
 @dataclass(frozen=True, slots=True)
