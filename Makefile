@@ -74,6 +74,10 @@ wheel: env  ## build the wheel, install it alone in a fresh environment, use it 
 	@cd build/wheel && env/bin/leastnoise --help >/dev/null
 	@cd build/wheel && { env/bin/leastnoise demo --out demo >demo.log 2>&1 || { cat demo.log; exit 1; }; }
 
+# Two test processes on two cores: with more threads inside each, small matrix products wait for each other.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
 pytest: env  ## tests and doctests only
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
