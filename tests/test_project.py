@@ -36,6 +36,9 @@ LAZY = {"scipy", "polars", "pyarrow"}
 SEEDED = (
     "measure/_entropy.py",  # seeded entropy for tests and experiments, which marks what it makes as not private
     "planner/",  # starts of a search over public values
+    "accuracy/_iterative.py",  # error bars by simulation of the plan, which is public
+    "estimate/_nnls.py",  # the same, at the estimate
+    "estimate/_synthetic.py",  # rounding of what is public already
     "cli/_demo.py",  # the generated survey
     "session/_demo.py",
 )

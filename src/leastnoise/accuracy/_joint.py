@@ -208,7 +208,7 @@ class Joint:
         """
         if not self._turns:
             self._turns.append(_Preconditioner.of(self))
-        x, before = np.zeros_like(b), math.inf
+        x, before, worst = np.zeros_like(b), math.inf, math.inf
         # Rounding makes the residual that is carried along drift from the true one; what is left is solved for again.
         for _ in range(4):
             left = b - self.gram(x) if before < math.inf else b
@@ -279,7 +279,7 @@ class _Preconditioner:
             return _Preconditioner(shape, (None,) * len(shape), _inverted(joint.diagonal().reshape(*shape, 1)))
         grams = {factor: _weighted_gram(factor) for factor in set(factors) if factor.operator.size <= _MOST_TURNED}
         diagonals = {factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor) for factor in set(factors)}
-        turns = []
+        turns: list[FloatArray | None] = []
         for name, size in zip(joint.names, shape, strict=True):
             if size > _MOST_TURNED:
                 turns.append(None)
