@@ -26,7 +26,8 @@ from leastnoise.accounting import (
     PureDP,
     gaussian_mu_squared,
 )
-from leastnoise.measure._ledger import _SELECT, Ledger, _digest
+from leastnoise.measure._ledger import Ledger
+from leastnoise.measure._ledger_file import SELECT, digest_of
 
 ONE = Privacy(PureDP(1))
 
@@ -52,9 +53,9 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
     """Change the second entry and make its digest right again, to reach the checks behind the digest."""
     edit(ledger, f"UPDATE entry SET {column} = ? WHERE number = 2", value)
     with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
-        row = connection.execute(_SELECT).fetchall()[1]
+        row = connection.execute(SELECT).fetchall()[1]
         if column != "digest":
-            connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (_digest(row[:9]),))
+            connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest_of(row[:9]),))
     connection.close()
 
 
@@ -259,7 +260,7 @@ def test_a_ledger_is_not_made_where_there_is_no_folder(tmp_path) -> None:
 
 
 def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("leastnoise.measure._ledger._TABLES", ("CREATE TABLE dataset (x)", "NO SQL"))
+    monkeypatch.setattr("leastnoise.measure._ledger_file._TABLES", ("CREATE TABLE dataset (x)", "NO SQL"))
     with pytest.raises(LedgerError, match="damaged"):
         Ledger.create(tmp_path / "x", "x", ONE)
     assert list(tmp_path.iterdir()) == []

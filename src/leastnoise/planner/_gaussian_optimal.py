@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leastnoise._check import InputError, whole
+from leastnoise._check import InputError, InternalError, whole
 from leastnoise.planner._gram import DenseGram, Gram, Reals, column_norm, recognise, strategy_rmse
 
 # Multiplying by the square of X_jj takes half the steps of FORMULAS' first power; a third power oscillates.
@@ -144,7 +144,8 @@ def _iterate(gram: Gram, gap: float, steps: int) -> tuple[Reals, float, Reals]:
         previous = total
         weights = np.maximum(weights * ratio**power, 1e-13 / gram.size)
         weights = weights / weights.sum()
-    assert best is not None  # noqa: S101 (steps is at least 1)
+    if best is None:
+        raise InternalError("The dual iteration was given no steps.")
     _, weights, total, roots, vectors = best
     return weights, total, (vectors * roots) @ vectors.T
 

@@ -1,0 +1,237 @@
+"""The ledger's file: one SQLite database, read strictly and written by one process at a time. PROOFS-ledger.md has the argument.
+
+A rollback journal is used and not a write-ahead log: at rest everything is then in the one file, so that a copy of that file never lacks
+the latest charges. ``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone, without which a power cut just
+after a commit could undo it.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal, cast
+
+from leastnoise._check import LedgerError, one_of, refuse
+from leastnoise.accounting import (
+    Budget,
+    Charge,
+    Cost,
+    Privacy,
+    budget_from_json,
+    charge_from_json,
+    cost_from_json,
+    is_charge_of,
+    privacy_from_json,
+)
+
+State = Literal["reserved", "sealed", "absent"]
+
+_APPLICATION = 0x4C4E4C47  # "LNLG", in the header of the file
+_SCHEMA = 1
+_TABLES = (
+    """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL, privacy TEXT NOT NULL, created_at TEXT NOT NULL, digest TEXT NOT NULL)""",
+    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
+    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_at TEXT NOT NULL, digest TEXT NOT NULL,
+    settled_at TEXT)""",
+)
+SELECT = """SELECT number, id, charge, cost, declared, plan_digest, output, description, reserved_at, digest, state, settled_at
+    FROM entry ORDER BY number"""
+LONGEST_TEXT = 10_000
+MAKE = "Make one with `leastnoise ledger set` or Ledger.create."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One release as the ledger holds it.
+
+    Attributes:
+        number: 1, 2, 3 ... in the order of reservation.
+        state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or "absent" (paid, and found unpublished).
+        charge: what was taken, in the definition of the data set's budget.
+        cost: what the kernel computed from the integers of the plan.
+        declared: what the plan promised.
+        settled_at: when the state last changed; None while reserved. All times are UTC.
+
+    >>> Entry.__slots__[:3]
+    ('number', 'id', 'state')
+    """
+
+    number: int
+    id: str
+    state: State
+    charge: Charge
+    cost: Cost
+    declared: Budget
+    plan_digest: str
+    output: str
+    description: str
+    reserved_at: datetime
+    settled_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    dataset: str
+    privacy: Privacy
+    entries: tuple[Entry, ...]
+
+
+def fill(file: Path, name: str, privacy: Privacy, timeout: float) -> None:
+    """Write an empty ledger into an empty file, in one transaction."""
+    with writing(file, timeout) as connection:
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+        for table in _TABLES:
+            connection.execute(table)
+        row = (name, json.dumps(privacy.to_json()), now())
+        connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def digest_of(row: Sequence[object]) -> str:
+    """Sum up what must never change in a row, so that a flipped bit on the disk is noticed. It keeps no forger out."""
+    return hashlib.sha256(json.dumps(list(row)).encode()).hexdigest()
+
+
+@contextmanager
+def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Open one connection for one operation; never makes a file. Every error of SQLite leaves as one sentence."""
+    try:
+        connection = sqlite3.connect(path.absolute().as_uri() + "?mode=rw", uri=True, timeout=timeout, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")  # where a plain flush stops at the disk's own cache
+            connection.execute("PRAGMA trusted_schema = OFF")
+            yield connection
+        finally:
+            connection.close()
+    except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
+        raise LedgerError(damaged(path, "its tables are unreadable")) from None
+    except sqlite3.Error as error:
+        raise LedgerError(sentence(path, timeout, error)) from None
+
+
+@contextmanager
+def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Hold the one writer's lock; commit at the end, or roll back and pass the error on."""
+    with connected(path, timeout) as connection:
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "delete":
+            raise LedgerError(
+                f"The ledger {path} was switched to the journal mode {mode!r} by another program; a copy of the file could then lack "
+                "charges. Switch it back with `PRAGMA journal_mode = DELETE` in that program."
+            )
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def sentence(path: Path, timeout: float, error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try again when that process is done."
+    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+        return f"The ledger {path} cannot be written. Check that you may write to it and its folder."
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return f"The ledger {path} cannot be opened. Check that the file is there, and that you may write to it and its folder."
+    if code == sqlite3.SQLITE_NOTADB:
+        return f"{path} is not a ledger. {MAKE}"
+    if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
+        return f"The disk of the ledger {path} is full, or cannot be read or written. No release was made. Free space, or check the disk."
+    return damaged(path, "its tables are unreadable")
+
+
+def damaged(path: Path, what: str) -> str:
+    return f"The ledger {path} is damaged ({what}). No release can be made from it. Restore it from a copy that has all its releases."
+
+
+def read(path: Path, timeout: float) -> Content:
+    """Read everything at one moment."""
+    with connected(path, timeout) as connection:
+        connection.execute("BEGIN")
+        return content_of(connection, path)
+
+
+def content_of(connection: sqlite3.Connection, path: Path) -> Content:
+    """Check the file and read it, refusing whatever is not as this module wrote it."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != _APPLICATION:
+        raise LedgerError(f"{path} is not a ledger. {MAKE}")
+    if version < _SCHEMA:
+        raise LedgerError(damaged(path, f"it has the unknown format {version}"))
+    if version > _SCHEMA:
+        raise LedgerError(
+            f"The ledger {path} has the format {version}; this version of leastnoise reads the format {_SCHEMA}. Use a newer leastnoise."
+        )
+    if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+        raise LedgerError(damaged(path, "its pages do not fit together"))
+    heads = connection.execute("SELECT name, privacy, created_at, digest FROM dataset").fetchall()
+    rows = connection.execute(SELECT).fetchall()
+    try:
+        ((*row, digest),) = heads
+        if digest != digest_of(row):
+            raise ValueError
+        name = checked_text("dataset", row[0], least=1)
+        privacy = privacy_from_json(json.loads(row[1]))
+    except (ValueError, TypeError, RecursionError):
+        raise LedgerError(damaged(path, "the row of the data set is unreadable")) from None
+    if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
+        raise LedgerError(damaged(path, "entries are missing"))
+    return Content(name, privacy, tuple(_entry(row, privacy.budget, path) for row in rows))
+
+
+def _entry(row: tuple[object, ...], budget: Budget, path: Path) -> Entry:
+    number, entry_id, charge_text, cost, declared, plan_digest, output, description, reserved_at, digest, state, settled_at = row
+    try:
+        if digest != digest_of(row[:9]):
+            raise ValueError
+        paid = charge_from_json(json.loads(cast(str, charge_text)))
+        if not is_charge_of(budget, paid):
+            raise ValueError
+        return Entry(
+            number=cast(int, number),
+            id=checked_text("id", entry_id, least=1),
+            state=cast(State, one_of("state", state, ["reserved", "sealed", "absent"])),
+            charge=paid,
+            cost=cost_from_json(json.loads(cast(str, cost))),
+            declared=budget_from_json(json.loads(cast(str, declared))),
+            plan_digest=checked_text("plan_digest", plan_digest),
+            output=checked_text("output", output),
+            description=checked_text("description", description),
+            reserved_at=_time(reserved_at),
+            settled_at=None if settled_at is None else _time(settled_at),
+        )
+    except (ValueError, TypeError, RecursionError):
+        raise LedgerError(damaged(path, f"entry {number} is unreadable")) from None
+
+
+def _time(text: object) -> datetime:
+    moment = datetime.fromisoformat(cast(str, text))
+    if moment.utcoffset() != timedelta(0):
+        raise ValueError
+    return moment
+
+
+def checked_text(name: str, value: object, least: int = 0) -> str:
+    if not isinstance(value, str) or not least <= len(value.strip()) or len(value) > LONGEST_TEXT or "\0" in value:
+        raise refuse(name, value, f"a text of {least} to {LONGEST_TEXT} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise refuse(name, value, "a text that can be written as UTF-8") from None
+    return value
