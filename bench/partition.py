@@ -1,0 +1,57 @@
+"""Seconds and memory for the costs of all intervals of power-of-two lengths, at every start, by number of cells.
+
+    python bench/partition.py [--largest 20] [--repeats 2]
+
+Three shapes of data: all counts different, sparse, and random walks. The ratio of the last to the first size decides, not the times:
+at most 64 x (20/14)^2 x 1.5 from 2^14 to 2^20 cells. Orientation: 0.2 s at 4096, under 60 s at 2^20, 4 GiB.
+"""
+
+import argparse
+import os
+import resource
+import time
+
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import numpy as np  # noqa: E402  # after the number of threads is set
+
+from leastnoise.measure._interval_costs import power_of_two_costs  # noqa: E402
+
+
+def shape(name: str, size: int) -> np.ndarray:
+    """Counts of one of the three shapes."""
+    generator = np.random.default_rng(1)
+    if name == "all different":
+        return generator.permutation(size).astype(np.int64)
+    if name == "sparse":
+        return generator.poisson(20.0, size) * (generator.random(size) < 0.03)
+    return np.abs(np.cumsum(generator.integers(-3, 4, size)))
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--largest", type=int, default=20, help="log2 of the largest number of cells")
+    parser.add_argument("--repeats", type=int, default=2, help="the quickest of so many runs counts")
+    options = parser.parse_args()
+    print(f"{'shape':15} {'cells':>8} {'CPU s':>8}")
+    for name in ("all different", "sparse", "random walk"):
+        seconds = {}
+        for power in sorted({12, 14, options.largest}):
+            x = shape(name, 2**power)
+            runs = []
+            for _ in range(options.repeats):
+                start = time.process_time()
+                power_of_two_costs(x)
+                runs.append(time.process_time() - start)
+            seconds[power] = min(runs)
+            print(f"{name:15} {2**power:8} {seconds[power]:8.3f}")
+        if options.largest > 14:
+            ratio = seconds[options.largest] / seconds[14]
+            allowed = 2 ** (options.largest - 14) * (options.largest / 14) ** 2 * 1.5
+            print(f"{name:15} ratio to 2^14: {ratio:.0f}, allowed {allowed:.0f}{'' if ratio <= allowed else ': MISSED'}")
+    print(f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()
