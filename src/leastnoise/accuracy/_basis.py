@@ -5,7 +5,7 @@ residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identi
 ResidualPlanner; for any other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals
 of any such product strategies is.
 
-Source: FORMULAS 4.3 and 7.2 (identity); the general case is proved in docs/mathematics.md.
+Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in docs/mathematics.md.
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ is at least the sum of those of the parts, if every tau is given to one part; pi
 together are diagonal in the tau; another product takes the tau of all its attributes, or, one product at most, all tau within its
 attributes.
 
-Source: FORMULAS 5, 8.1 (closed forms for prefix sums and ranges) and 7.2 (marginals); replace neighbours are derived in
+Source: Li and Miklau (arXiv 1202.3399), with closed forms for prefix sums, ranges and marginals; replace neighbours are derived in
 docs/mathematics.md.
 """
 

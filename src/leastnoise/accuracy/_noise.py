@@ -23,7 +23,7 @@ def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:
         2 q / (1 - q)^2 with q = exp(-1/b) for Laplace; the exact second moment of the discrete Gaussian (just below sigma^2); the exact
         variance of the nearest integer to a Gaussian (just below sigma^2 + 1/12).
 
-    Source: FORMULAS 10.4; Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
+    Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
 
     >>> round(noise_variance("discrete_laplace", 10.0), 4)
     199.8334

@@ -10,7 +10,7 @@ for a query q, a product of q_i over the attributes T. With identities everywher
 
 Dense form: any blocks, on a joint domain of at most 4096 cells. Beyond, up to 2^24 cells: conjugate gradients, in ``_iterative``.
 
-Source: FORMULAS 4.3, 7.2; the general statement is proved in docs/mathematics.md.
+Source: ResidualPlanner (arXiv 2305.08175); the general statement is proved in docs/mathematics.md.
 """
 
 import math

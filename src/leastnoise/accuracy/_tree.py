@@ -4,7 +4,7 @@ Up: v_u = 1 / (p_u + 1 / sum of the children's v) is the variance of node u from
 moves by its share v_c / sum v of what the parent's estimate differs from the sum of its children's. Given a node's value the subtrees are
 independent of everything above it, which gives interval variances by one more pass.
 
-Source: FORMULAS 1.6 (inference by two passes); Hay et al. 2010.
+Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
 
 from dataclasses import dataclass, field

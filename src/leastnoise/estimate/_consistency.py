@@ -10,7 +10,7 @@ so a table is the product of these over its attributes. There are prod_{i in tau
 (for two values: Fourier) coefficients, and together as many as the rank of all tables. Least squares needs no unknowns at all: it is
 diagonal in the residual basis, where the tables' coefficients are averaged with weights.
 
-Source: Cormode et al., 3.3 and 4.3, for attributes of any size; FORMULAS 4.5, 4.3.
+Source: Cormode et al., 3.3 and 4.3, for attributes of any size.
 """
 
 import itertools
@@ -154,7 +154,7 @@ def consistent(
     Edge cases: with "l1" and "linf" the nearest tables are often not unique; one of them is returned. "l1" solves a linear programme with
         as many variables as cells, "linf" with one more than `unknowns`.
 
-    Source: Cormode et al., 3.3 and 4.3; FORMULAS 4.5.
+    Source: Cormode et al., 3.3 and 4.3.
 
     >>> noisy = {("sex",): [6.0, 4.0], (): 13.0}
     >>> {names: cells.round(9).tolist() for names, cells in consistent(noisy).items()}

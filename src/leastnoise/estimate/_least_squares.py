@@ -4,8 +4,8 @@ In product form the estimate of a marginal T is the sum over tau within T of one
 
     u(tau) = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
 
-Every component is computed once, so tables that share attributes agree. Source: FORMULAS 4.3, 7.2, 7.6; the proof is in
-docs/mathematics.md.
+Every component is computed once, so tables that share attributes agree. Source: Cormode et al. (arXiv 1207.6096), GReM (arXiv
+2410.01091); the proof is in docs/mathematics.md.
 """
 
 from collections.abc import Mapping
@@ -128,7 +128,7 @@ class Estimate:
 
     Guarantees: post-processing only. Unbiased; answers to overlapping queries agree; variances are those of ``accuracy``.
 
-    Source: FORMULAS 4.3.
+    Source: Cormode et al. (arXiv 1207.6096), generalised least squares.
     """
 
     observation: Observation

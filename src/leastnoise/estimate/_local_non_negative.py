@@ -5,7 +5,7 @@ In the residual basis the least squares estimate is u(tau), each with its own pr
     minimise    1/2 sum over tau of w(tau) |v(tau) - u(tau)|^2
     subject to  every cell of every asked table >= 0,  v(empty) = max(u(empty), 0)
 
-The total stays what it was: clipped noise would add to it otherwise (FORMULAS 9). Multipliers y_T >= 0, one a cell, give
+The total stays what it was: clipped noise would add to it otherwise. Multipliers y_T >= 0, one a cell, give
 v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T, and the dual is climbed by projected gradients with Nesterov's momentum,
 restarted when it goes downhill. A table's step is 1 / max over tau of (number of tables with tau) / (w(tau) * cells summed over), which
 bounds the curvature.
@@ -13,7 +13,7 @@ bounds the curvature.
 What is left below 0 is removed exactly: multiplying every component but the total by 1 - a mixes all tables with the uniform one, so
 they go on agreeing. That point is feasible, so its distance less the dual's value bounds what more rounds could gain.
 
-Source: FORMULAS 7.6 (GReM-LNN, with the true precisions); Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
+Source: GReM-LNN (arXiv 2410.01091), with the true precisions; Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
 """
 
 import math
@@ -125,7 +125,7 @@ def locally_non_negative(
     Edge cases: where the estimate has no negative cell it is returned as it is, after no rounds. An estimated total of at most 0 gives
         zeros.
 
-    Source: FORMULAS 7.6.
+    Source: GReM-LNN (arXiv 2410.01091).
 
     >>> import leastnoise as ln, pandas
     >>> from leastnoise.accounting import PureDP

@@ -4,7 +4,7 @@ A Euclidean projection on a convex set that contains the truth never increases t
 sums of cells, which is why the total of a marginal is kept: clipping alone adds mass and ruins them. As that total is itself an
 estimate, the truth lies near the set rather than in it.
 
-Source: FORMULAS 9; projection on a simplex by sorting: Held, Wolfe, Crowder 1974; isotonic regression on prefix sums: Hay et al. 2010.
+Source: projection on a simplex by sorting: Held, Wolfe, Crowder 1974; isotonic regression on prefix sums: Hay et al. 2010.
 """
 
 import numpy as np

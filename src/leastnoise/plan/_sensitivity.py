@@ -35,7 +35,7 @@ def cost(plan: Plan) -> Cost:
         twice and four times that for replace; only twice for the square if all queries and values are non-negative, because vectors u, v
         with non-negative entries have |u - v|^2 <= |u|^2 + |v|^2.
 
-    Source: DESIGN "cost is computed from the integers"; Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
+    Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
     (discrete).
 
     >>> from leastnoise.accounting import Privacy, PureDP

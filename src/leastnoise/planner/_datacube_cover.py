@@ -4,7 +4,7 @@ Every asked marginal is answered by adding up cells of one measured marginal tha
 variance s^2 (pure) or s (Gaussian) in units of the noise of a single one, the variance is that times the number of cells added up.
 This is strategy C of Cormode et al.; with budgets by cube roots instead of equal ones it is C+.
 
-Source: Ding, Winslett, Han, Li, SIGMOD 2011; FORMULAS 3. The threshold runs over its finitely many values instead of a bisection.
+Source: Ding, Winslett, Han, Li, SIGMOD 2011; the threshold runs over its finitely many values instead of a bisection.
 """
 
 import itertools

@@ -5,7 +5,7 @@ With eigenvalues g_i, eigenvectors v_i and weights c_i the error is ``sum g_i / 
 ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2))`` the best weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t`` and t^((q+2)/q) is below every error of
 this design, by Hoelder's inequality.
 
-Source: Li and Miklau, arXiv 1202.3807; FORMULAS 5 (the dual iteration is that of the Gaussian optimum, on the design).
+Source: Li and Miklau, arXiv 1202.3807 (with the dual iteration of the Gaussian optimum, on the design).
 """
 
 import math

@@ -7,7 +7,7 @@ d_j by a power of X_jj.
 Two structures make a step cheap. When M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges) its inverse is tridiagonal, and so is
 that of ``D^1/2 M D^1/2``: its eigenvectors cost O(n^2). When M is unchanged by reversing the cells, the problem falls into two halves.
 
-Source: FORMULAS 5.
+Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010); docs/mathematics.md.
 """
 
 import math
@@ -19,7 +19,7 @@ import numpy as np
 from leastnoise._check import InputError, InternalError, whole
 from leastnoise.planner._gram import DenseGram, Gram, Reals, column_norm, recognise, strategy_rmse
 
-# Multiplying by the square of X_jj takes half the steps of FORMULAS' first power; a third power oscillates.
+# Multiplying by the square of X_jj takes half the steps of the first power; a third power oscillates.
 _POWER = 2.0
 _SMALL = 96
 

@@ -411,7 +411,7 @@ def recognise(gram: DenseGram) -> tuple[Gram, Wholes]:
 def singular_value_bound(gram: Gram) -> float:
     """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``.
 
-    Source: Li and Miklau, arXiv 1202.3399; FORMULAS 5.
+    Source: Li and Miklau, arXiv 1202.3399.
 
     >>> round(singular_value_bound(PrefixGram(128)), 4)
     2.2544
@@ -440,7 +440,7 @@ def fill_columns(matrix: Reals, norm: int) -> Reals:
     Returns:
         The strategy with at most n more rows, all columns having the largest norm; itself when no column has slack.
 
-    Source: FORMULAS 5, strategy dominance.
+    Source: Li, Hay, Rastogi, Miklau, McGregor, PODS 2010 (strategies whose columns have slack are dominated).
 
     >>> fill_columns(np.array([[1.0, 0.5]]), 1).tolist()
     [[1.0, 0.5], [0.0, 0.5]]
@@ -543,7 +543,7 @@ def to_dyadic(matrix: Reals, bits: int = 20) -> Wholes:
     Raises:
         InputError: ``matrix`` is not two-dimensional, not finite, or everything rounds to zero.
 
-    Source: DESIGN 2.
+    Source: docs/mathematics.md; rounding to nearest loses least once the norm is recomputed.
 
     >>> to_dyadic(np.array([[1.0, 0.25], [0.0, 1e-9]]), bits=2).tolist()
     [[4, 1]]

@@ -5,7 +5,7 @@ the node least; queries that leave the node are anticipated by damping what cros
 
 The copies of this in public code call it with W^T W where W is meant, and so optimise another workload; that is not repeated here.
 
-Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; FORMULAS 1.6, equations (8) and (9).
+Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3.
 """
 
 import numpy as np

@@ -57,7 +57,7 @@ def grouped_budgets(errors: Sequence[float] | Floats, heights: Sequence[float] |
     >>> grouped_budgets([1.0, 16.0], [1.0, 1.0], "l2").error
     25.0
 
-    Source: Cormode et al., Corollary 3.3, for unequal heights and without the factor counted twice (FORMULAS 4.2, 4.7).
+    Source: Cormode et al., Corollary 3.3, for unequal heights and without the factor that the paper counts twice.
     """
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(heights, dtype=np.float64)
@@ -279,7 +279,7 @@ def residual_noise(closure: Closure, coefficient: Floats) -> tuple[Floats, float
     >>> noise.round(6).tolist(), round(error, 6)
     ([6.0, 3.0, 2.0, 1.0], 6.0)
 
-    Source: ResidualPlanner, FORMULAS 7.2.
+    Source: ResidualPlanner (arXiv 2305.08175).
     """
     if not bool(np.any(coefficient > 0)):
         raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
@@ -317,7 +317,8 @@ def residual_noise_max(
     >>> round(largest, 4), round(bound, 4)
     (1.5651, 1.5651)
 
-    Source: FORMULAS 7.2; the dual over convex combinations of the variances is concave, with gradient the variances at its optimal noise.
+    Source: ResidualPlanner (arXiv 2305.08175); the dual over convex combinations of the variances is concave, with gradient the variances
+    at its optimal noise.
     """
     matrix = incidence(closure, sets)
     factor = np.ones(len(sets)) if scales is None else np.asarray(scales, dtype=np.float64)

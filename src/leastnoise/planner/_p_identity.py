@@ -8,7 +8,7 @@ The problem is not convex. What a descent from random starts finds for ordered w
 picture: one or a few layers of smooth bumps, each overlapping half of its neighbours, a layer about ten times coarser than the
 one below. So bumps are the main starts; their supports stay narrow windows, which makes n = 16384 affordable.
 
-Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0); FORMULAS 7.1.
+Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
 
 import math
@@ -186,7 +186,7 @@ def p_identity_objective(gram: Gram, support: Support, values: Reals) -> tuple[f
     Returns:
         f (that is m times the squared unit RMSE), and df/dvalues.
 
-    Source: FORMULAS 7.1, the products regrouped so that none is n x n.
+    Source: McKenna et al., PVLDB 2018 (OPT_0), the products regrouped so that none is n x n.
     """
     from scipy.sparse import csr_matrix
 

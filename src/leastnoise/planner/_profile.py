@@ -3,8 +3,9 @@
 ``B = Q A`` with ``Q^T Q = I`` has ``B^T B = A^T A``. The largest column norm of B is minimised over Q (which may have more rows than A)
 by descent on a smooth stand-in that is sharpened step by step: every B on the way is exactly equivalent.
 
-Source: the talk's problem (2), FORMULAS 5. Its example, the Haar wavelet on four cells, of norm 3, is equivalent to two pair sums and
-sqrt(2) times the identity, of norm 1 + sqrt(2) = 2.414. The search finds better: two copies of ((a, b), (b, a)) with a + b = 2, 2 a b = 1.
+Source: Li, Hay, Rastogi, Miklau, McGregor, PODS 2010 (equivalent profiles). Its example, the Haar wavelet on four cells, of norm 3, is
+equivalent to two pair sums and sqrt(2) times the identity, of norm 1 + sqrt(2) = 2.414. The search finds better: two copies of ((a, b),
+(b, a)) with a + b = 2, 2 a b = 1.
 """
 
 import math

@@ -13,7 +13,8 @@ A *signed* attribute i of a measured table is measured through its orthonormal c
 (1, -1), so the table shrinks by a factor of two). The table then covers only the tau that contain all its signed attributes. With two
 values a signed attribute has strength 1 at the same cost per record; with more, strength 1 / n_i for orthonormal contrasts.
 
-Source: FORMULAS 4.3 (closed form of generalised least squares for marginals) and 7.2 (residual basis), proved in the tests by brute force.
+Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for the basis; the tests prove it by brute
+force.
 """
 
 import itertools

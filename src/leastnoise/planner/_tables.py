@@ -4,7 +4,7 @@ With the notation of ``accuracy``: measuring the product of the attributes' stra
 the product of 1 / kappa_i over S without tau to lambda(tau), and the workload's total squared error is the sum over tau of c(tau) /
 lambda(tau). Sums over a measure are a second data vector with the same budget.
 
-Source: FORMULAS 4.2 to 4.3 (budgets and recovery together); docs/mathematics.md for general strategies along the attributes.
+Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for general strategies along the attributes.
 """
 
 import math

@@ -6,7 +6,7 @@ cells (the last one may be shorter), measured with its own scale. With z the squ
 ``tr(M G^-1) = sum over the children - z m / (1 + z k)``, where ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v``, ``m = v^T M v``;
 and the node's own v is ``v / (1 + z k)``.
 
-Source: FORMULAS 1.6; the gradient is the reverse pass of that recursion.
+Source: docs/mathematics.md, section 2; the gradient is the reverse pass of that recursion.
 """
 
 import math
