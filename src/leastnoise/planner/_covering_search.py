@@ -265,7 +265,7 @@ def _best_moves(search: Search, tables: Tables, theta: Floats, information: Floa
         gained = (theta[row] ** 2 * search.strength(options))[:, None] * search.covers(options)
         errors = (1 / np.maximum(base + gained, tiny)) @ c
         moves += [(float(errors[at]), row, options[at]) for at in np.argsort(errors, kind="stable")[:3]]
-        if len(tables) > 1:
+        if len(tables) > 1 and float(theta[row]) < 1 - 1e-9:  # what remains must have some weight
             moves.append(((1 - float(theta[row])) ** 2 * float(c @ (1 / np.maximum(base, tiny))), row, None))
         search.left -= options.shape[0] * len(c)
     search.left -= _ROUND
