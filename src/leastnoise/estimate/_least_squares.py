@@ -8,7 +8,7 @@ Every component is computed once, so tables that share attributes agree. Source:
 2410.01091); the proof is in docs/mathematics.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -30,22 +30,34 @@ from leastnoise.accuracy import (
     subsets,
     used,
 )
-from leastnoise.linop import along, apply, apply_transpose
+from leastnoise.linop import Contrasts, IntArray, along, apply, apply_transpose
 from leastnoise.observation import Observation
 from leastnoise.plan import Block
 from leastnoise.workload import Product
 
 FloatArray = npt.NDArray[np.float64]
 Names = tuple[str, ...]
+# A component that more blocks contain is summed for all such in one pass over the blocks.
+_FEW = 4
 
 
 @dataclass(frozen=True, eq=False)
 class _ProductEstimate:
-    """Components of the residual basis, computed when first asked for."""
+    """Components of the residual basis, computed when first asked for.
+
+    Of the components only those are kept that are small beside the tables: see ``marginal``.
+
+    Args:
+        structure: the covariance.
+        sizes: cells of every measured attribute.
+        blocks: a block, its observation in multiples of 1 / grid, and its noise variance.
+        grid: of the plan.
+    """
 
     structure: ProductStructure
     sizes: Mapping[str, int]
-    blocks: tuple[tuple[Block, FloatArray, float], ...]  # a block, its observation and its noise variance
+    blocks: tuple[tuple[Block, IntArray, float], ...]
+    grid: int
     components: dict[Names, FloatArray] = field(default_factory=dict)
 
     @cached_property
@@ -63,49 +75,81 @@ class _ProductEstimate:
         """The blocks whose subsets are not listed."""
         return [place for place, (block, _, _) in enumerate(self.blocks) if _is_wide(block)]
 
+    @cached_property
+    def shared(self) -> dict[Names, FloatArray]:
+        """For every tau that many narrow blocks contain the sum over them of what ``component`` adds up, from one pass over the blocks."""
+        wanted = {tau for tau, places in self.containing.items() if len(places) > _FEW}
+        sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in wanted}
+        for place, (block, _, variance) in enumerate(self.blocks):
+            names, across = measured_along(block)
+            if _is_wide(block) or (names == across and names not in wanted):
+                continue
+            for tau, part in self._parts(place, wanted).items():
+                if tau in wanted:
+                    sums[tau] += part / variance
+        return sums
+
     def component(self, tau: Names) -> FloatArray:
         """u(tau), shape: the sizes of tau."""
-        if tau not in self.components:
+        if tau in self.components:
+            return self.components[tau]
+        places = self.containing.get(tau, [])
+        wide = [place for place in self.wide if _explains(self.blocks[place][0], tau)]
+        if len(places) > _FEW:
+            summed, places = self.shared[tau], []
+        else:
             summed = np.zeros([self.sizes[name] for name in tau])
-            wide = [place for place in self.wide if _explains(self.blocks[place][0], tau)]
-            for place in self.containing.get(tau, []) + wide:
-                block, values, variance = self.blocks[place]
-                summed = summed + self._reduce(block, values, tau) / variance
-            strength = self.structure.strength(tau)
-            self.components[tau] = summed / strength if strength > 0 else summed
-        return self.components[tau]
+        for place in places + wide:
+            summed = summed + self._parts(place, {tau})[tau] / self.blocks[place][2]
+        strength = self.structure.strength(tau)
+        return summed / strength if strength > 0 else summed
 
-    def _reduce(self, block: Block, values: FloatArray, tau: Names) -> FloatArray:
-        """(R on tau, mean^T elsewhere) F^T diag(w^2) z for one block."""
-        cube = values.reshape([factor.operator.rows for factor in block.factors])
-        axis = 0
+    def _parts(self, place: int, wanted: Collection[Names]) -> dict[Names, FloatArray]:
+        """(R on tau, mean^T elsewhere) F^T diag(w^2) z of one block, for at least those tau that are wanted and that it explains."""
+        block, values, _ = self.blocks[place]
+        one = next(iter(wanted)) if len(wanted) == 1 else None
+        names = measured_along(block)[0]
+        whole = names in wanted
+        # Every factor takes the first axis and puts what is left of it last, so in the end the axes are in their order again.
+        parts: dict[Names, FloatArray] = {(): values / self.grid}
         for factor in block.factors:
-            moved = np.moveaxis(cube, axis, 0)
-            if not factor.even:
-                moved = moved * (factor.scaling**2).reshape(-1, *([1] * (moved.ndim - 1)))
-            if not used(factor):
-                cube = moved.sum(axis=0)
-                continue
+            split: dict[Names, FloatArray] = {}
             name = factor.attributes[0]
-            spread = apply_transpose(factor.operator, moved)
-            if name in tau:
-                cube = np.moveaxis(self.structure.bases[name].residual(spread), 0, axis)
-                axis += 1
-            else:
-                cube = np.tensordot(self.structure.bases[name].mean, spread, axes=(0, 0))
-        return cube
+            for tau, flat in parts.items():
+                cube = flat.reshape(factor.operator.rows, -1)
+                if not factor.even:
+                    cube = cube * (factor.scaling**2)[:, None]
+                if not used(factor):
+                    split[tau] = cube.sum(axis=0)
+                    continue
+                spread = apply_transpose(factor.operator, cube)
+                basis = self.structure.bases[name]
+                if not isinstance(factor.operator, Contrasts) and (one is None or name not in one):
+                    split[tau] = basis.mean @ spread
+                if name in one if one is not None else whole or (*tau, name) != names:
+                    split[*tau, name] = basis.residual(spread).T
+            parts = split
+        return {tau: part.reshape([self.sizes[name] for name in tau]) for tau, part in parts.items()}
 
     def marginal(self, names: Names) -> FloatArray:
-        """The estimated cells of a marginal, shape: its sizes."""
-        answer = np.zeros([self.sizes[name] for name in names])
+        """The estimated cells of a marginal, shape: its sizes.
+
+        Components of proper subsets are kept, because other tables need them too. That of the table itself, which is about as large as the
+        table, is not: a release of many tables would keep them all.
+        """
+        parts: dict[Names, FloatArray] = {}
         for tau in subsets(names):
-            part = self.component(tau)
-            for axis, name in enumerate(names):
-                if name not in tau:
-                    mean = self.structure.bases[name].mean
-                    part = np.expand_dims(part, axis) * mean.reshape([-1 if place == axis else 1 for place in range(part.ndim + 1)])
-            answer = answer + part
-        return answer
+            parts[tau] = self.component(tau)
+            if tau != names or len(names) <= 1:
+                self.components[tau] = parts[tau]
+        for place in range(len(names) - 1, -1, -1):  # one attribute after the other, the last first
+            mean = self.structure.bases[names[place]].mean
+            for tau in subsets(names[:place]):
+                part = parts[tau]
+                behind = [self.sizes[name] for name in names[place + 1 :]]
+                before = part.shape[: len(tau)]
+                parts[tau] = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind)) + parts.pop((*tau, names[place]))
+        return parts[()]
 
 
 def _is_wide(block: Block) -> bool:
@@ -139,15 +183,15 @@ class Estimate:
             plan = self.observation.plan
             known = structure(plan, measure)
             blocks = tuple(
-                (block, values.astype(float) / plan.grid, block_variance(plan, block))
+                (block, values, block_variance(plan, block))
                 for block, values in zip(plan.blocks, self.observation.values, strict=True)
                 if block.measure == measure
             )
             if isinstance(known, ProductStructure):
                 sizes = {name: plan.domain.kind(name).size for name in known.bases}
-                self._parts[measure] = known, _ProductEstimate(known, sizes, blocks)
+                self._parts[measure] = known, _ProductEstimate(known, sizes, blocks, plan.grid)
             elif isinstance(known, IterativeStructure):
-                gathered = known.joint.gather([values[:, None] for _, values, _ in blocks])
+                gathered = known.joint.gather([values[:, None] / plan.grid for _, values, _ in blocks])
                 self._parts[measure] = known, known.joint.solve(gathered, "the estimate")[:, 0]
             else:
                 self._parts[measure] = known, _dense_cells(known, self.observation, blocks)
@@ -193,9 +237,9 @@ class Estimate:
         return self._part(product.measure)[0].variances(product)
 
 
-def _dense_cells(known: DenseStructure, observation: Observation, blocks: tuple[tuple[Block, FloatArray, float], ...]) -> FloatArray:
+def _dense_cells(known: DenseStructure, observation: Observation, blocks: tuple[tuple[Block, IntArray, float], ...]) -> FloatArray:
     gathered = np.zeros(len(known.covariance))
     for block, values, variance in blocks:
         rows = block_rows(observation.plan.domain, known.names, block)
-        gathered += rows.T @ (values * block.scaling()) / variance
+        gathered += rows.T @ (values / observation.plan.grid * block.scaling()) / variance
     return known.covariance @ gathered
