@@ -13,9 +13,9 @@ import time
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import numpy as np  # noqa: E402  # after the number of threads is set
+import numpy as np  # after the number of threads is set
 
-from leastnoise.measure._interval_costs import power_of_two_costs  # noqa: E402
+from leastnoise.measure._interval_costs import power_of_two_costs
 
 
 def shape(name: str, size: int) -> np.ndarray:

@@ -96,7 +96,7 @@ def test_one_record_changes_aligned_costs_by_no_more_than_claimed(n):
         more = x.copy()
         cell = generator.integers(n)
         more[cell] += 1
-        for centre in seen:
+        for centre in ("mean", "median"):
             for power, (one, other) in enumerate(zip(aligned_costs(x, centre), aligned_costs(more, centre), strict=True)):
                 change = np.abs(one - other)
                 assert (np.flatnonzero(change) == cell >> power).all()

@@ -98,7 +98,7 @@ def costs_of_length(x: Integers, lengths: Iterable[int]) -> Iterator[Integers]:
         InputError: a length that is not from 1 to n.
 
     Guarantees:
-        One record more changes the deviation of an interval that contains it by at most 2 - 2/L, and no other (FORMULAS 1.3).
+        One record more changes the deviation of an interval that contains it by at most 2 - 2/L, and no other.
 
     Source:
         Li, Hay, Miklau, Wang, PVLDB 2014, section 3.2. O(n log n) a length, by a wavelet matrix in the place of a search tree.
@@ -212,4 +212,5 @@ def _deviation(blocks: Integers, centre: str) -> Integers:
     if centre == "mean":
         return on_grid(np.abs(length * blocks - blocks.sum(axis=1, keepdims=True)).sum(axis=1), length)
     ordered = np.sort(blocks, axis=1)
-    return GRID * (ordered[:, (length + 1) // 2 :].sum(axis=1) - ordered[:, : length // 2].sum(axis=1))
+    above: Integers = ordered[:, (length + 1) // 2 :].sum(axis=1)
+    return GRID * (above - ordered[:, : length // 2].sum(axis=1))
