@@ -201,7 +201,8 @@ def _perturb(search: Search, state: State) -> State | None:
         if not together.sum() <= max(tables.sum(axis=1).max(), search.member.sum(axis=0).max()):
             return None
         tables, theta = np.vstack([tables, together]), np.append(theta, theta.mean())
-    theta = np.maximum(theta, 0.3 * theta.mean())
+    # What was dropped may have held all the weight.
+    theta = np.maximum(theta, 0.3 * theta.mean()) if theta.sum() > 0 else np.ones(len(tables))
     return State(tables=tables, theta=theta / theta.sum(), error=math.inf, origin=state.origin)
 
 

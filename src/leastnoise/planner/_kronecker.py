@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from leastnoise.accounting import Privacy
 from leastnoise.accuracy import basis
 from leastnoise.plan import MOST_TABLE_CELLS, Factor
+from leastnoise.planner._designs import designed_strategy
 from leastnoise.planner._factors import Fit, gram_of, summed
 from leastnoise.planner._gram import Gram
 from leastnoise.planner._strategy import NotApplicable, Strategy
@@ -69,7 +70,10 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
         if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
             sets.append(joint)
     bound = _certificate(workload, bounds)
-    return weighted_strategy(name, workload, along, tables, power, {"unit_bound": bound} if bound > 0 else {})
+    found = weighted_strategy(name, workload, along, tables, power, {"unit_bound": bound} if bound > 0 else {})
+    if power == 1 and any(len(sets) > 2 for sets in tables.values()):
+        found = min(found, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
+    return found
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:

@@ -27,11 +27,13 @@ class Strategy:
         name: for people.
         blocks: pairs of a block (its scale is ignored) and a weight above 0; noise scales become proportional to 1 / weight.
         details: public facts to keep with the plan.
+        error: total squared error at privacy cost 1 and unit noise, where it is known; to compare strategies of one kind of noise.
     """
 
     name: str
     blocks: tuple[tuple[Block, float], ...]
     details: Mapping[str, Any] = field(default_factory=dict)
+    error: float = math.inf
 
 
 # A planner proposes a strategy for a workload and the power of the sensitivity norm: 1 for Laplace noise, 2 for Gaussian noise.

@@ -121,7 +121,9 @@ def weighted_strategy(
     matrix, c = _diagonal(matrices), np.concatenate(coefficients)
     first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
     found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[first])
-    return Strategy(name, tuple((block, float(w)) for block, w in zip(blocks, found.theta, strict=True) if w > 0), details or {})
+    return Strategy(
+        name, tuple((block, float(w)) for block, w in zip(blocks, found.theta, strict=True) if w > 0), details or {}, found.error
+    )
 
 
 def _diagonal(matrices: Sequence[object]) -> object:

@@ -1,0 +1,72 @@
+"""Covering designs for strategies along attributes: which joint tables to measure under Laplace noise.
+
+The search of ``_covering`` knows marginals, whose total has the variance of as many cells as they have. A strategy along an attribute
+acts there like an attribute of kappa cells; kappa is rounded to a whole number for the search alone, and the weights are exact afterwards.
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise.accuracy import basis
+from leastnoise.plan import MOST_TABLE_CELLS, Block, Factor
+from leastnoise.planner._covering import covering_design
+from leastnoise.planner._residual_algebra import attribute_sets, downward_closure
+from leastnoise.planner._strategy import Strategy, block_norm
+from leastnoise.planner._tables import asked_tables, error_sums, factor_along, weighted_strategy
+from leastnoise.workload import Workload
+
+Names = tuple[str, ...]
+_EFFORT = 2.0  # about two seconds of one core
+
+
+def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
+    """Search for the tables to measure with Laplace noise, and their best weights.
+
+    Args:
+        name: for people.
+        workload: what is asked.
+        along: strategies along attributes; every cell where none is given.
+
+    Raises:
+        NotApplicable: a table of over 2^28 cells is needed.
+
+    Guarantees: the same workload gives the same tables.
+
+    >>> from leastnoise.domain import Coded, Domain
+    >>> from leastnoise.workload import marginals
+    >>> domain = Domain({f"a{place}": Coded(2) for place in range(4)})
+    >>> sorted(len(block.attributes) for block, _ in designed_strategy("c", marginals(domain, ways=1), {}).blocks)
+    [2, 2]
+    """
+    domain = workload.domain
+    places = {one: place for place, one in enumerate(domain.names)}
+    chosen: dict[str | None, list[Names]] = {}
+    start: dict[str | None, list[float]] = {}
+    for measure, sets in asked_tables(workload).items():
+        products = [product for product in workload if product.measure == measure]
+        factors = {one: factor_along(domain, one, along) for names in sets for one in names}
+        sums = error_sums(products, factors)
+        kappa = {one: basis(factor).kappa for one, factor in factors.items()}
+        shape = [max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names]
+        closure = downward_closure(shape, [tuple(places[one] for one in names) for names in sums])
+        named = [tuple(domain.names[place] for place in tau) for tau in attribute_sets(closure)]
+        # ``_covering`` counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
+        coefficient = np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in named])
+        design = covering_design(closure, coefficient, [tuple(places[one] for one in names) for names in sets], effort=_EFFORT)
+        # Attributes that the design measures by sign are measured by their cells here, which tells at least as much.
+        weights: dict[Names, float] = {}
+        for table, theta in zip(design.tables, design.theta.tolist(), strict=True):
+            names = tuple(domain.names[place] for place in table)
+            weights[names] = weights.get(names, 0.0) + theta
+        if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names in weights):
+            weights = dict.fromkeys(sets, 1.0)
+        # Between measures the budget is split as between tables that share nothing; the optimiser goes on from there.
+        largest = 1 if measure is None else domain.measures[measure].largest
+        share = (design.error * largest**2) ** (1 / 3)
+        norms = [block_norm(domain, Block(tuple(factors[one] for one in names), Fraction(1), measure), 1) for names in weights]
+        chosen[measure] = list(weights)
+        start[measure] = [share * weight / norm for weight, norm in zip(weights.values(), norms, strict=True)]
+    return weighted_strategy(name, workload, along, chosen, 1, start=start)
