@@ -1,0 +1,144 @@
+"""The figures of the data cube experiment."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+# Same colour for the same measured queries; dashed for even budgets, full for the best; ours apart from all.
+_STYLE: dict[str, dict[str, Any]] = {
+    "I": {"color": "#777777", "linestyle": "-", "marker": "x"},
+    "Q": {"color": "#3b75af", "linestyle": "--", "marker": "o"},
+    "Q+": {"color": "#3b75af", "linestyle": "-", "marker": "o"},
+    "F": {"color": "#c8682d", "linestyle": "--", "marker": "s"},
+    "F+": {"color": "#c8682d", "linestyle": "-", "marker": "s"},
+    "C": {"color": "#519e3e", "linestyle": "--", "marker": "^"},
+    "C+": {"color": "#519e3e", "linestyle": "-", "marker": "^"},
+    "covering": {"color": "#111111", "linestyle": "-", "marker": "D", "linewidth": 2.4},
+    "residual": {"color": "#8d3b8f", "linestyle": "-", "marker": "v"},
+}
+_LABELS = {"covering": "ours: covering design", "residual": "ours, Gaussian: residual optimum"}
+
+
+def _pyplot() -> Any:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "leastnoise"}
+    )
+    return plt
+
+
+def _save(plt: Any, figure: Any, stem: Path) -> None:
+    for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 110})):
+        figure.savefig(stem.with_suffix(f".{suffix}"), bbox_inches="tight", **options)
+    plt.close(figure)
+
+
+def _style(name: str) -> dict[str, Any]:
+    return {"linewidth": 1.4, "markersize": 4.5, "markerfacecolor": "white" if name in {"Q", "F", "C"} else None, **_STYLE[name]}
+
+
+def draw_relative_errors(rows: list[Row], data: str, stem: Path) -> None:
+    """Figures 4 and 5: one panel a workload, relative error against epsilon."""
+    plt = _pyplot()
+    workloads = list(dict.fromkeys(row["workload"] for row in rows))
+    strategies = list(dict.fromkeys(row["strategy"] for row in rows))
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6.4), sharex=True)
+    lines: dict[str, Any] = {}
+    for panel, workload in zip(axes.flat, workloads, strict=True):
+        for name in strategies:
+            own = [row for row in rows if (row["workload"], row["strategy"]) == (workload, name)]
+            x, y = [row["epsilon"] for row in own], [row["relative error"] for row in own]
+            (lines[name],) = panel.plot(x, y, label=_LABELS.get(name, name), zorder=3 if name == "covering" else 2, **_style(name))
+        low, high = panel.get_ylim()
+        if low < 1 < high:
+            panel.axhline(1, color="#bbbbbb", linewidth=0.9, zorder=1)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        ticks = sorted({row["epsilon"] for row in rows})
+        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        panel.minorticks_off()
+        panel.set_title(workload.replace("Q", "$Q_{").replace("*", "}^*").replace("a", "}^a") + ("}$" if workload[-1].isdigit() else "$"))
+        panel.grid(axis="y", color="#eeeeee")
+    for panel in axes[1]:
+        panel.set_xlabel("epsilon")
+    for panel in axes[:, 0]:
+        panel.set_ylabel("mean error of a cell /\nmean of its table")
+    figure.suptitle(f"{data}: relative error of marginals, pure budgets (grey line: noise as large as the counts)", y=0.995)
+    figure.legend(
+        lines.values(),
+        [_LABELS.get(name, name) for name in lines],
+        loc="lower center",
+        ncols=len(lines),
+        frameon=False,
+        bbox_to_anchor=(0.5, -0.045),
+    )
+    figure.tight_layout()
+    _save(plt, figure, stem)
+
+
+def draw_seconds(rows: list[Row], stem: Path) -> None:
+    """Figure 6: seconds from the table in memory to the answers, one group of bars a workload."""
+    plt = _pyplot()
+    workloads = list(dict.fromkeys(row["workload"] for row in rows))
+    strategies = list(dict.fromkeys(row["strategy"] for row in rows))
+    figure, panel = plt.subplots(figsize=(9, 3.8))
+    width = 0.86 / len(strategies)
+    for place, name in enumerate(strategies):
+        own = {row["workload"]: row["plan"] + row["count"] + row["noise and recovery"] for row in rows if row["strategy"] == name}
+        x = [at + (place - (len(strategies) - 1) / 2) * width for at in range(len(workloads))]
+        even = name in {"Q", "F", "C"}
+        colour = _STYLE[name]["color"]
+        panel.bar(
+            x,
+            [own[w] for w in workloads],
+            width * 0.92,
+            color="white" if even else colour,
+            edgecolor=colour,
+            label=_LABELS.get(name, name),
+            zorder=2,
+        )
+    panel.set_yscale("log")
+    panel.set_xticks(range(len(workloads)), workloads)
+    panel.set_ylabel("seconds")
+    panel.grid(axis="y", color="#eeeeee", zorder=0)
+    panel.set_title("NLTCS: seconds to plan, count, add noise and recover")
+    panel.legend(ncols=len(strategies), frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), columnspacing=1.1, handlelength=1.2)
+    _save(plt, figure, stem)
+
+
+def draw_growth(rows: list[Row], stem: Path) -> None:
+    """Table 1: measured noise (full) and the bound through its last point (dotted), one panel a k."""
+    plt = _pyplot()
+    sizes = sorted({row["k"] for row in rows})
+    figure, axes = plt.subplots(1, len(sizes), figsize=(11, 3.9))
+    lines: dict[str, Any] = {}
+    for panel, k in zip(axes, sizes, strict=True):
+        for name in dict.fromkeys(row["strategy"] for row in rows if row["strategy"] != "lower bound"):
+            own = [row for row in rows if (row["k"], row["strategy"]) == (k, name)]
+            d = [row["d"] for row in own]
+            (lines[name],) = panel.plot(d, [row["measured"] for row in own], **{**_style(name), "linestyle": "-"})
+            if name != "covering":
+                last = own[-1]["ratio"]
+                panel.plot(d, [row["bound"] * last for row in own], color=_STYLE[name]["color"], linestyle=":", linewidth=1.1)
+        lower = [row for row in rows if (row["k"], row["strategy"]) == (k, "lower bound")]
+        (lines["lower bound"],) = panel.plot(
+            [row["d"] for row in lower], [row["bound"] for row in lower], color="#aa0000", linestyle="-.", linewidth=1.2
+        )
+        top = max(row["measured"] for row in rows if row["k"] == k and row["strategy"] == "Q")
+        panel.set_yscale("log")
+        panel.set_ylim(top=6 * top)  # base counts leave the panel
+        panel.set_title(f"all {k}-way marginals")
+        panel.set_xlabel("binary attributes d")
+        panel.set_xticks([row["d"] for row in lower])
+        panel.grid(axis="y", color="#eeeeee")
+    axes[0].set_ylabel("noise of one marginal (L1)\nat epsilon 1 or mu 1")
+    labels = [{"lower bound": "lower bound (pure), no constant"}.get(name, _LABELS.get(name, name)) for name in lines]
+    figure.legend(lines.values(), labels, loc="lower center", ncols=len(lines), frameon=False, bbox_to_anchor=(0.5, -0.07))
+    figure.suptitle("Growth of the noise; dotted: the paper's bound, through the last point", y=1.0)
+    figure.tight_layout()
+    _save(plt, figure, stem)

@@ -1,0 +1,126 @@
+"""The data cube experiment: published and computed figures, draws against expected errors, and a run on small made-up data."""
+
+import math
+
+import numpy as np
+import pytest
+from experiments.datacube_strategies import (
+    OURS,
+    STRATEGIES,
+    consistent_error,
+    cube_workload,
+    fourier_groups,
+    gaussian_errors,
+    least_squares_error,
+    method,
+    ways,
+)
+
+from experiments import datacubes
+from leastnoise._check import InputError
+from leastnoise.estimate import disagreement
+from leastnoise.planner._residual_algebra import table_sizes
+
+SHAPES = {"NLTCS": (2,) * 16, "Adult": (9, 16, 7, 15, 6, 5, 2, 2)}
+# Total squared error at epsilon 1: Q, Q+, Q+ with least squares, F+.
+FIGURES = {
+    ("NLTCS", "1"): (16384, 16384, 8704, 6352),
+    ("NLTCS", "1*"): (3.14e6, 3.07e6, 829926, 475911),
+    ("NLTCS", "1a"): (176824, 170017, 57228, 39239),
+    ("NLTCS", "2"): (1.38e7, 1.38e7, 3.95e6, 2.22e6),
+    ("Adult", "1"): (7936, 6785, 5726, 48419),
+    ("Adult", "1*"): (952512, 582845, 372273, 2.1e7),
+    ("Adult", "2a"): (5.54e7, 2.97e7, 1.60e7, 5.9e9),
+}
+
+
+@pytest.mark.parametrize(("data", "workload"), FIGURES)
+def test_known_totals(data, workload) -> None:
+    shape = SHAPES[data]
+    targets = cube_workload(len(shape), workload)
+    plain, best, four = (method(name, shape, targets) for name in ("Q", "Q+", "F+"))
+    found = (2 * plain.error, 2 * best.error, 2 * least_squares_error(shape, targets, best), 2 * four.error)
+    for value, figure in zip(found, FIGURES[data, workload], strict=True):
+        assert value == pytest.approx(figure, rel=0.013 if figure > 1e6 else 2e-3)
+
+
+def test_numbers_of_fourier_coefficients() -> None:
+    known = {"NLTCS": (17, 77, 32, 137, 417, 242), "Adult": (69, 1223, 864, 1969, 15651, 18544)}
+    for data, figures in known.items():
+        for workload, figure in zip(datacubes.WORKLOADS, figures, strict=True):
+            groups = fourier_groups(SHAPES[data], cube_workload(len(SHAPES[data]), workload))
+            assert sum(count for count, _ in groups.values()) == figure
+
+
+def test_known_root_mean_squares() -> None:
+    targets = cube_workload(16, "2")
+    cells = table_sizes(SHAPES["NLTCS"], targets).sum()
+    for name, figure in (("I", 181.0), ("Q", 169.7), ("F", 96.9), ("F+", 68.0)):
+        assert math.sqrt(2 * method(name, SHAPES["NLTCS"], targets).error / cells) == pytest.approx(figure, abs=0.05)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
+    # 1000 draws; relative standard error of a mean of squares of sums of Laplace variables below 3 per cent: 5 of them.
+    # Fourier tables agree over the cells of the binary coding, of which a size that is no power of two has too many.
+    shape, targets = (4 if name[0] == "F" else 3, 2, 4, 2), ways(4, 1, 2)
+    ready = method(name, shape, targets, effort=0.1)
+    rng = np.random.default_rng(3)
+    draws = [ready.draw(rng) for _ in range(1000)]
+    assert disagreement({tuple(map(str, target)): error for target, error in draws[0].items()}) < 1e-9
+    mean = {target: np.mean([draw[target] for draw in draws], axis=0) for target in targets}
+    spread = {target: np.std([draw[target] for draw in draws], axis=0) for target in targets}
+    assert max(float(np.abs(mean[t] / spread[t]).max()) for t in targets) * math.sqrt(1000) < 5
+    squares = np.mean([sum(float((error**2).sum()) for error in draw.values()) for draw in draws])
+    if name[0] == "C":  # what is added up from the same table is not independent: no closed form after consistency
+        assert squares <= 2 * ready.error * 1.15
+    else:
+        expected = consistent_error(shape, targets, ready) if name[0] == "Q" else ready.error
+        assert squares == pytest.approx(2 * expected, rel=0.15)
+
+
+def test_attributes_measured_by_their_sign() -> None:
+    # Two-valued attributes of unlike weight bring signed tables into the design; the draws must follow them.
+    shape, targets = (2,) * 3, ways(3, 1)
+    ready = method(OURS, shape, targets, effort=0.1)
+    rng = np.random.default_rng(4)
+    squares = np.mean([sum(float((error**2).sum()) for error in ready.draw(rng).values()) for _ in range(3000)])
+    assert squares == pytest.approx(2 * ready.error, rel=0.15)
+
+
+def test_gaussian_residual_optimum_is_least() -> None:
+    errors = gaussian_errors(SHAPES["Adult"], cube_workload(8, "1*"))
+    assert min(errors, key=lambda name: errors[name]) == "residual"
+    binary = gaussian_errors((2,) * 6, ways(6, 2))
+    assert binary["residual"] == pytest.approx(binary["F+"])
+    assert binary["residual"] == pytest.approx(datacubes.residual_optimum(6, 2))
+
+
+def test_a_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
+    shapes = {"Adult": (3, 2, 4, 2), "NLTCS": (2,) * 5}
+    sets = tuple(datacubes.DataSet(d.name, d.file, shapes[d.name], d.figure) for d in datacubes.DATA_SETS)
+    monkeypatch.setattr(datacubes, "DATA_SETS", sets)
+    monkeypatch.setattr(datacubes, "GROWTH", {1: (3, 4), 2: (3, 4)})
+    monkeypatch.setattr(datacubes, "QUICK", (2, 0.0))
+    rng = np.random.default_rng(5)
+    folder = tmp_path / "microdata"
+    folder.mkdir()
+    for one in sets:
+        rows = np.column_stack([rng.integers(0, n, 50) for n in one.shape])
+        text = "\n".join(",".join(map(str, row)) for row in [[f"x{i}" for i in range(len(one.shape))], *rows.tolist()])
+        (folder / one.file).write_text(text + "\n", encoding="utf-8")
+    lines: list[str] = []
+    tables = datacubes.run(tmp_path, tmp_path / "out", quick=True, report=lines.append)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {f"{name}.csv" for name in tables} | {
+        f"{stem}.{suffix}"
+        for stem in ("figure-4-adult", "figure-5-nltcs", "figure-6-seconds", "table-1-growth")
+        for suffix in ("png", "svg")
+    }
+    assert len(tables["relative_error"]) == 2 * 6 * len(STRATEGIES) * len(datacubes.EPSILONS)
+    assert all(row["relative error"] > 0 for row in tables["relative_error"])
+    assert any("20-25%" in line for line in lines)
+
+
+def test_missing_data(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"adult8\.csv"):
+        datacubes.run(tmp_path, tmp_path / "out")
