@@ -194,7 +194,7 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
 
 def test_a_gap_that_is_not_reached_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leastnoise.estimate._nnls._MOST_STEPS", 50)
-    with pytest.raises(InputError, match="did not converge: after 50 steps the duality gap is .*, asked for is 0e"):
+    with pytest.raises(InputError, match=r"did not converge: after 50 steps the duality gap is .*, asked for is 0e"):
         nnls(two_tables(), keep=None, gap=0.0)
 
 

@@ -34,7 +34,7 @@ from leastnoise.linop import (
     Prefix,
     Total,
     apply,
-    apply_transpose,
+    apply_gram,
     dense,
 )
 from leastnoise.workload import Product, Workload
@@ -78,7 +78,7 @@ def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
         return math.sqrt(n), along, (n - 1) / math.sqrt(n)
     closed = closed_singular_values(operator)
     if n <= _MOST_GRAM:
-        gram = apply_transpose(operator, apply(operator, np.eye(n)))
+        gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
         whole = closed.sum() if closed is not None else np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum()
         across = np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()

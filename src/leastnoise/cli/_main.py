@@ -14,6 +14,7 @@ import click
 
 from leastnoise._check import InternalError, LeastNoiseError
 from leastnoise.cli._demo import demo
+from leastnoise.cli._experiments import experiments
 from leastnoise.cli._init import init
 from leastnoise.cli._ledger import ledger
 from leastnoise.cli._plan import compare, plan
@@ -48,7 +49,7 @@ def program() -> None:
     """
 
 
-for _command in (init, plan, compare, release, ledger, demo):
+for _command in (init, plan, compare, release, ledger, demo, experiments):
     program.add_command(_command)
 
 

@@ -1,0 +1,111 @@
+"""The figures of the matrix mechanism experiment."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+_LINES: dict[str, dict[str, Any]] = {
+    "cells": {"color": "#777777", "marker": "x", "label": "cells (identity)"},
+    "hierarchy": {"color": "#3b75af", "marker": "o", "label": "binary hierarchy"},
+    "wavelet": {"color": "#c8682d", "marker": "s", "label": "Haar wavelet"},
+    "ours for all ranges": {"color": "#519e3e", "marker": "v", "label": "ours, made for all ranges"},
+    "ours": {"color": "#111111", "marker": "D", "linewidth": 2.4, "label": "ours"},
+    "bound": {"color": "#8d3b8f", "linestyle": "--", "marker": None, "label": "singular value bound"},
+}
+_TITLES = {"pure": "pure, unit: Laplace of scale 1", "Gaussian": "Gaussian, unit: standard deviation 1"}
+_VERSIONS = {
+    "non-negative": ("#c8682d", "non-negative, nothing fixed"),
+    "total fixed": ("#111111", "non-negative, total fixed"),
+    "whole counts": ("#519e3e", "the same, as whole counts"),
+}
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        from leastnoise._check import InputError
+
+        raise InputError(
+            "Figures need matplotlib, which is not installed; the CSV tables are written. "
+            "Install it with pip install 'leastnoise[experiments]'."
+        ) from None
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "leastnoise"}
+    )
+    return plt
+
+
+def _save(plt: Any, figure: Any, stem: Path) -> None:
+    for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 100})):
+        figure.savefig(stem.with_suffix(f".{suffix}"), bbox_inches="tight", **options)
+    plt.close(figure)
+
+
+def _against(rows: Sequence[Row], across: str, names: Sequence[str], label: str, stem: Path) -> None:
+    """One panel a budget: errors of strategies against a size, both logarithmic."""
+    plt = _pyplot()
+    figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), sharex=True)
+    for panel, budget in zip(axes, _TITLES, strict=True):
+        own = [row for row in rows if row["budget"] == budget]
+        sizes = [row[across] for row in own]
+        for name in names:
+            panel.plot(sizes, [row[name] for row in own], **{"linewidth": 1.4, "markersize": 5, **_LINES[name]})
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log")
+        panel.set_xticks(sizes, [f"{size}" for size in sizes])
+        low, high = panel.get_ylim()
+        ticks = [tick for tick in (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40) if low <= tick <= high]
+        panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        panel.minorticks_off()
+        panel.grid(axis="y", color="#eeeeee")
+        panel.set_title(_TITLES[budget], fontsize=10)
+        panel.set_xlabel(label)
+    axes[0].set_ylabel("root mean square error of a range")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncols=len(labels), frameon=False, bbox_to_anchor=(0.5, 0.02), fontsize=9)
+    _save(plt, figure, stem)
+
+
+def draw_bound(rows: Sequence[Row], stem: Path) -> None:
+    """All ranges: every strategy against the bound, by number of cells."""
+    _against(rows, "n", ("cells", "hierarchy", "wavelet", "ours", "bound"), "cells of the attribute", stem)
+
+
+def draw_subsets(rows: Sequence[Row], stem: Path) -> None:
+    """Random ranges: every strategy against the bound, by number of ranges."""
+    names = ("cells", "hierarchy", "wavelet", "ours for all ranges", "ours", "bound")
+    _against(rows, "ranges", names, f"random ranges asked, of {rows[0]['n']} cells", stem)
+
+
+def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
+    """What non-negative inference does to the errors of cells and of ranges: one panel each and a data set."""
+    plt = _pyplot()
+    sets = list(dict.fromkeys(row["data"] for row in rows))
+    figure, axes = plt.subplots(len(sets), 2, figsize=(10.5, 3.1 * len(sets) + 0.4), sharex=True, sharey="col", squeeze=False)
+    for line, data in zip(axes, sets, strict=True):
+        own = [row for row in rows if row["data"] == data]
+        for panel, what in zip(line, ("cells", "ranges"), strict=True):
+            for shift, (version, (color, label)) in enumerate(_VERSIONS.items()):
+                heights = [row[f"{version}, {what}"] / row[f"unbiased, {what}"] for row in own]
+                places = [place + 0.26 * (shift - 1) + 0.6 * (place // 4) for place in range(len(own))]
+                panel.bar(places, heights, 0.24, color=color, label=label)
+            panel.axhline(1, color="#8d3b8f", linestyle="--", linewidth=1.2)
+            panel.set_title(f"{data}: {what}", fontsize=10)
+            names = [row["strategy"].replace("_", " ") for row in own]
+            panel.set_xticks([place + 0.6 * (place // 4) for place in range(len(own))], names, rotation=60, ha="right", fontsize=8)
+            panel.grid(axis="y", color="#eeeeee")
+            panel.set_axisbelow(True)
+            panel.set_ylim(0, 1.15 * max(1.05, panel.get_ylim()[1]))
+            for group, epsilon in enumerate(dict.fromkeys(row["epsilon"] for row in own)):
+                above = {"transform": panel.get_xaxis_transform(), "ha": "center", "va": "top"}
+                panel.text(4.6 * group + 1.5, 0.99, f"epsilon = {epsilon}", fontsize=8, color="#555555", **above)
+        line[0].set_ylabel("error over that of the\nunbiased estimate")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.tight_layout()
+    figure.legend(handles, labels, loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, 0.02), fontsize=9)
+    _save(plt, figure, stem)

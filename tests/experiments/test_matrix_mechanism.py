@@ -1,0 +1,151 @@
+"""The matrix mechanism experiment on small sizes, its figures, and the command that runs it."""
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench import matrix_mechanism as bench
+from click.testing import CliRunner
+
+from experiments import matrix_mechanism as experiment
+from leastnoise._check import InputError
+from leastnoise.cli import _experiments as command
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def silent(_: str) -> None:
+    """Report nothing."""
+
+
+def test_all_ranges_give_the_published_errors() -> None:
+    rows = experiment.all_ranges_against_bound((64,), silent)
+    pure, gaussian = rows
+    # FORMULAS 8.1 and 8.2, four digits; ours must be at or below the published optimum and above the bound.
+    expected = {"cells": 4.690, "hierarchy": 7.976, "wavelet": 7.150, "bound": 2.277}
+    assert {name: pure[name] for name in expected} == pytest.approx(expected, abs=6e-4)
+    assert 2.277 < pure["ours"] < 3.9265
+    expected = {"hierarchy": 3.0148, "wavelet": 2.7025, "ours": 2.3022, "bound": 2.2773}
+    assert {name: gaussian[name] for name in expected} == pytest.approx(expected, abs=2e-4)
+
+
+def test_random_ranges_lie_between_the_bound_and_the_strategy_for_all_ranges() -> None:
+    rows = experiment.random_ranges(32, 1, silent, (256, 1024))
+    assert [row["ranges"] for row in rows[::2]] == [256, 1024]
+    for row in rows:
+        assert row["bound"] <= row["ours"] * (1 + 1e-9)
+        assert row["ours"] <= row["ours for all ranges"] * (1 + 1e-3)
+
+
+def test_non_negative_inference_and_its_figure(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
+    rows = experiment.non_negative_inference(None, 64, 3, 0, silent)
+    assert len(rows) == 12
+    assert {row["data"] for row in rows} == {"generated"}
+    for row in rows:
+        assert row["non-negative, cells"] < row["unbiased, cells"]
+        assert row["unbiased, ranges"] == pytest.approx(row["promised, ranges"], rel=1.5)
+    weak = [row["total fixed, ranges"] / row["non-negative, ranges"] for row in rows if row["strategy"] == "level_tree"]
+    assert max(weak) < 1
+    experiment.draw_non_negative(rows, tmp_path / "figure")
+    assert (tmp_path / "figure.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
+
+
+def test_mean_squares_of_all_ranges_are_those_of_the_ranges_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.integers(0, 9, 7)
+    values = cells + rng.normal(size=7)
+    squares = [float((values - cells)[low : high + 1].sum() ** 2) for low in range(7) for high in range(low, 7)]
+    found = experiment._squares(values, cells, np.cumsum(cells))
+    assert found == pytest.approx((float(((values - cells) ** 2).mean()), float(np.mean(squares))))
+
+
+def test_real_histograms_are_read_where_they_are() -> None:
+    if not (DATA / "hist1d").exists():
+        pytest.skip(f"there is no {DATA / 'hist1d'}")
+    found = experiment.histograms(DATA, 256, 0)
+    assert {name: int(cells.sum()) for name, cells in found.items()} == {"NETTRACE": 25714, "ADULT": 17665}
+
+
+def test_the_command_runs_an_experiment_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
+    monkeypatch.setattr(experiment, "all_ranges_against_bound", lambda sizes, _: [row(n=size, budget=b) for size in sizes for b in BUDGETS])
+    monkeypatch.setattr(experiment, "random_ranges", lambda *_: [row(n=8, ranges=count, budget=b) for count in (4, 8) for b in BUDGETS])
+    monkeypatch.setattr(experiment, "non_negative_inference", lambda *_: [versions(e) for e in ("1/10", "1") for _ in range(4)])
+    done = CliRunner().invoke(command.experiments, ["matrix-mechanism", "--quick", "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "Tables and figures are in" in done.output
+    names = {"all_ranges", "random_ranges", "non_negative"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {f"{name}.{kind}" for name in names for kind in ("csv", "svg", "png")}
+    with (tmp_path / "out" / "all_ranges.csv").open(encoding="utf-8") as file:
+        assert [line["n"] for line in csv.DictReader(file)] == ["64", "64", "128", "128", "256", "256"]
+
+
+BUDGETS = ("pure", "Gaussian")
+
+
+def row(**known: object) -> dict[str, object]:
+    """A row of made-up errors."""
+    return {**known, "cells": 5.0, "hierarchy": 4.0, "wavelet": 3.0, "ours": 2.0, "ours for all ranges": 2.2, "bound": 1.5}
+
+
+def versions(epsilon: str) -> dict[str, object]:
+    """A row of made-up errors of estimates."""
+    names = ("unbiased", "non-negative", "total fixed", "whole counts")
+    return {
+        "data": "made up",
+        "epsilon": epsilon,
+        "strategy": "hierarchy",
+        **{f"{n}, {w}": 2.0 for n in names for w in ("cells", "ranges")},
+    }
+
+
+def test_the_command_says_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusal(*arguments: str) -> str:
+        with pytest.raises(InputError) as caught:
+            command.experiments.callback(*arguments)
+        return str(caught.value)
+
+    assert "NAME must be one of " in refusal("nothing", None, None, False)
+    assert "matrix-mechanism" in refusal("nothing", None, None, False)
+    assert "--data must be a folder that exists" in refusal("matrix-mechanism", tmp_path / "nowhere", None, False)
+    needy = tmp_path / "experiments"
+    needy.mkdir()
+    (needy / "needy.py").write_text("from pathlib import Path\n\ndef run(data: Path, out, *, quick, report):\n    pass\n", encoding="utf-8")
+    monkeypatch.setattr(command, "_ROOT", tmp_path)
+    monkeypatch.setattr(command.importlib, "import_module", lambda _: needy_module())
+    assert refusal("needy", None, None, False) == "The experiment needy needs real data; got no folder. Say where it is: --data DIR."
+    monkeypatch.setattr(command, "_ROOT", tmp_path / "elsewhere")
+    assert refusal("needy", None, None, False).startswith("Experiments come with the source checkout")
+
+
+def needy_module() -> object:
+    class Module:
+        @staticmethod
+        def run(data: Path, out: Path, *, quick: bool, report: object) -> None:
+            """Do nothing."""
+
+    return Module
+
+
+def test_the_quick_bench_reaches_the_published_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    found = bench.main(["--quick", "--only", "prefix, as a matrix, n = 64"])
+    assert [name for name, _, _ in found] == ["prefix, as a matrix, n = 64"] * 2
+    assert max(ratio for _, _, ratio in found) < 1.0005
+    assert "2 numbers, 2 reached" in capsys.readouterr().out
+
+
+def test_the_bench_states_the_workloads_of_several_attributes() -> None:
+    cases = {case.name: case for case in bench.several_attributes(DATA / "schemas")}
+    queries = {name: case.workload().rows for name, case in cases.items()}
+    assert queries["10^8, 4-way"] == math.comb(8, 4) * 10**4
+    assert queries["CPS, cells and totals"] == 51 * 101 * 8 * 5 * 3
+    assert queries["CPS, prefix on income and age"] == 50 * 100 * 8 * 5 * 3
+    assert queries["Adult, 2-way with prefix on 75, 16, 20"] == queries["Adult, 2-way"]
+    if "Census SF1 persons" not in queries:
+        pytest.skip(f"there is no {DATA / 'schemas'}")
+    assert queries["Census SF1 persons"] == 4151
+    assert queries["Census SF1 persons, 51 states"] == 215852
