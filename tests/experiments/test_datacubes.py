@@ -102,6 +102,7 @@ def test_a_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(datacubes, "DATA_SETS", sets)
     monkeypatch.setattr(datacubes, "GROWTH", {1: (3, 4), 2: (3, 4)})
     monkeypatch.setattr(datacubes, "QUICK", (2, 0.0))
+    monkeypatch.setattr(datacubes, "EPSILONS", (0.1, 1.0))
     rng = np.random.default_rng(5)
     folder = tmp_path / "microdata"
     folder.mkdir()

@@ -2,6 +2,7 @@
 
 from leastnoise.accuracy._basis import MOST_DENSE, Basis, IdentityBasis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
+from leastnoise.accuracy._covariance import MOST_COVARIANCES, covariances
 from leastnoise.accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._noise import interval_multiplier, noise_variance
@@ -20,6 +21,7 @@ from leastnoise.accuracy._structure import (
 )
 
 __all__ = [
+    "MOST_COVARIANCES",
     "MOST_DENSE",
     "MOST_JOINT",
     "Basis",
@@ -35,6 +37,7 @@ __all__ = [
     "block_rows",
     "block_variance",
     "confidence_factor",
+    "covariances",
     "explained",
     "interval_multiplier",
     "joint_rows",

@@ -149,7 +149,7 @@ class _ProductEstimate:
                 behind = [self.sizes[name] for name in names[place + 1 :]]
                 before = part.shape[: len(tau)]
                 parts[tau] = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind)) + parts.pop((*tau, names[place]))
-        return parts[()]
+        return parts[()] if names else np.array(parts[()])  # what is kept is not given away
 
 
 def _is_wide(block: Block) -> bool:

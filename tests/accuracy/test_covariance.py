@@ -1,0 +1,68 @@
+"""Covariances between tables against dense least squares."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from accuracy.plans import CASES, DOMAIN, NAMES, Case
+from leastnoise._check import InputError
+from leastnoise.accounting import Privacy, PureDP
+from leastnoise.accuracy import covariances, joint_rows, structure, structures
+from leastnoise.domain import Coded, Domain, Measure
+from leastnoise.linop import Identity, Total
+from leastnoise.plan import Block, Factor, Plan
+from leastnoise.workload import Product, marginals, queries
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def dense_rows(product: Product) -> np.ndarray:
+    operators = dict(zip(product.attributes, product.operators, strict=True))
+    return joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
+
+
+@every
+def test_covariances_are_those_of_dense_least_squares(case: Case) -> None:
+    known = structures(case.workload, case.plan)
+    for one, other in itertools.product(case.workload, repeat=2):
+        if one.measure != other.measure:
+            continue
+        rows, variances = case.strategy(one.measure)
+        covariance = np.linalg.pinv(rows.T @ (rows / variances[:, None]))
+        expected = dense_rows(one) @ covariance @ dense_rows(other).T
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(covariances(known[one.measure], one, other), expected, rtol=1e-8, atol=1e-9 * scale)
+
+
+@every
+def test_the_diagonal_is_the_variance(case: Case) -> None:
+    known = structures(case.workload, case.plan)
+    for product in case.workload:
+        found = covariances(known[product.measure], product)
+        np.testing.assert_allclose(np.diag(found), known[product.measure].variances(product).reshape(-1), rtol=1e-9)
+        np.testing.assert_allclose(found, found.T, rtol=1e-9, atol=1e-9 * np.abs(found).max())
+
+
+def plan(*blocks: Block, size: int = 3) -> Plan:
+    domain = Domain(a=Coded(size), b=Coded(size), measures={"pay": Measure("pay", 0, 9)})
+    return Plan(domain=domain, privacy=Privacy(PureDP(9)), mechanism="discrete_laplace", blocks=blocks, strategy="test")
+
+
+def test_guards() -> None:
+    made = plan(Block((Factor(("a",), Identity(3)),), scale=2))
+    known = structure(made, None)
+    a, b = (queries(made.domain, **{name: "identity"}).products[0] for name in "ab")
+    with pytest.raises(InputError, match="say nothing about b"):
+        covariances(known, a, b)
+    with pytest.raises(InputError, match="of one measure"):
+        covariances(known, a, queries(made.domain, a="identity", sum="pay").products[0])
+    apart = plan(Block((Factor(("a",), Identity(3)),), scale=2), Block((Factor(("b",), Identity(3)),), scale=2))
+    with pytest.raises(InputError, match="do not determine"):
+        covariances(structure(apart, None), marginals(apart.domain, ways=2).products[0])
+
+
+def test_too_many_are_refused() -> None:
+    made = plan(Block((Factor(("a",), Identity(5000)),), scale=2), size=5000)
+    with pytest.raises(InputError, match="5000 x 5000"):
+        covariances(structure(made, None), marginals(made.domain, ways=1, of=["a"]).products[0])

@@ -1,0 +1,81 @@
+"""Estimates of many tables: what is kept in memory, and that every way to a component gives the same one."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from leastnoise.accounting import ZCDP, Privacy
+from leastnoise.domain import Coded, Domain
+from leastnoise.estimate import Estimate, _least_squares, disagreement
+from leastnoise.linop import Contrasts, Identity
+from leastnoise.observation import Observation
+from leastnoise.plan import Block, Factor, Plan
+
+NAMES = tuple("abcdefgh")
+SIZES = dict(zip(NAMES, (4, 2, 3, 2, 2, 3, 2, 2), strict=True))
+DOMAIN = Domain({name: Coded(size) for name, size in SIZES.items()})
+TRIPLES = list(combinations(NAMES, 3))
+
+
+def tables(sets, kind=Identity):
+    return [Block(tuple(Factor((name,), kind(SIZES[name])) for name in names), scale=3 + len(names)) for names in sets]
+
+
+def estimate(blocks, seed=0):
+    plan = Plan(domain=DOMAIN, privacy=Privacy(ZCDP(9)), mechanism="discrete_gaussian", blocks=tuple(blocks), strategy="test")
+    rng = np.random.default_rng(seed)
+    return Estimate(Observation(plan, tuple(rng.integers(-50, 500, block.rows) for block in plan.blocks), "", private=False))
+
+
+MIXED = [*tables(TRIPLES), *tables([("a", "b"), ("c",)], Contrasts), *tables([("a", "b", "c", "d", "e")]), Block((), scale=2)]
+CUBES = {
+    "triples": tables(TRIPLES),
+    "residual": tables([tau for k in range(4) for tau in combinations(NAMES, k)], Contrasts),
+    "mixed": MIXED,
+}
+
+
+@pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
+def test_one_pass_over_the_blocks_gives_what_one_by_one_gives(blocks, monkeypatch) -> None:
+    together = estimate(blocks)
+    monkeypatch.setattr(_least_squares, "_FEW", 10**9)
+    alone = estimate(blocks)
+    for names in [*TRIPLES, ("a", "b"), ("h",), ()]:
+        np.testing.assert_allclose(together.marginal(names), alone.marginal(names), rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
+def test_order_of_asking_does_not_matter(blocks) -> None:
+    first, second = estimate(blocks), estimate(blocks)
+    forward = {names: first.marginal(names) for names in TRIPLES}
+    backward = {names: second.marginal(names) for names in reversed(TRIPLES)}
+    for names in TRIPLES:
+        np.testing.assert_array_equal(forward[names], backward[names])
+    pairs = {names: first.marginal(names) for names in combinations(NAMES, 2)}
+    assert disagreement({**forward, **pairs}) < 1e-8
+
+
+def test_components_as_large_as_the_tables_are_not_kept() -> None:
+    made = estimate(CUBES["residual"])
+    for names in TRIPLES:
+        made.marginal(names)
+    _, part = made._part(None)
+    assert {len(tau) for tau in part.components} == {0, 1, 2}
+    assert len(part.components) == 1 + 8 + 28
+
+
+def test_the_observation_is_not_copied() -> None:
+    made = estimate(CUBES["residual"])
+    made.marginal(TRIPLES[0])
+    _, part = made._part(None)
+    assert all(own is given for (_, own, _), given in zip(part.blocks, made.observation.values, strict=True))
+
+
+def test_tables_that_come_out_are_the_callers() -> None:
+    made = estimate(CUBES["mixed"])
+    kept = made.marginal(("a", "b")).copy()
+    made.marginal(("a", "b"))[:] = 0
+    made.marginal(("a",))[:] = 0
+    made.marginal(())[...] = 0
+    np.testing.assert_array_equal(made.marginal(("a", "b")), kept)
