@@ -1,0 +1,91 @@
+"""Predicted against simulated error for every strategy, every budget and several workloads."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise.domain import Coded, Domain, Integers, Measure
+from leastnoise.estimate import Estimate
+from leastnoise.linop import Operator, dense
+from leastnoise.measure import SeededEntropy, simulate
+from leastnoise.session import PLANNERS, candidates
+from leastnoise.table import Table
+from leastnoise.workload import Workload, marginals, queries
+
+DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)})
+WORKLOADS = {
+    "marginals": marginals(DOMAIN, upto=2),
+    "ranges": queries(DOMAIN, b="all_ranges", weight="1/2"),
+    "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=3) + marginals(DOMAIN, ways=1, of=["a", "c"], sum="pay"),
+}
+BUDGETS: dict[str, Budget] = {"pure": PureDP("1/2"), "gaussian": ZCDP("1/3"), "approximate": ApproxDP(1, "1e-6")}
+# Fixed seeds; a correct plan would fail one of all these cases with probability below 1e-4 had they been drawn anew.
+SEEDS, SIGMAS = 50, 6
+
+
+@cache
+def people() -> tuple[Table, dict[str | None, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    codes = {name: rng.integers(0, DOMAIN.kind(name).size, 500) for name in DOMAIN.names}
+    pay = rng.integers(0, 41, 500)
+    flat = np.ravel_multi_index([codes[name] for name in DOMAIN.names], DOMAIN.shape)
+    cubes = {measure: np.bincount(flat, weights, DOMAIN.size).reshape(DOMAIN.shape) for measure, weights in ((None, None), ("pay", pay))}
+    return Table(DOMAIN, codes, {"pay": pay}), cubes
+
+
+def along(operator: Operator, cube: np.ndarray, axis: int) -> np.ndarray:
+    return np.moveaxis(np.tensordot(dense(operator), cube, axes=(1, axis)), 0, axis)
+
+
+def truths(workload: Workload) -> list[np.ndarray]:
+    answers = []
+    for product in workload:
+        cube = people()[1][product.measure].sum(
+            axis=tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in product.attributes)
+        )
+        for axis, operator in enumerate(product.operators):
+            cube = along(operator, cube, axis)
+        answers.append(cube)
+    return answers
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_realised_error_is_the_promised_one(strategy: str, budget: str, workload: str) -> None:
+    asked = WORKLOADS[workload]
+    true = truths(asked)
+    tried = list(candidates(asked, Privacy(BUDGETS[budget]), strategy))
+    assert all(candidate.plan or candidate.reason for candidate in tried)
+    for candidate in tried:
+        if candidate.plan is None:
+            continue
+        errors = []
+        for seed in range(SEEDS):
+            estimate = Estimate(simulate(candidate.plan, people()[0], SeededEntropy(seed)))
+            squares = [((estimate.answers(product) - answer) ** 2).sum() for product, answer in zip(asked, true, strict=True)]
+            errors.append(sum(product.importance * float(square) for product, square in zip(asked, squares, strict=True)))
+        promised = candidate.plan.expected_error().total_squared_error
+        spread = np.std(errors) / np.sqrt(SEEDS)
+        assert abs(np.mean(errors) - promised) < SIGMAS * spread, (candidate.mechanism, np.mean(errors) / promised)
+        assert spread < 0.25 * promised
+
+
+def test_every_strategy_is_tried_somewhere() -> None:
+    usable = {
+        candidate.strategy
+        for workload in WORKLOADS.values()
+        for budget in BUDGETS.values()
+        for strategy in ("residual", "covering", "p_identity", "gaussian_optimum", "eigen_design", "haar")
+        for candidate in candidates(workload, Privacy(budget), strategy)
+        if candidate.plan
+    }
+    assert usable == {"residual", "covering", "p_identity", "gaussian_optimum", "eigen_design", "haar"}
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    with pytest.raises(InputError, match="strategy must be 'auto' or one of 'identity'"):
+        list(candidates(WORKLOADS["ranges"], Privacy(PureDP(1)), "magic"))
