@@ -98,7 +98,7 @@ def manifest(
         "domain": _domain(plan.domain),
         "workload": list(plan.questions) if len(plan.questions) <= MOST_LISTED else "listed in measurements/plan.json under 'questions'",
         "plan": {
-            "digest": plan.digest(),
+            "digest": release.plan_digest,
             "strategy": plan.strategy,
             "mechanism": plan.mechanism,
             "mechanism_in_words": words.MECHANISMS[plan.mechanism],

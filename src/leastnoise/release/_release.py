@@ -36,11 +36,19 @@ class Release:
     options: Options
     receipt: Mapping[str, Any] = field(default_factory=dict)
     tables: Tables
+    _digests: list[str] = field(default_factory=list, init=False, repr=False)
 
     @property
     def plan(self) -> Plan:
         """The plan that was carried out."""
         return self.observation.plan
+
+    @property
+    def plan_digest(self) -> str:
+        """The plan's digest, computed once: the text of a plan of many tables is long."""
+        if not self._digests:
+            self._digests.append(self.plan.digest())
+        return self._digests[0]
 
     @property
     def level(self) -> float:

@@ -312,6 +312,6 @@ def _footer(release: Release) -> str:
     receipt = release.observation.receipt
     private = "" if release.private else f"<br><strong>{escape(words.NOT_PRIVATE)}</strong>"
     return (
-        f"<footer>Plan <code>{release.plan.digest()}</code>{'<br>Receipt <code>' + escape(receipt) + '</code>' if receipt else ''}"
+        f"<footer>Plan <code>{release.plan_digest}</code>{'<br>Receipt <code>' + escape(receipt) + '</code>' if receipt else ''}"
         f"<br>leastnoise {escape(made['leastnoise'])}, numpy {escape(made['numpy'])}, Python {escape(made['python'])}{private}</footer>"
     )

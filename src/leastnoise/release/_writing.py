@@ -83,7 +83,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
     directory.mkdir()
     plan, observation = release.plan, release.observation
     (directory / "plan.json").write_text(plan.to_json(), encoding="utf-8")
-    head = {"plan_digest": plan.digest(), "receipt": observation.receipt, "private": observation.private}
+    head = {"plan_digest": release.plan_digest, "receipt": observation.receipt, "private": observation.private}
     with (directory / "observation.json").open("w", encoding="utf-8") as file:
         file.write(json.dumps(head)[:-1] + ', "values": [')
         for place, values in enumerate(observation.values):
