@@ -1,8 +1,11 @@
 """Private partitions: what they choose, that their probabilities are those of the definition, and what they refuse."""
 
+import hashlib
 import itertools
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -399,3 +402,26 @@ def test_neighbours_that_differ_by_more_records_get_more_noise():
     wide = pruned_levels(x, 1, SeededEntropy(1), widths=(8,), shares=(1,), distance=3)
     assert wide.scales == (3,)
     assert list(itertools.chain.from_iterable(wide.values)) != []
+
+
+# --- the proofs --------------------------------------------------------------------------------------------------------------------
+
+FOLDER = Path(sampling.__file__).parent
+PROOFS = FOLDER / "PROOFS-partition.md"
+PROVED = ["_interval_costs.py", "_partition.py", "_partition_levels.py", "_partition_sampling.py"]
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_the_proof_was_read_for_this_code(name):
+    digits = hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
+    recorded = re.search(rf"^\| `{name}` \| `([0-9a-f]+)` \|$", PROOFS.read_text("utf-8"), re.MULTILINE)
+    assert recorded is not None
+    assert recorded[1] == digits, f"{name} was changed: read its proof in {PROOFS.name} again, then record {digits}"
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_every_label_in_the_code_is_proved(name):
+    proved = set(re.findall(r"\*\*([CQXV]\d)\b", PROOFS.read_text("utf-8")))
+    used = set(re.findall(r"\b([CQXV]\d)\b", (FOLDER / name).read_text("utf-8")))
+    assert used <= proved
+    assert used

@@ -2,6 +2,7 @@
 
 The deviation of an interval of L cells with sum S is ``dev = sum |x_j - S/L|``; ``L dev = sum |L x_j - S|`` is an integer, and so is the
 deviation from a median. Everything here is a function of private counts: nothing leaves the kernel without noise.
+The labels (C1 ...) refer to PROOFS-partition.md beside this file.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ _BLOCK = 1 << 15  # windows at a time: the temporaries stay in the processor's c
 
 
 def largest_count(size: int) -> int:
-    """The largest count of a cell for which no cost leaves int64; larger ones are cut off, which changes no neighbour by more than 1.
+    """The largest count of a cell for which no cost leaves int64 (C2); larger ones are cut off, which changes no neighbour by more than 1.
 
     Args:
         size: number of cells, at least 1.
@@ -32,7 +33,7 @@ def largest_count(size: int) -> int:
 
 
 def cut_counts(x: Integers) -> Integers:
-    """Counts within [0, largest_count]: cell by cell, so neighbours stay neighbours, whatever the rows.
+    """Counts within [0, largest_count]: cell by cell, so neighbours stay neighbours, whatever the rows (C1).
 
     >>> cut_counts(np.array([-3, 5, 2**62])).tolist() == [0, 5, largest_count(3)]
     True
@@ -162,7 +163,7 @@ def all_costs(x: Integers) -> list[Integers]:
 def on_grid(cost: Integers, length: int) -> Integers:
     """``floor(GRID cost / length)``: deviations in multiples of 1 / GRID.
 
-    Rounding down is monotone, so one record more changes the result by at most ``grid_sensitivity(length)``.
+    Rounding down is monotone, so one record more changes the result by at most ``grid_sensitivity(length)`` (C3).
 
     >>> on_grid(np.array([2, 10]), 3).tolist()
     [2730, 13653]
@@ -213,4 +214,5 @@ def _deviation(blocks: Integers, centre: str) -> Integers:
         return on_grid(np.abs(length * blocks - blocks.sum(axis=1, keepdims=True)).sum(axis=1), length)
     ordered = np.sort(blocks, axis=1)
     above: Integers = ordered[:, (length + 1) // 2 :].sum(axis=1)
-    return GRID * (above - ordered[:, : length // 2].sum(axis=1))
+    below: Integers = ordered[:, : length // 2].sum(axis=1)
+    return GRID * (above - below)
