@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise.release._release import Release
-from leastnoise.release._tables import NUMBERS, Label, Table, key_columns, label_array
+from leastnoise.release._tables import NUMBERS, SOMETIMES, Label, Table, key_columns, label_array
 
 FORMATS = ("csv", "parquet")
 MOST_TABLE_FILES = 200
@@ -196,8 +196,8 @@ class _Batch:
             values[f"attribute_{number}"] = np.full(table.cells, self.texts.add((name,)), dtype=np.int32)
             values[f"value_{number}"] = place + self.texts.add(labels)
         numbers = table.numbers()
-        if self.release.options.non_negative:
-            numbers.setdefault("answer_non_negative", np.full(table.cells, np.nan))
+        for name in self.release.options.some:
+            numbers.setdefault(name, np.full(table.cells, np.nan))
         # Whole counts and sums in decimals share a column.
         for name in NUMBERS:
             if name in numbers:
@@ -237,7 +237,7 @@ def _copy(
         if name in looked_up:
             selected.append(f"t{short}.label AS {quoted}")
             joins.append(f"JOIN texts t{short} ON t{short}.place = batch.{short}")
-        elif name == "answer_non_negative":
+        elif name in SOMETIMES:
             selected.append(f"CASE WHEN isnan({short}) THEN NULL ELSE {short} END AS {quoted}")
         else:
             selected.append(f"batch.{short} AS {quoted}")

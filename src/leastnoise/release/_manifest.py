@@ -17,7 +17,7 @@ from leastnoise.plan import Plan, cost
 from leastnoise.release import _words as words
 from leastnoise.release._files import TableEntry, in_batches
 from leastnoise.release._release import Release
-from leastnoise.release._tables import key_columns
+from leastnoise.release._tables import REPETITIONS, key_columns
 
 FORMAT = 1
 MOST_LISTED = 200
@@ -168,8 +168,7 @@ def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
 
 
 def _post_processing(release: Release) -> dict[str, Any]:
-    asked = release.options.non_negative or release.options.integer
-    if not asked:
+    if not release.options.biased:
         return {"columns": [], "note": "answer is unbiased least squares; it is not rounded, and it may be negative."}
     columns: dict[str, Any] = {}
     if release.options.non_negative:
@@ -180,6 +179,15 @@ def _post_processing(release: Release) -> dict[str, Any]:
         columns["answer_integer"] = (
             f"{source}, in whole rows or multiples of the measure's unit: tables of cells by largest remainders, so that they keep their "
             "rounded total, others to the nearest"
+        )
+    if release.options.joint:
+        columns["answer_nnls"] = (
+            "non-negative least squares over the joint table of all measurements, its total fixed to its own estimate (at least 0); it "
+            "agrees across tables"
+        )
+        columns["nnls_rmse"] = (
+            f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in which the estimate itself was the truth; it "
+            "depends on the data and is no promise of the plan"
         )
     return {"columns": columns, "note": words.post_processing_words(release)}
 

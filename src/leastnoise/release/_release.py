@@ -8,7 +8,7 @@ import numpy as np
 
 from leastnoise._check import InputError, refuse
 from leastnoise.accuracy import interval_multiplier
-from leastnoise.estimate import Estimate
+from leastnoise.estimate import Estimate, NonNegativeCells, nnls
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
 from leastnoise.release._tables import Options, Tables, to_frame
@@ -89,8 +89,8 @@ class Release:
         for table in self.tables:
             numbers = table.numbers()
             numbers["std_error"] = numbers.pop("noise_std")
-            if self.options.non_negative:
-                numbers.setdefault("answer_non_negative", np.full(table.cells, np.nan))
+            for name in self.options.some:
+                numbers.setdefault(name, np.full(table.cells, np.nan))
             parts["query"].append(np.full(table.cells, table.id, dtype=object))
             parts["cell"].append(np.array(table.cell_names(), dtype=object))
             for name, values in numbers.items():
@@ -116,6 +116,7 @@ def build(
     level: float = 0.95,
     non_negative: bool = False,
     integer: bool = False,
+    joint: bool = False,
     receipt: Mapping[str, Any] | None = None,
 ) -> Release:
     """Make the release of an observation; its tables are computed when they are taken or written.
@@ -125,10 +126,12 @@ def build(
         level: coverage of the intervals, above 0 and below 1.
         non_negative: add the biased column ``answer_non_negative`` beside the unbiased one.
         integer: add the biased column ``answer_integer``, made from the non-negative one where that is there.
+        joint: add the biased columns ``answer_nnls``, from non-negative least squares over all measurements with the total fixed, and
+            ``nnls_rmse``, its simulated errors. It can be asked for after the release, of what `read` gives; it costs nothing.
         receipt: further facts about the payment for the manifest, such as ``{"ledger": "people.ledger"}``; JSON values.
 
     Raises:
-        InputError: a level outside (0, 1), or a plan without questions.
+        InputError: a level outside (0, 1), a plan without questions, or ``joint`` on over 2^20 joint cells.
 
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> from leastnoise.accuracy import promised
@@ -158,6 +161,14 @@ def build(
         half_step=0.5 / plan.grid,
         non_negative=bool(non_negative),
         integer=bool(integer),
+        joint=bool(joint),
     )
-    tables = Tables(Estimate(observation), workload.products, options)
+    tables = Tables(Estimate(observation), workload.products, options, _joint(observation, workload) if joint else None)
     return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)
+
+
+def _joint(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:
+    """Non-negative cells of every measure that cannot be negative."""
+    domain = observation.plan.domain
+    measures = [one for one in workload.measures if one is None or domain.measures[one].low_units >= 0]
+    return {one: nnls(observation, measure=one) for one in measures}

@@ -295,7 +295,7 @@ def _rows(release: Release) -> str:
 def _files(release: Release, entries: Sequence[TableEntry]) -> str:
     first = escape(entries[0].files)
     biased = ""
-    if release.options.non_negative or release.options.integer:
+    if release.options.biased:
         biased = f"<p>{escape(words.post_processing_words(release))}</p>\n"
     return (
         "<section>\n<h2>The files</h2>\n<ul>\n"

@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, one_of
-from leastnoise.estimate import Estimate, non_negative, whole_numbers
+from leastnoise.estimate import Estimate, NonNegativeCells, non_negative, whole_numbers
 from leastnoise.workload import Product, QuerySet
 
 FloatArray = npt.NDArray[np.float64]
 Label = str | int
 Columns = dict[str, npt.NDArray[Any]]
 LIBRARIES = ("pandas", "polars", "pyarrow")
-NUMBERS = ("answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer")
+NUMBERS = ("answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer", "answer_nnls", "nnls_rmse")
+SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse")  # columns that not every table of a release has
+REPETITIONS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class Options:
         half_step: half of what the noise moves in, in rows or units: noise in whole steps has no quantiles in between.
         non_negative: whether to add the biased column ``answer_non_negative``.
         integer: whether to add the biased column ``answer_integer``.
+        joint: whether to add the biased column ``answer_nnls`` with its simulated errors ``nnls_rmse``.
     """
 
     level: float
@@ -38,6 +41,17 @@ class Options:
     half_step: float
     non_negative: bool = False
     integer: bool = False
+    joint: bool = False
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is any biased column."""
+        return self.non_negative or self.integer or self.joint
+
+    @property
+    def some(self) -> tuple[str, ...]:
+        """The columns asked for that not every table has."""
+        return SOMETIMES[: 1 if self.non_negative else 0] + SOMETIMES[1 : 3 if self.joint else 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -55,6 +69,8 @@ class Table:
         high: upper end of the interval.
         non_negative: biased, or None if it was not asked for or does not apply.
         integer: biased, whole multiples of the unit, or None if it was not asked for.
+        nnls: biased, from non-negative least squares over all measurements, or None if it was not asked for or does not apply.
+        nnls_rmse: its root mean square errors in a simulation at the estimate, or None.
     """
 
     id: str
@@ -67,6 +83,8 @@ class Table:
     high: FloatArray
     non_negative: FloatArray | None = None
     integer: npt.NDArray[Any] | None = None
+    nnls: FloatArray | None = None
+    nnls_rmse: FloatArray | None = None
 
     @property
     def cells(self) -> int:
@@ -80,7 +98,7 @@ class Table:
 
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order, without those that do not apply."""
-        values = (self.answer, self.noise_std, self.low, self.high, self.non_negative, self.integer)
+        values = (self.answer, self.noise_std, self.low, self.high, self.non_negative, self.integer, self.nnls, self.nnls_rmse)
         return {name: value.reshape(-1) for name, value in zip(NUMBERS, values, strict=True) if value is not None}
 
     def columns(self) -> Columns:
@@ -110,8 +128,15 @@ class Tables(Sequence[Table]):
     Take them by place, by id (``"q1"``) or by name where only one table has it (``"sex x age"``).
     """
 
-    def __init__(self, estimate: Estimate, products: tuple[Product, ...], options: Options) -> None:
+    def __init__(
+        self,
+        estimate: Estimate,
+        products: tuple[Product, ...],
+        options: Options,
+        joint: Mapping[str | None, NonNegativeCells] | None = None,
+    ) -> None:
         self._estimate = estimate
+        self._joint = joint or {}
         self._products = products
         self._options = options
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
@@ -176,6 +201,7 @@ class Tables(Sequence[Table]):
         rounded = whole_numbers(product, counted if biased is None else biased) if options.integer else None
         answer, noise_std = in_unit(product, counted), in_unit(product, spread)
         margin = in_unit(product, options.multiplier * spread + options.half_step)
+        cells = self._joint.get(product.measure)
         return Table(
             id=f"q{place + 1}",
             name=product.name,
@@ -187,6 +213,8 @@ class Tables(Sequence[Table]):
             high=answer + margin,
             non_negative=None if biased is None else in_unit(product, biased),
             integer=rounded if rounded is None or product.measure is None else in_unit(product, rounded.astype(np.float64)),
+            nnls=None if cells is None else in_unit(product, cells.answers(product)),
+            nnls_rmse=None if cells is None else in_unit(product, cells.simulated_rmse(product, REPETITIONS)),
         )
 
 

@@ -196,18 +196,24 @@ def limits(release: Release) -> list[str]:
         f"Each interval stands for itself: of 100 independent intervals about {hundred:g} miss. Answers of one release share noise, so "
         "their misses come together."
     )
-    if release.options.non_negative or release.options.integer:
+    if release.options.biased:
         found.append(post_processing_words(release))
     return found
 
 
 def post_processing_words(release: Release) -> str:
     """What the optional columns are, and are not."""
-    names = ["answer_non_negative"] * release.options.non_negative + ["answer_integer"] * release.options.integer
+    options = release.options
+    names = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer + ["answer_nnls"] * options.joint
     columns = f"The columns {' and '.join(names)} are" if len(names) > 1 else f"The column {names[0]} is"
+    simulated = (
+        " answer_nnls (non-negative least squares, the total fixed) has errors of its own, nnls_rmse, from a simulation at the estimate."
+        if options.joint
+        else ""
+    )
     return (
         f"{columns} biased. noise_std, low and high belong to the unbiased column answer, and "
-        "different tables need not agree in what is biased. Use answer for sums, means and any further statistics."
+        f"different tables need not agree in what is biased. Use answer for sums, means and any further statistics.{simulated}"
     )
 
 

@@ -137,5 +137,6 @@ def read(directory: str | os.PathLike[str]) -> Release:
         level=level,
         non_negative="answer_non_negative" in columns,
         integer="answer_integer" in columns,
+        joint="answer_nnls" in columns,
         receipt=receipt,
     )

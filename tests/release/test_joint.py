@@ -1,0 +1,63 @@
+"""The columns of non-negative least squares: beside the unbiased answers, with errors from a simulation that is said."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from leastnoise.accounting import Privacy, PureDP
+from leastnoise.accuracy import promised
+from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.estimate import nnls
+from leastnoise.linop import Identity, Tree
+from leastnoise.observation import Observation
+from leastnoise.plan import Block, Factor, Plan
+from leastnoise.release import Release, build, read, write
+from leastnoise.workload import marginals, queries
+
+DOMAIN = Domain(x=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)})
+
+
+def observed() -> Observation:
+    asked = marginals(DOMAIN, ways=1) + queries(DOMAIN, x="prefix") + marginals(DOMAIN, ways=1, sum="debt")
+    blocks = (Block((Factor(("x",), Tree.full(8, 2)),), 8), Block((Factor(("x",), Identity(8)),), 30, "debt"))
+    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(9)), mechanism="discrete_laplace", blocks=blocks, strategy="tree")
+    rng = np.random.default_rng(3)
+    return Observation(promised(asked, plan), tuple(rng.integers(-9, 20, block.rows) for block in blocks), "", private=False)
+
+
+def made() -> Release:
+    return build(observed(), joint=True)
+
+
+def test_the_unbiased_columns_do_not_change() -> None:
+    plain, joint = build(observed()), made()
+    for one, other in zip(plain.tables, joint.tables, strict=True):
+        for name, values in one.numbers().items():
+            np.testing.assert_array_equal(values, other.numbers()[name])
+
+
+def test_the_columns_are_those_of_non_negative_least_squares() -> None:
+    cells, sums, debt = made().tables
+    np.testing.assert_allclose(cells.nnls, nnls(observed()).cells)
+    np.testing.assert_allclose(np.cumsum(cells.nnls), sums.nnls, atol=1e-9)
+    assert cells.nnls.min() >= 0 > cells.answer.min()
+    np.testing.assert_allclose(sums.nnls[-1], max(sums.answer[-1], 0))
+    assert (cells.nnls_rmse >= 0).all()
+    assert cells.nnls_rmse.shape == (8,)
+    assert debt.nnls is None  # a sum that may be negative
+    assert np.isnan(made().long("pandas")["answer_nnls"][16:]).all()
+
+
+def test_the_release_says_it_and_reads_back(tmp_path: Path) -> None:
+    folder = write(made(), tmp_path / "out", formats=["csv"])
+    said = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
+    assert list(said["columns"]) == ["answer_nnls", "nnls_rmse"]
+    assert "in 50 simulated releases in which the estimate itself was the truth" in said["columns"]["nnls_rmse"]
+    assert "answer_nnls (non-negative least squares, the total fixed) has errors of its own" in said["note"]
+    assert "non-negative least squares" in (folder / "report.html").read_text(encoding="utf-8")
+    again = read(folder)
+    np.testing.assert_array_equal(again.tables[0].nnls, made().tables[0].nnls)
+    np.testing.assert_array_equal(again.tables[0].nnls_rmse, made().tables[0].nnls_rmse)
+    lines = [file.read_text(encoding="utf-8").splitlines()[0] for file in sorted((folder / "answers").iterdir())]
+    assert sum(line.endswith("low,high,answer_nnls,nnls_rmse") for line in lines) == 2
