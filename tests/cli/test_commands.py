@@ -400,4 +400,7 @@ def test_progress_appears_after_a_second_and_never_tells_the_number_of_rows(fold
     slow += "def slowly(*a, progress, **k):\n    progress(123457, 987654); time.sleep(1.3)\n    return read(*a, progress=progress, **k)\n"
     slow += "adapters.read = slowly\nfrom leastnoise.cli import main; main()"
     _, said = start("release", "people.toml", "--out", "out", program=slow).communicate(timeout=60)
-    assert said == "reading people.csv: 12% (1 s)\n"
+    lines = [line for line in said.splitlines() if not line.startswith("planning")]  # planning is quick, but not on every machine
+    assert lines[0] == "reading people.csv: 12% (1 s)"
+    assert "123457" not in said
+    assert "987654" not in said
