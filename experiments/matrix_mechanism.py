@@ -56,8 +56,8 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
     sizes = (64, 128, 256) if quick else (64, 128, 256, 512, 1024, 2048, 4096)
     tables = {
         "all_ranges": all_ranges_against_bound(sizes, report),
-        "random_ranges": random_ranges(128 if quick else 512, seed, report),
-        "non_negative": non_negative_inference(data, 256 if quick else 1024, 4 if quick else 20, seed, report),
+        "random_ranges": random_ranges(128 if quick else 256, seed, report),
+        "non_negative": non_negative_inference(data, 256, 4 if quick else 20, seed, report),
     }
     for name, rows in tables.items():
         with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:

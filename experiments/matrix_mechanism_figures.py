@@ -57,7 +57,8 @@ def _against(rows: Sequence[Row], across: str, names: Sequence[str], label: str,
             panel.plot(sizes, [row[name] for row in own], **{"linewidth": 1.4, "markersize": 5, **_LINES[name]})
         panel.set_xscale("log", base=2)
         panel.set_yscale("log")
-        panel.set_xticks(sizes, [f"{size}" for size in sizes])
+        marks = sorted({row[across] for row in rows})
+        panel.set_xticks(marks, [f"{mark}" for mark in marks])
         low, high = panel.get_ylim()
         ticks = [tick for tick in (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40) if low <= tick <= high]
         panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])

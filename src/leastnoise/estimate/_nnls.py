@@ -14,7 +14,7 @@ duality gap. With g the gradient at x, f(x) - f* is at most
 
 and every answer q x is within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
 
-Source: FORMULAS 9 and 5; Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
+Source: Li et al., VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
 """
 
 import math
@@ -179,7 +179,7 @@ def nnls(
 
     Guarantees: post-processing only.
 
-    Source: FORMULAS 9.
+    Source: Li et al., VLDB Journal 2015.
 
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> from leastnoise.domain import Domain
