@@ -2,8 +2,9 @@
 
     python experiments/dawa_partition.py [--data ../shared/data] [--trials 10] [--epsilon 0.1 0.01] [--ways D default ...] [--made-up] [--only ADULT ...]
 
-Every way spends the same epsilon in all. Noise in the measurements is floating-point Laplace, so nothing here is private; the partitions
-and the test are drawn by the package's own code from a seeded source. Mean absolute error over 2000 random ranges, in records.
+Every way spends the same epsilon in all. Noise in the measurements is floating-point Laplace, so nothing here is private;
+the partitions and the test are drawn by the package's own code from a seeded source. Mean absolute error over 2000 random
+ranges, in records.
 """
 
 import argparse
