@@ -8,6 +8,7 @@ import pytest
 from leastnoise._check import InputError, InternalError
 from leastnoise.linop import (
     AllRanges,
+    Contrasts,
     Dense,
     DiagonalAndRows,
     Haar,
@@ -136,6 +137,17 @@ def test_trees_are_judged_by_their_levels_alone() -> None:
 def test_an_unregistered_class_is_told_to_be_one() -> None:
     with pytest.raises(InternalError, match=r"str has not registered this function; see docs/add-an-operator.md"):
         apply("no operator", np.zeros(1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("question", [lambda o: column_sums(o, np.ones(1, dtype=int), 1), non_negative, largest_row_sum])
+def test_nothing_is_taken_for_zeros_and_ones_unless_it_is_said(question: object) -> None:
+    """An operator with only apply registered would else be charged as if its entries were 0 and 1."""
+    with pytest.raises(InternalError, match="has not registered this function"):
+        question("no operator")  # type: ignore[operator]
+
+
+def test_sizes_become_pythons_own_integers() -> None:
+    assert all(type(make(np.int64(3)).size) is int for make in (Identity, Prefix, AllRanges, Haar, Contrasts))
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,20 @@ def test_a_making_that_is_overtaken_leaves_the_other_ledger(tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("ending", ["-journal", "-wal"])
+def test_a_journal_of_an_earlier_ledger_is_not_played_into_a_new_one(tmp_path, ending) -> None:
+    left = tmp_path / f"x{ending}"
+    left.write_bytes(b"hot")
+    with pytest.raises(LedgerError, match="is left from an earlier ledger of this name"):
+        Ledger.create(tmp_path / "x", "x", ONE)
+    assert list(tmp_path.iterdir()) == [left]
+
+
+def test_a_name_that_is_too_long_is_one_sentence(tmp_path) -> None:
+    with pytest.raises(LedgerError, match=r"cannot be made at .*: file name too long"):
+        Ledger.create(tmp_path / ("x" * 300), "x", ONE)
+
+
 def test_a_file_system_without_links_makes_no_ledger(tmp_path, monkeypatch) -> None:
     def refuse(*arguments):
         raise PermissionError(1, "Operation not permitted")

@@ -17,7 +17,7 @@ from leastnoise.domain import Coded, Domain, Integers, Measure
 from leastnoise.linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
 from leastnoise.plan import Block, Factor, Plan, column_norm, cost, fit, row_scales, sum_up
 from leastnoise.plan._scales import _root_up
-from leastnoise.workload import marginals
+from leastnoise.workload import marginals, queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)})
 BUDGET = {"discrete_laplace": PureDP(1), "discrete_gaussian": ZCDP(1), "rounded_gaussian": ApproxDP(1, "1e-6")}
@@ -178,6 +178,27 @@ def test_costs_of_many_different_scales_stay_short() -> None:
         text = json.dumps(cost(plan).to_json())
         assert len({block.scale for block in plan.blocks}) > 30
         assert len(text) < 400
+
+
+@pytest.mark.parametrize("epsilon", ["1", "1/2", "1/3", "0.1", "0.3"])
+def test_uneven_blocks_can_be_fitted_at_any_budget(epsilon: str) -> None:
+    """Sums that are rounded up do not scale exactly; a plan must still meet its budget."""
+    domain = Domain(a=Integers(0, 4), b=Integers(0, 2), s=["F", "M"])
+    workload = queries(domain, a="prefix") + queries(domain, s="prefix") + queries(domain, b="prefix", a="identity")
+    strategy = planner.measured_workload(workload, Privacy(PureDP(epsilon)), 1)
+    plan = fit(domain, Privacy(PureDP(epsilon)), "discrete_laplace", strategy.blocks, "workload")
+    assert Fraction(epsilon) * (1 - Fraction(1, 2**20)) < cost(plan).epsilon <= Fraction(epsilon)
+
+
+def test_every_row_of_contrasts_gets_its_exact_scale() -> None:
+    """Also the rows of small norm in a block of large ones: within 2^-24 above the root."""
+    factors = tuple(Factor((name,), Contrasts(90)) for name in ("a", "b", "c"))
+    block = Block(factors, Fraction(5, 3))
+    tops, bottoms = row_scales(block, 1)
+    exact = 5 / 3 * np.sqrt(block.row_squares().astype(float))
+    ratio = tops / bottoms / exact
+    assert ratio.min() >= 1 - 1e-12
+    assert ratio.max() <= 1 + 2**-24
 
 
 def test_numpy_integers_in_scales_become_pythons_own() -> None:

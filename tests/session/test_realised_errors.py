@@ -1,8 +1,11 @@
 """Predicted against simulated error for every strategy, every budget and several workloads."""
 
+import json
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from leastnoise._check import InputError
@@ -11,7 +14,8 @@ from leastnoise.domain import Coded, Domain, Integers, Measure
 from leastnoise.estimate import Estimate
 from leastnoise.linop import Operator, dense
 from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.session import PLANNERS, candidates
+from leastnoise.plan import Plan
+from leastnoise.session import PLANNERS, candidates, plan, release
 from leastnoise.table import Table
 from leastnoise.workload import Workload, marginals, queries
 
@@ -89,3 +93,24 @@ def test_every_strategy_is_tried_somewhere() -> None:
 def test_an_unknown_strategy_is_refused() -> None:
     with pytest.raises(InputError, match="strategy must be 'auto' or one of 'identity'"):
         list(candidates(WORKLOADS["ranges"], Privacy(PureDP(1)), "magic"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda value: value | {"questions": [1]}, "questions of the plan cannot be read or answered"),
+        (lambda value: value | {"questions": [{}]}, "questions of the plan cannot be read or answered"),
+        (
+            lambda value: value | {"promise": value["promise"] | {"total_squared_error": 1.0}},
+            "promises a total squared error of 1.0, and has",
+        ),
+        (lambda value: value | {"promise": value["promise"] | {"total_squared_error": "x"}}, "promises a total squared error of x"),
+        (lambda value: value | {"blocks": value["blocks"][:1]}, "do not determine|say nothing"),
+    ],
+)
+def test_a_damaged_plan_is_refused_before_it_is_paid(tmp_path: Path, change: object, message: str) -> None:
+    made = plan(marginals(DOMAIN, ways=1), PureDP(1), strategy="marginals")
+    damaged = Plan.from_json(json.dumps(change(json.loads(made.to_json()))))  # type: ignore[operator]
+    with pytest.raises(InputError, match=message):
+        release(damaged, pd.DataFrame({"a": [0], "b": [1], "c": [1], "pay": [3]}), ledger=tmp_path / "x.ledger")
+    assert list(tmp_path.iterdir()) == []

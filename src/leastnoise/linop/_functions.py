@@ -34,6 +34,8 @@ from leastnoise.linop._operators import (
 Array = npt.NDArray[Any]
 
 _EXACT_FLOAT = 2**53
+# Classes whose entries are 0 and 1. One that is not listed and not registered is refused, never taken for one of these.
+_ZERO_ONE = (Identity, Total, Prefix, AllRanges, Ranges, Tree)
 
 
 def _unknown(operator: object) -> InternalError:
@@ -94,9 +96,7 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
     >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
     array([91,  4])
     """
-    # The classes that are not registered hold only 0 and 1, where every power of the entries is the matrix itself.
-    _refuse_overflow(int(weights.max(initial=0)) * operator.rows)
-    return apply_transpose(operator, weights)
+    raise _unknown(operator)
 
 
 @apply.register
@@ -236,6 +236,16 @@ def _(operator: Haar, y: Array) -> Array:
         finer[0::2], finer[1::2] = sums[:count] + own, sums[:count] - own
         sums = finer[: -(-operator.size // (width // 2))]
     return sums
+
+
+@column_sums.register(Total)
+@column_sums.register(Prefix)
+@column_sums.register(AllRanges)
+@column_sums.register(Ranges)
+def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
+    # Zeros and ones, where every power of the entries is the matrix itself.
+    _refuse_overflow(int(weights.max(initial=0)) * operator.rows)
+    return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
 
 
 @column_sums.register
@@ -399,11 +409,15 @@ def non_negative(operator: Operator) -> bool:
     >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
     (True, False)
     """
+    if isinstance(operator, _ZERO_ONE):
+        return True
     if isinstance(operator, Dense):
         return bool((operator.matrix >= 0).all())
     if isinstance(operator, DiagonalAndRows):
         return bool((operator.diagonal >= 0).all() and (operator.below >= 0).all())
-    return not isinstance(operator, Contrasts) and (not isinstance(operator, Haar) or operator.size == 1)
+    if isinstance(operator, (Haar, Contrasts)):
+        return operator.size == 1
+    raise _unknown(operator)
 
 
 def largest_row_sum(operator: Operator) -> int:
@@ -412,11 +426,15 @@ def largest_row_sum(operator: Operator) -> int:
     >>> largest_row_sum(Dense([[1, -7]]))
     7
     """
+    if isinstance(operator, (*_ZERO_ONE, Haar)):
+        return 1
     if isinstance(operator, DiagonalAndRows):
         return max(Dense(operator.diagonal[None, :]).largest, Dense(operator.below).largest)
     if isinstance(operator, Contrasts):
         return operator.size - 1
-    return operator.largest if isinstance(operator, Dense) else 1
+    if isinstance(operator, Dense):
+        return operator.largest
+    raise _unknown(operator)
 
 
 def pack(array: IntArray) -> dict[str, object]:

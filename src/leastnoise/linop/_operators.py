@@ -42,7 +42,7 @@ class Identity:
     size: int
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def rows(self) -> int:
@@ -61,7 +61,7 @@ class Total:
     size: int
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def rows(self) -> int:
@@ -80,7 +80,7 @@ class Prefix:
     size: int
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def rows(self) -> int:
@@ -99,7 +99,7 @@ class AllRanges:
     size: int
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def rows(self) -> int:
@@ -120,7 +120,7 @@ class Ranges:
     high: IntArray
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        object.__setattr__(self, "size", whole("size", self.size, 1))
         object.__setattr__(self, "low", _frozen("low", self.low, 1))
         object.__setattr__(self, "high", _frozen("high", self.high, 1))
         if len(self.low) != len(self.high):
@@ -164,7 +164,7 @@ class Tree:
     widths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        object.__setattr__(self, "size", whole("size", self.size, 1))
         widths = tuple(whole("width", width, 1, 2**40) for width in self.widths)
         if not widths or any(wide <= narrow or wide % narrow for wide, narrow in pairwise(widths)):
             raise refuse("widths", list(widths), "descending whole numbers, each a multiple of the next")
@@ -282,7 +282,7 @@ class Haar:
     size: int
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 1)
+        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -308,7 +308,7 @@ class Contrasts:
     size: int
 
     def __post_init__(self) -> None:
-        whole("size", self.size, 2, 2**20)
+        object.__setattr__(self, "size", whole("size", self.size, 2, 2**20))
 
     @property
     def rows(self) -> int:

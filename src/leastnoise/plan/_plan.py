@@ -24,15 +24,6 @@ MECHANISMS = ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
 FORMAT = 1
 
 
-def root_shift(largest_square: int) -> int:
-    """By how many bits roots of whole numbers are scaled up before they are rounded: 0 for ones, else so that they have 26 or 27 bits.
-
-    >>> root_shift(1), root_shift(2)
-    (0, 26)
-    """
-    return 0 if largest_square == 1 else (54 - largest_square.bit_length()) // 2
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
     """Integer queries along some attributes, taken together in row-major order.
@@ -264,9 +255,9 @@ class Plan:
             )
         if not square < 2**52:
             raise refuse("the largest squared norm of a product of contrasts", square, "below 2^52", "Measure fewer or shorter attributes.")
-        fine, shift = block.scale * self.grid, root_shift(square)
-        root = 1 if square == 1 else 2**27
-        if not (fine.numerator * root < MOST_SCALE_TERM and (fine.denominator << shift) * heaviest < MOST_SCALE_TERM):
+        # Roots of squared norms are taken to 26 bits behind the point at most, and are below 2^27 then (``row_scales``).
+        fine, root, below = block.scale * self.grid, *((1, 1) if square == 1 else (2**27, 2**26))
+        if not (fine.numerator * root < MOST_SCALE_TERM and fine.denominator * below * heaviest < MOST_SCALE_TERM):
             raise refuse("scale", str(block.scale), "a fraction whose terms, with grid and row weights, stay below 2^56")
 
     def largest_value(self, block: Block) -> int:

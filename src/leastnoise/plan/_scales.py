@@ -8,7 +8,7 @@ themselves, which are whole numbers, is never below the true one.
 import numpy as np
 
 from leastnoise.linop import IntArray
-from leastnoise.plan._plan import Block, root_shift
+from leastnoise.plan._plan import Block
 
 
 def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
@@ -32,9 +32,9 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
     """
     fine = block.scale * grid
     weights, squares = block.row_weights(), block.row_squares()
-    shift = root_shift(int(squares.max()))
-    roots = _root_up(squares << (2 * shift))
-    return fine.numerator * roots, (fine.denominator << shift) * weights
+    bits = np.frexp(squares.astype(np.float64))[1].astype(np.int64)  # exact: squares are below 2^52
+    shifts = np.where(squares == 1, 0, (54 - bits) // 2)
+    return fine.numerator * _root_up(squares << (2 * shifts)), (fine.denominator << shifts) * weights
 
 
 def _root_up(values: IntArray) -> IntArray:

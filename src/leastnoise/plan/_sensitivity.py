@@ -129,12 +129,7 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
             break
     else:
         return exact
-    return Fraction(sum(_up(count * value) for count, value in pairs), 1 << GUARD_BITS)
-
-
-def _up(value: Fraction) -> int:
-    """The least whole multiple of 2^-GUARD_BITS that is not below a value."""
-    return -((-value.numerator << GUARD_BITS) // value.denominator)
+    return Fraction(sum(math.ceil(count * value * (1 << GUARD_BITS)) for count, value in pairs), 1 << GUARD_BITS)
 
 
 def _uneven_norm(plan: Plan, blocks: list[Block], sums: dict[Factor, tuple[Fraction, IntArray | None]], power: int) -> Fraction:
@@ -154,12 +149,18 @@ def _uneven_norm(plan: Plan, blocks: list[Block], sums: dict[Factor, tuple[Fract
 def _joint_norm(
     plan: Plan, blocks: list[Block], sums: dict[Factor, tuple[Fraction, IntArray | None]], weights: list[Fraction], names: list[str]
 ) -> Fraction:
-    """Exact maximum over the cells of the named attributes, in whole multiples of 2^-GUARD_BITS rounded up."""
+    """Exact maximum over the cells of the named attributes; in multiples of 2^-GUARD_BITS, rounded up, where denominators are long."""
     shape = tuple(plan.domain.kind(name).size for name in names)
+    constants = [
+        weight * math.prod((sums[factor][0] for factor in block.factors if sums[factor][1] is None), start=Fraction(1))
+        for block, weight in zip(blocks, weights, strict=True)
+    ]
+    unit = math.lcm(*(constant.denominator for constant in constants))
+    if unit.bit_length() > _EXACT_BITS:
+        unit = 1 << GUARD_BITS
     summed = np.zeros(shape, dtype=object)
-    for block, weight in zip(blocks, weights, strict=True):
-        constant = weight * math.prod((sums[factor][0] for factor in block.factors if sums[factor][1] is None), start=Fraction(1))
-        column = np.full((1,) * len(names), _up(constant), dtype=object)
+    for block, constant in zip(blocks, constants, strict=True):
+        column = np.full((1,) * len(names), math.ceil(constant * unit), dtype=object)
         for factor in block.factors:
             entry = sums[factor][1]
             if entry is None:
@@ -169,4 +170,4 @@ def _joint_norm(
                 raise InternalError("The attributes of a factor are not in the order of the domain.")
             column = column * entry.astype(object).reshape([shape[place] if place in places else 1 for place in range(len(names))])
         summed = summed + column
-    return Fraction(int(summed.max()), 1 << GUARD_BITS)
+    return Fraction(int(summed.max()), unit)

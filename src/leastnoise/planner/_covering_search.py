@@ -230,6 +230,8 @@ def _descend(search: Search, state: State) -> State:
     while True:
         information = cover * strength[:, None]
         moves = _best_moves(search, tables, theta, information)
+        if not moves:  # one attribute: its table has no neighbour
+            break
         batch = np.repeat(information[None], len(moves), axis=0)
         weights = np.repeat(theta[None], len(moves), axis=0)
         for index, (_, row, option) in enumerate(moves):

@@ -4,6 +4,7 @@ What is measured is the rounded strategy, and the plan's error is that of the ro
 rounded integers.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from leastnoise.planner._tree import scaled_tree
 
 MOST_DENSE = 4096
 _MOST_EIGEN = 1024
-_MOST_TURNED = 64
+_MOST_TURNED = 16
 _WEIGHT_BITS = 20
 
 
@@ -192,7 +193,11 @@ def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Fitte
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     found = fit_gaussian_optimum(gram)
-    return Fitted(Factor((name,), Dense(to_dyadic(found.factor, bits))), found.lower**2 * gram.queries)
+    matrix = found.factor
+    if np.linalg.matrix_rank(matrix) < gram.size:
+        # Queries that do not tell all cells apart: a millionth of the norm on every cell, so that least squares has its product form.
+        matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
+    return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))), found.lower**2 * gram.queries)
 
 
 def eigen_design(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:

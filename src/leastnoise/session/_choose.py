@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from leastnoise import planner
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, InternalError, refuse
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import promised
 from leastnoise.plan import Plan, fit
@@ -28,7 +28,7 @@ PLANNERS: dict[str, Planner] = {
     "gaussian_optimum": partial(planner.kronecker, "gaussian_optimum", planner.gaussian_optimum),
 }
 # Strategies that take minutes on long attributes: the automatic choice leaves them out there, by name they are always tried.
-_SLOW = {"eigen_design": 256, "p_identity": 1024, "gaussian_optimum": 1024}
+_SLOW = {"eigen_design": 64, "p_identity": 1024, "gaussian_optimum": 1024}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
                 proposal = PLANNERS[name](workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
                 fitted = fit(workload.domain, privacy, mechanism, proposal.blocks, proposal.name, details=proposal.details)
                 plan = promised(workload, fitted, iterate=strategy != "auto")
-            except InputError as error:
+            except (InputError, InternalError) as error:  # one strategy's fault must not take the others down
                 reason = str(error)
             yield Candidate(name, mechanism, plan, reason, time.perf_counter() - start)
 

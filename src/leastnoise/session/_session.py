@@ -1,6 +1,7 @@
 """Plan, release, compare: the one place that wires adapters, planner, kernel, estimate and release together."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,14 @@ from typing import Any
 from leastnoise import adapters
 from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise.accuracy import total_squared_error
 from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, measure, simulate
 from leastnoise.plan import Plan
 from leastnoise.release import Release, build, check_target, write
 from leastnoise.session._choose import Candidate, choose
 from leastnoise.session._spec import checked_formats, checked_level
 from leastnoise.table import Table
-from leastnoise.workload import Workload
+from leastnoise.workload import Workload, from_json
 
 IN_MEMORY = "(in memory)"
 
@@ -130,7 +132,7 @@ def release(
     """
     if not isinstance(plan, Plan):
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
-    plan.expected_error()
+    _check_promise(plan)
     checked_level(level)
     checked_formats(formats)
     target = None if out is None else check_target(out)
@@ -161,6 +163,21 @@ def release(
     published = _published(made, target, formats)
     book.seal(receipt)
     return published
+
+
+def _check_promise(plan: Plan) -> None:
+    """A plan file may be damaged or written by hand: its questions must be answered by its measurements, as well as it promises."""
+    promised = plan.expected_error().total_squared_error
+    try:
+        found = total_squared_error(from_json(plan.domain, plan.questions), plan)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"The questions of the plan cannot be read or answered: {error}. Make the plan again; nothing was spent."
+        ) from None
+    if not isinstance(promised, float) or not math.isclose(found, promised, rel_tol=1e-6):
+        raise InputError(
+            f"The plan promises a total squared error of {promised}, and has {found:.6g}. Make the plan again; nothing was spent."
+        )
 
 
 def settle(ledger: Ledger) -> tuple[Entry, ...]:
