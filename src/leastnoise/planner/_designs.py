@@ -42,6 +42,8 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     [2, 2]
     """
     domain = workload.domain
+    if len({one for product in workload for one in product.attributes}) < 2:
+        return weighted_strategy(name, workload, along, asked_tables(workload), 1)  # nothing to combine
     places = {one: place for place, one in enumerate(domain.names)}
     chosen: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
