@@ -170,3 +170,12 @@ def test_gram_matrices_keep_their_structure(operator: object, name: str) -> None
 def test_what_cannot_be_planned_says_why(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()  # type: ignore[operator]
+
+
+def test_many_tables_under_laplace_noise_have_scales_that_can_be_drawn() -> None:
+    """Weights that the optimiser leaves at next to nothing are dropped."""
+    domain = Domain({f"a{place:02d}": Coded(10) for place in range(12)})
+    workload = marginals(domain, upto=2)
+    plan, promise = planned(planner.marginals, workload, PureDP(1), "discrete_laplace", 1)
+    assert len(plan.blocks) == 66
+    assert promise.total_squared_error > promise.lower_bound

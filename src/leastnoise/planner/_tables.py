@@ -23,6 +23,7 @@ from leastnoise.planner._strategy import NotApplicable, Strategy, block_norm
 from leastnoise.workload import Product, Workload
 
 Names = tuple[str, ...]
+_LEAST_SHARE = 1e-8
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
@@ -121,9 +122,11 @@ def weighted_strategy(
     matrix, c = _diagonal(matrices), np.concatenate(coefficients)
     first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
     found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[first])
-    return Strategy(
-        name, tuple((block, float(w)) for block, w in zip(blocks, found.theta, strict=True) if w > 0), details or {}, found.error
-    )
+    # A table with next to none of the budget tells next to nothing, and its scale could not be drawn.
+    shares = found.theta * cost
+    used = shares > _LEAST_SHARE * shares.max()
+    kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, found.theta, used, strict=True) if use)
+    return Strategy(name, kept, details or {}, found.error)
 
 
 def _diagonal(matrices: Sequence[object]) -> object:
