@@ -122,11 +122,11 @@ class Ledger:
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
         seconds = _seconds(timeout)
         # Made whole under a name that nobody else uses, then linked into place: no process ever sees half a ledger, or removes another's.
-        draft = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+        draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
         try:
             if file.exists():
                 raise LedgerError(_TAKEN.format(file))
-            for left_over in (file.with_name(f"{file.name}-journal"), file.with_name(f"{file.name}-wal")):
+            for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
                 if left_over.exists():  # SQLite would play it into the new ledger
                     raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger, or remove both.")
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))

@@ -9,7 +9,7 @@ from leastnoise import planner
 from leastnoise._check import InputError, InternalError, refuse
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import promised
-from leastnoise.plan import Plan, fit
+from leastnoise.plan import MOST_ROWS, Plan, fit
 from leastnoise.planner import NotApplicable, Planner
 from leastnoise.workload import Workload
 
@@ -131,6 +131,13 @@ def choose(
     >>> choose(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))[0].strategy
     'identity'
     """
+    for measure in filter(None, workload.measures):
+        most = MOST_ROWS * workload.domain.measures[measure].largest
+        if not most < 2**62:
+            raise InputError(
+                f"The public bounds are too large for exact arithmetic: the sum of {measure} may reach {most} units, allowed is below 2^62. "
+                "Choose a larger unit or smaller clip bounds for the measure."
+            )
     tried = []
     for candidate in candidates(workload, privacy, strategy):
         tried.append(candidate)
