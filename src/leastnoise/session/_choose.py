@@ -135,8 +135,8 @@ def choose(
         most = MOST_ROWS * workload.domain.measures[measure].largest
         if not most < 2**62:
             raise InputError(
-                f"The public bounds are too large for exact arithmetic: the sum of {measure} may reach {most} units, allowed is below 2^62. "
-                "Choose a larger unit or smaller clip bounds for the measure."
+                f"The public bounds are too large for exact arithmetic: the sum of {measure} may reach {most} units, allowed is below "
+                "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
     tried = []
     for candidate in candidates(workload, privacy, strategy):
