@@ -14,14 +14,18 @@ from leastnoise._check import InputError
 from leastnoise.accounting import (
     ZCDP,
     ApproxDP,
+    Charge,
     ConcentratedCost,
     GaussianCost,
     PureCost,
     PureDP,
+    SeriesCost,
+    charge,
     cost_from_json,
     covers,
     gaussian_mu_squared,
     rho_of,
+    whole_budget,
     zcdp_rho,
 )
 
@@ -95,7 +99,7 @@ def test_costs_are_above_zero(make, value) -> None:
 
 
 def test_covers_refuses_what_is_no_budget_or_no_cost() -> None:
-    with pytest.raises(InputError, match=re.escape("cost must be PureCost, GaussianCost or ConcentratedCost; got 1.")):
+    with pytest.raises(InputError, match=re.escape("cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1.")):
         covers(PureDP(1), 1)
     with pytest.raises(InputError, match=re.escape("budget must be PureDP, ApproxDP or ZCDP; got 1.")):
         covers(1, PureCost(1))
@@ -136,3 +140,27 @@ def test_discrete_laplace_noise_is_covered_by_its_cost_and_by_rho(scale) -> None
     for alpha in (1.01, 1.5, 2, 8, 64):
         renyi = math.log(math.fsum(p * (p / q) ** (alpha - 1) for p, q in pairs)) / (alpha - 1)
         assert renyi <= alpha * rho * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("budget", [PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8")])
+def test_a_series_costs_its_whole_budget_and_nothing_else_covers_it(budget: PureDP | ApproxDP | ZCDP) -> None:
+    cost = SeriesCost(budget)
+    assert covers(budget, cost)
+    for other in (PureDP(2), ApproxDP(2, "1e-3"), ZCDP(2)):  # larger, but only equality is proved
+        assert not covers(other, cost)
+    assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
+    assert charge(budget, budget, cost) == whole_budget(budget)
+
+
+def test_a_series_is_charged_in_the_definition_of_the_data_set() -> None:
+    assert charge(ApproxDP(1, "1e-9"), PureDP("1/2"), SeriesCost(PureDP("1/2"))) == Charge(epsilon=Fraction(1, 2))
+    assert charge(ZCDP(1), PureDP("1/2"), SeriesCost(PureDP("1/2"))) == Charge(rho=Fraction(1, 8))
+    with pytest.raises(InputError, match="Declare PureDP or ZCDP where rho is added up"):
+        charge(ZCDP(1), ApproxDP(1, "1e-9"), SeriesCost(ApproxDP(1, "1e-9")))
+    with pytest.raises(InputError, match="a PureDP budget, which only pure releases can be charged to"):
+        charge(PureDP(1), ZCDP(1), SeriesCost(ZCDP(1)))
+
+
+def test_a_series_without_a_budget_is_refused() -> None:
+    with pytest.raises(InputError, match="budget must be PureDP"):
+        SeriesCost(1)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ The proofs are in PROOFS-accounting.md beside this file.
 
 from leastnoise.accounting._budget import ZCDP, ApproxDP, Budget, Neighbours, Privacy, PureDP, budget_from_json, privacy_from_json
 from leastnoise.accounting._charge import Charge, charge, charge_from_json, in_words, is_charge_of, left, missing, total, whole_budget
-from leastnoise.accounting._cost import ConcentratedCost, Cost, GaussianCost, PureCost, cost_from_json, covers, rho_of
+from leastnoise.accounting._cost import ConcentratedCost, Cost, GaussianCost, PureCost, SeriesCost, cost_from_json, covers, rho_of
 from leastnoise.accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise.accounting._gaussian import gaussian_delta, gaussian_is_private, gaussian_mu_squared
 from leastnoise.accounting._zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho
@@ -22,6 +22,7 @@ __all__ = [
     "Privacy",
     "PureCost",
     "PureDP",
+    "SeriesCost",
     "budget_from_json",
     "charge",
     "charge_from_json",

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from leastnoise._check import InputError, refuse
 from leastnoise.accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fields_of
-from leastnoise.accounting._cost import Cost, PureCost, covers, rho_of
+from leastnoise.accounting._cost import Cost, PureCost, SeriesCost, covers, rho_of
 from leastnoise.accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 
 
@@ -108,9 +108,10 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     | ApproxDP | (epsilon, 0)    | (epsilon, delta)              | (epsilon, delta)              |
     | ZCDP     | epsilon^2 / 2   | rho                           | rho                           |
 
-    All are the declared ones; a release that declared ApproxDP charges a ZCDP budget with the rho of its cost, rounded up to 128 bits, and
-    delta is left out of a pure cost because pure noise never needs it. Under ApproxDP a release that declared ZCDP is refused, and so is
-    one under PureDP that declared ApproxDP or ZCDP.
+    A series of steps is charged like a pure cost if it declares PureDP, and with all of its declared parts otherwise; under ZCDP it cannot
+    declare ApproxDP. All are the declared ones; a release that declared ApproxDP charges a ZCDP budget with the rho of its cost, rounded
+    up to 128 bits, and delta is left out of a pure cost because pure noise never needs it. Under ApproxDP a release that declared ZCDP is
+    refused, and so is one under PureDP that declared ApproxDP or ZCDP.
 
     >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
     (Fraction(1, 3), Fraction(1, 2))
@@ -123,7 +124,7 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
             return limit
         return Charge(rho=rho_of(PureCost(declared.epsilon)) if isinstance(declared, PureDP) else round_up(rho_of(cost)))
     if isinstance(budget, PureDP):
-        if not (isinstance(declared, PureDP) and isinstance(cost, PureCost)):
+        if not (isinstance(declared, PureDP) and isinstance(cost, PureCost | SeriesCost)):
             raise InputError(
                 f"The data set has a PureDP budget, which only pure releases can be charged to; the plan declares {declared}. "
                 "Plan with PureDP(epsilon), or set a ZCDP or ApproxDP budget for the data set."
@@ -134,7 +135,7 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
             f"The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan declares {declared}. "
             "Plan with ApproxDP(epsilon, delta), or set a ZCDP budget for the data set, which adds many Gaussian releases up more tightly."
         )
-    if isinstance(cost, PureCost):
+    if isinstance(cost, PureCost) or isinstance(declared, PureDP):
         return Charge(epsilon=limit.epsilon)
     return limit
 

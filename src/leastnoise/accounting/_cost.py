@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from leastnoise._check import Exact, exact_positive, one_of, refuse
-from leastnoise.accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fields_of
+from leastnoise.accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, budget_from_json, fields_of
 from leastnoise.accounting._fractions import fraction_from_text, fraction_to_text, readable
 from leastnoise.accounting._gaussian import gaussian_is_private
 from leastnoise.accounting._zcdp import zcdp_delta
@@ -87,7 +87,44 @@ class ConcentratedCost:
         return {"kind": "concentrated", "rho": fraction_to_text("rho", self.rho)}
 
 
-Cost = PureCost | GaussianCost | ConcentratedCost
+@dataclass(frozen=True, slots=True)
+class SeriesCost:
+    """The cost of a series of steps, each chosen after seeing the ones before: all of a budget, which its steps share out.
+
+    That the steps' charges never exceed it is the business of whoever carries them out (theorem 6 of PROOFS-accounting.md).
+
+    Args:
+        budget: what the whole series satisfies.
+
+    Raises:
+        InputError: ``budget`` is something else.
+
+    >>> str(SeriesCost(PureDP(1)))
+    'a series of steps within epsilon = 1'
+    """
+
+    budget: Budget
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, PureDP | ApproxDP | ZCDP):
+            raise refuse("budget", self.budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
+
+    def __str__(self) -> str:
+        parts = {name: value for name, value in self.budget.to_json().items() if name != "definition"}
+        return "a series of steps within " + ", ".join(
+            f"{name} = {readable(fraction_from_text(name, value))}" for name, value in parts.items()
+        )
+
+    def to_json(self) -> dict[str, Json | str]:
+        """Give the values for a JSON object; `cost_from_json` reads them back.
+
+        >>> SeriesCost(PureDP(1)).to_json()
+        {'kind': 'series', 'budget': {'definition': 'PureDP', 'epsilon': '1'}}
+        """
+        return {"kind": "series", "budget": self.budget.to_json()}
+
+
+Cost = PureCost | GaussianCost | ConcentratedCost | SeriesCost
 
 
 def cost_from_json(data: object) -> Cost:
@@ -99,16 +136,21 @@ def cost_from_json(data: object) -> Cost:
     >>> cost_from_json({"kind": "pure", "epsilon": "1/2"})
     PureCost(epsilon=Fraction(1, 2))
     """
-    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, ["pure", "gaussian", "concentrated"])
+    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, ["pure", "gaussian", "concentrated", "series"])
     if kind == "pure":
         return PureCost(fraction_from_text("epsilon", fields_of("a pure cost", data, {"kind", "epsilon"})["epsilon"]))
     if kind == "gaussian":
         return GaussianCost(fraction_from_text("mu_squared", fields_of("a gaussian cost", data, {"kind", "mu_squared"})["mu_squared"]))
+    if kind == "series":
+        return SeriesCost(budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"]))
     return ConcentratedCost(fraction_from_text("rho", fields_of("a concentrated cost", data, {"kind", "rho"})["rho"]))
 
 
 def rho_of(cost: Cost) -> Fraction:
     """Give the least rho for which a mechanism of this cost is known to be rho-zCDP: ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself; exact.
+
+    Raises:
+        InputError: a series within (epsilon, delta), for which none is known.
 
     Source: Bun and Steinke (TCC 2016), proposition 1.4 (pure) and lemma 2.4 (Gaussian).
 
@@ -119,7 +161,11 @@ def rho_of(cost: Cost) -> Fraction:
         return cost.epsilon * cost.epsilon / 2
     if isinstance(cost, GaussianCost):
         return cost.mu_squared / 2
-    return cost.rho
+    if isinstance(cost, ConcentratedCost):
+        return cost.rho
+    if isinstance(cost.budget, ApproxDP):
+        raise refuse("a series of steps", str(cost), "one within epsilon or rho", "Declare PureDP or ZCDP where rho is added up.")
+    return cost.budget.epsilon * cost.budget.epsilon / 2 if isinstance(cost.budget, PureDP) else cost.budget.rho
 
 
 def covers(budget: Budget, cost: Cost) -> bool:
@@ -145,8 +191,10 @@ def covers(budget: Budget, cost: Cost) -> bool:
     >>> covers(ApproxDP(1, "1e-5"), GaussianCost("0.0718")), covers(ApproxDP(1, "1e-5"), GaussianCost("0.0719"))
     (True, False)
     """
-    if not isinstance(cost, PureCost | GaussianCost | ConcentratedCost):
-        raise refuse("cost", cost, "PureCost, GaussianCost or ConcentratedCost")
+    if not isinstance(cost, PureCost | GaussianCost | ConcentratedCost | SeriesCost):
+        raise refuse("cost", cost, "PureCost, GaussianCost, ConcentratedCost or SeriesCost")
+    if isinstance(cost, SeriesCost):
+        return isinstance(budget, PureDP | ApproxDP | ZCDP) and cost.budget == budget
     if isinstance(budget, PureDP):
         return isinstance(cost, PureCost) and cost.epsilon <= budget.epsilon
     if isinstance(budget, ZCDP):

@@ -4,7 +4,8 @@ The argument that a release is private has four steps; the labels stand in the c
 
 (K1) The queries are integers and the data are integers, so what a block answers is an integer vector A x, and replacing the table by a
      neighbour changes it by the columns that ``plan.cost`` bounds. ``plan.cost`` reads the operators themselves, not what a planner says
-     of them; its sums are exact: ``column_sums`` refuses what might leave int64, and everything else is Python's integers and fractions.
+     of them, and the limits of sums, which ``count`` enforces row by row; its sums are exact: ``column_sums`` refuses what might leave
+     int64, and everything else is Python's integers and fractions.
 (K2) The table keeps at most ``max_rows`` rows of a unit and was encoded row by row over the plan's own domain, so neighbouring data give
      tables that differ by at most that many rows.
 (K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is
@@ -25,14 +26,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise.accounting import Cost, covers
+from leastnoise.accounting import Cost, Privacy, covers
+from leastnoise.domain import Domain
 from leastnoise.linop import IntArray, along, apply
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise.measure._laplace import discrete_laplace
 from leastnoise.measure._ledger import Ledger, Receipt
 from leastnoise.observation import Observation
-from leastnoise.plan import Block, Plan, cost, row_scales
+from leastnoise.plan import Block, Limits, Plan, cost, row_scales
 from leastnoise.table import Table, count
 
 _SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
@@ -74,14 +76,14 @@ def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, descriptio
     (True, True, Fraction(0, 1))
     """
     receipt = ledger.reserve(  # (K3)
-        cost=_verify(plan, table),
+        cost=verify(plan, table),
         declared=plan.privacy.budget,
         privacy=plan.privacy,
         plan_digest=plan.digest(),
         output=output,
         description=description,
     )
-    return Observation(plan, _measure(plan, table, SystemEntropy()), receipt.id, private=True), receipt
+    return Observation(plan, draw(plan, table, SystemEntropy()), receipt.id, private=True), receipt
 
 
 def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
@@ -108,16 +110,21 @@ def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
     """
     if entropy.private:
         raise InputError("simulate is for seeded noise, which protects nobody; got a private source. Use measure, with a ledger.")
-    _verify(plan, table)
-    return Observation(plan, _measure(plan, table, entropy), "", private=False)
+    verify(plan, table)
+    return Observation(plan, draw(plan, table, entropy), "", private=False)
 
 
-def _verify(plan: Plan, table: Table) -> Cost:
-    """(K1), (K2): the table is the plan's, and the declared budget covers what the integers really cost, which is returned."""
-    if table.domain != plan.domain:
+def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
+    """(K2): the table was encoded over this domain, and bounded for this unit."""
+    if table.domain != domain:
         raise InputError("The table was encoded over another domain than the plan's. Read the source again with the domain of the plan.")
-    if (table.unit_column, table.max_rows) != (plan.privacy.unit_column, plan.privacy.max_rows):
+    if (table.unit_column, table.max_rows) != (privacy.unit_column, privacy.max_rows):
         raise InputError("The table was bounded for another privacy unit than the plan's. Read the source again with the unit of the plan.")
+
+
+def verify(plan: Plan, table: Table) -> Cost:
+    """(K1), (K2): the table is the plan's, and the declared budget covers what the integers really cost, which is returned."""
+    check_table(plan.domain, plan.privacy, table)
     spent = cost(plan)
     if not covers(plan.privacy.budget, spent):
         raise InputError(
@@ -126,8 +133,8 @@ def _verify(plan: Plan, table: Table) -> Cost:
     return spent
 
 
-def _measure(plan: Plan, table: Table, entropy: Entropy) -> tuple[IntArray, ...]:
-    """All blocks' answers plus noise."""
+def draw(plan: Plan, table: Table, entropy: Entropy) -> tuple[IntArray, ...]:
+    """All blocks' answers plus noise; the caller has verified the plan and paid for it."""
     values: list[IntArray | None] = [None] * len(plan.blocks)
     pending: list[tuple[int, IntArray]] = []
     rows = 0
@@ -143,12 +150,11 @@ def _measure(plan: Plan, table: Table, entropy: Entropy) -> tuple[IntArray, ...]
 
 def _answers(plan: Plan, table: Table) -> Iterator[tuple[int, IntArray]]:
     """A x of every block in multiples of 1 / grid, exact; never leaves this module without noise."""
-    for measure_name in dict.fromkeys(block.measure for block in plan.blocks):
-        places: dict[tuple[str, ...], list[int]] = {}
-        for place, block in enumerate(plan.blocks):
-            if block.measure == measure_name:
-                places.setdefault(block.attributes, []).append(place)
-        for names, cells in count(table, places, measure_name):
+    groups: dict[tuple[str | None, Limits | None], dict[tuple[str, ...], list[int]]] = {}
+    for place, block in enumerate(plan.blocks):
+        groups.setdefault((block.measure, block.limits), {}).setdefault(block.attributes, []).append(place)
+    for (summed, limits), places in groups.items():
+        for names, cells in count(table, places, summed, None if limits is None else (limits.attribute, limits.values)):
             for place in places[names]:
                 yield place, _apply(plan.blocks[place], cells) * plan.grid
 

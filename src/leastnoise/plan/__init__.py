@@ -1,6 +1,8 @@
 """The frozen, serialisable plan, its exact privacy cost, and the fitting of its noise to a budget."""
 
+from leastnoise.plan._data_aware import DataAwarePlan
 from leastnoise.plan._fit import fit, root_up, round_up
+from leastnoise.plan._limits import Limits
 from leastnoise.plan._plan import MECHANISMS, MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Plan, Promise, TableError
 from leastnoise.plan._scales import row_scales
 from leastnoise.plan._sensitivity import column_norm, cost, sum_up
@@ -10,7 +12,9 @@ __all__ = [
     "MOST_ROWS",
     "MOST_TABLE_CELLS",
     "Block",
+    "DataAwarePlan",
     "Factor",
+    "Limits",
     "Plan",
     "Promise",
     "TableError",

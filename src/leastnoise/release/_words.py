@@ -3,7 +3,18 @@
 import math
 from fractions import Fraction
 
-from leastnoise.accounting import ApproxDP, ConcentratedCost, Cost, GaussianCost, Privacy, PureCost, PureDP, readable, zcdp_epsilon
+from leastnoise.accounting import (
+    ApproxDP,
+    ConcentratedCost,
+    Cost,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+    SeriesCost,
+    readable,
+    zcdp_epsilon,
+)
 from leastnoise.domain import Bins, Categories, Domain, Integers, Kind, Measure
 from leastnoise.release._release import Release
 
@@ -93,6 +104,8 @@ def cost_words(cost: Cost) -> str:
         return f"mu squared = {_number(cost.mu_squared)} (Gaussian differential privacy)"
     if isinstance(cost, ConcentratedCost):
         return f"rho = {_number(cost.rho)}"
+    if isinstance(cost, SeriesCost):
+        return str(cost)
     raise TypeError(cost)
 
 

@@ -1,0 +1,111 @@
+"""Private choices that a series of steps can make: what each needs to be told, and the proved mechanism that makes it.
+
+Each is a frozen value of public numbers with an ``epsilon``, which pays for the choice whatever the distance of neighbours. The kernel's
+series carries out these classes and no others.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from leastnoise._check import exact_positive
+from leastnoise.linop import IntArray
+from leastnoise.measure._entropy import Entropy
+from leastnoise.measure._partition import Partition, least_cost, noisy_costs
+from leastnoise.measure._partition_sampling import exponential_mechanism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastCost:
+    """Ask for the least cost of any aligned partition of a table's cells, with noise; see ``least_cost``.
+
+    Args:
+        attributes: of the table, whose cells are taken in row-major order.
+        epsilon: what the answer may cost.
+        penalty: what each bucket costs besides its deviation from the median, in records.
+    """
+
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
+        """The noisy least cost, in records."""
+        return least_cost(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledPartition:
+    """Draw a partition of a table's cells by the exponential mechanism; see ``exponential_mechanism``.
+
+    Args:
+        attributes: of the table, whose cells are taken in row-major order.
+        epsilon: what the partition may cost.
+        penalty: what each bucket costs besides its deviation, in records.
+        prior: a further penalty, in natural logarithms.
+        intervals: ``"aligned"`` or ``"powers"``.
+        centre: ``"mean"`` or ``"median"``.
+    """
+
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction = Fraction(0)
+    prior: Fraction = Fraction(1386294361, 10**9)
+    intervals: str = "aligned"
+    centre: str = "mean"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
+        """The partition."""
+        return exponential_mechanism(
+            cells,
+            self.epsilon,
+            entropy,
+            penalty=self.penalty,
+            prior=self.prior,
+            intervals=self.intervals,
+            centre=self.centre,
+            distance=distance,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheapestPartition:
+    """Take the partition of a table's cells that is cheapest after noise on every cost: DAWA's first stage; see ``noisy_costs``.
+
+    Args:
+        attributes: of the table, whose cells are taken in row-major order.
+        epsilon: what the partition may cost.
+        penalty: what each bucket costs besides its deviation, in records; the paper's is 1 / epsilon of the second stage.
+        intervals: ``"aligned"`` or ``"powers"``.
+        remark: the smaller scale for short intervals, as the paper's Remark has it.
+    """
+
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction
+    intervals: str = "aligned"
+    remark: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
+        """The partition."""
+        return noisy_costs(
+            cells,
+            self.epsilon,
+            entropy,
+            penalty=self.penalty,
+            intervals=self.intervals,
+            remark=self.remark,
+            distance=distance,
+        )
+
+
+Selection = LeastCost | SampledPartition | CheapestPartition
+"""Every choice that a series knows."""

@@ -1,0 +1,172 @@
+"""A series of private steps under one payment: each may be chosen by looking at what the ones before it gave.
+
+The argument continues that of ``_kernel.py``:
+
+(K5) The whole declared budget is on the ledger's disk before the first step. Each step's charge, in the definition of that budget, is added
+     to those of the steps before it and must stay within the budget, before its first random bit is drawn; a step that fails stays charged.
+     Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a selection by its own proof. So all steps
+     together satisfy the declared budget, however they are chosen (theorem 6 of PROOFS-accounting.md).
+(K6) A selection's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
+"""
+
+import threading
+from typing import Any, get_args
+
+from leastnoise._check import BudgetError, InputError, refuse
+from leastnoise.accounting import Charge, PureCost, PureDP, SeriesCost, charge, in_words, left, total
+from leastnoise.measure._entropy import Entropy, SystemEntropy
+from leastnoise.measure._kernel import check_table, draw, verify
+from leastnoise.measure._ledger import Ledger, Receipt
+from leastnoise.measure._selections import Selection
+from leastnoise.observation import Observation
+from leastnoise.plan import DataAwarePlan, Plan
+from leastnoise.table import Table, count
+
+
+class Series:
+    """Steps on private data, paid for together; made by `Series.paid`, or by `Series.simulated` for tests and experiments.
+
+    Attributes:
+        plan: the data-aware plan that is carried out.
+        receipt: of the ledger; None if nothing was paid because the noise is not private.
+        private: False if the noise comes from a seed.
+
+    Guarantees: all outputs of all steps together satisfy the plan's declared budget for its neighbours and unit; (K1) to (K6).
+
+    >>> from leastnoise.accounting import Privacy
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.measure import LeastCost, SeededEntropy
+    >>> plan = DataAwarePlan(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
+    >>> series = Series.simulated(plan, Table(plan.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
+    >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))
+    >>> str(series.left())
+    'epsilon = 0.25'
+    >>> series.choose(LeastCost(attributes=("age",), epsilon="1/2", penalty=0))
+    Traceback (most recent call last):
+    leastnoise._check._errors.BudgetError: A step asks for epsilon = 0.5, but only epsilon = 0.25 of this release's budget is left. ...
+    """
+
+    __slots__ = ("_charges", "_entropy", "_lock", "_table", "plan", "receipt")
+
+    plan: DataAwarePlan
+    receipt: Receipt | None
+    _table: Table
+    _entropy: Entropy
+    _charges: list[Charge]
+
+    def __init__(self, plan: DataAwarePlan, table: Table, entropy: Entropy, receipt: Receipt | None) -> None:
+        if entropy.private != (receipt is not None):
+            raise InputError("A series with private noise must be paid for; make it with Series.paid.")
+        self.plan, self.receipt = plan, receipt
+        self._table, self._entropy, self._charges, self._lock = table, entropy, [], threading.Lock()
+
+    @classmethod
+    def paid(cls, plan: DataAwarePlan, table: Table, ledger: Ledger, *, output: str, description: str = "") -> "Series":
+        """Pay for a series, for real.
+
+        Args:
+            plan: what will be done; public.
+            table: the encoded private rows.
+            ledger: pays the whole declared budget, now.
+            output: where the release will be published, for the ledger.
+            description: one line for people, for the ledger.
+
+        Raises:
+            InputError: the table does not belong to the plan; nothing was spent.
+            BudgetError: the ledger has less left than the plan declares; nothing was spent.
+            LedgerError: the ledger cannot be used.
+        """
+        check_table(plan.domain, plan.privacy, table)
+        receipt = ledger.reserve(
+            cost=SeriesCost(plan.privacy.budget),
+            declared=plan.privacy.budget,
+            privacy=plan.privacy,
+            plan_digest=plan.digest(),
+            output=output,
+            description=description,
+        )
+        return cls(plan, table, SystemEntropy(), receipt)
+
+    @classmethod
+    def simulated(cls, plan: DataAwarePlan, table: Table, entropy: Entropy) -> "Series":
+        """Make a series with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
+
+        Args:
+            plan: what will be done.
+            table: encoded rows that are not secret.
+            entropy: a source that says of itself that it is not private.
+
+        Raises:
+            InputError: the source is private, or the table does not belong to the plan.
+        """
+        check_table(plan.domain, plan.privacy, table)
+        if entropy.private:
+            raise InputError("A simulated series is for seeded noise, which protects nobody; got a private source. Use Series.paid.")
+        return cls(plan, table, entropy, None)
+
+    @property
+    def private(self) -> bool:
+        """False if the noise comes from a seed."""
+        return self.receipt is not None
+
+    def left(self) -> Charge:
+        """What the steps so far have left of the declared budget; exact."""
+        return left(self.plan.privacy.budget, total(self._charges))
+
+    def choose(self, selection: Selection) -> Any:
+        """Make a private choice.
+
+        Args:
+            selection: what to choose, with its epsilon.
+
+        Returns:
+            What the selection's ``draw`` gives; public from then on.
+
+        Raises:
+            InputError: a kind of selection that the kernel does not know, or arguments that it refuses.
+            BudgetError: its epsilon is more than is left; nothing was drawn.
+        """
+        if type(selection) not in get_args(Selection):
+            raise refuse("selection", type(selection).__name__, "one of " + ", ".join(kind.__name__ for kind in get_args(Selection)))
+        self._pay(charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)))
+        privacy = self.plan.privacy
+        distance = privacy.max_rows * (1 if privacy.neighbours == "add_remove" else 2)  # (K6)
+        ((_, cells),) = count(self._table, [selection.attributes])
+        return selection.draw(cells, distance, self._entropy)
+
+    def measure(self, plan: Plan) -> Observation:
+        """Carry out a plan as the next step.
+
+        Args:
+            plan: of this series' domain, neighbours and unit, and of any budget that is left.
+
+        Returns:
+            The observation, with the receipt of the series.
+
+        Raises:
+            InputError: another domain or unit, or a plan that costs more than it declares; nothing was drawn.
+            BudgetError: the plan declares more than is left; nothing was drawn.
+        """
+        if not plan.privacy.same_unit(self.plan.privacy):
+            raise InputError(
+                f"A step protects {plan.privacy.unit}, its series {self.plan.privacy.unit}. Make the plan with the series' unit."
+            )
+        self._pay(charge(self.plan.privacy.budget, plan.privacy.budget, verify(plan, self._table)))
+        return Observation(plan, draw(plan, self._table, self._entropy), self.receipt.id if self.receipt else "", private=self.private)
+
+    def _pay(self, request: Charge) -> None:
+        """(K5): before anything is drawn; two threads cannot together overspend."""
+        with self._lock:
+            budget, available = self.plan.privacy.budget, self.left()
+            if not request.within(available):
+                raise BudgetError(
+                    f"A step asks for {in_words(budget, request)}, but only {in_words(budget, available)} of this release's budget is "
+                    "left. Nothing was drawn. Share the budget out among the steps."
+                )
+            self._charges.append(request)
+
+    def __repr__(self) -> str:
+        return f"<Series of {self.plan.strategy} on private rows, {len(self._charges)} steps>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a Series holds private rows and is not pickled")

@@ -1,0 +1,89 @@
+"""The plan of a mechanism that chooses what to measure by looking at the data: public, without a promise of its error."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leastnoise._check import InputError, refuse
+from leastnoise.accounting import Privacy, privacy_from_json
+from leastnoise.domain import Domain
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataAwarePlan:
+    """What a data-aware release will do: a mechanism with its public numbers, within a budget.
+
+    Which queries are measured is decided on the way, from noisy values that the same budget pays for. So the error depends on the data
+    and cannot be promised beforehand, and the mechanism is chosen by its name only.
+
+    Args:
+        domain: the public domain.
+        privacy: budget, neighbours and privacy unit of everything together.
+        strategy: the mechanism's name, such as "dawa".
+        questions: the workload, as its JSON value.
+        details: the mechanism's public numbers, such as the shares of its steps; JSON values.
+
+    Raises:
+        InputError: no name, or no questions.
+
+    >>> from leastnoise.accounting import PureDP
+    >>> plan = DataAwarePlan(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), strategy="dawa", questions=({"attributes": []},))
+    >>> DataAwarePlan.from_json(plan.to_json()) == plan
+    True
+    """
+
+    domain: Domain
+    privacy: Privacy
+    strategy: str
+    questions: tuple[Mapping[str, Any], ...]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.strategy, str) or not self.strategy:
+            raise refuse("strategy", self.strategy, "the name of a mechanism")
+        # Copied by way of their text, so that nothing inside can change later.
+        object.__setattr__(self, "questions", tuple(json.loads(json.dumps(list(self.questions), allow_nan=False))))
+        object.__setattr__(self, "details", json.loads(json.dumps(dict(self.details), allow_nan=False)))
+        if not self.questions:
+            raise InputError("A data-aware plan must have questions; got none.")
+
+    def to_json(self) -> str:
+        """The plan as one JSON text, the same for equal plans."""
+        value = {
+            "data_aware": FORMAT,
+            "strategy": self.strategy,
+            "privacy": self.privacy.to_json(),
+            "domain": self.domain.to_json(),
+            "questions": list(self.questions),
+            "details": dict(self.details),
+        }
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+    def digest(self) -> str:
+        """SHA-256 of the plan's JSON text, in hexadecimal."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @staticmethod
+    def from_json(text: str) -> "DataAwarePlan":
+        """Read what ``to_json`` wrote.
+
+        Raises:
+            InputError: the text is no data-aware plan, or of another format.
+        """
+        try:
+            value = json.loads(text)
+            if value["data_aware"] != FORMAT:
+                raise refuse("the format of a data-aware plan", value["data_aware"], str(FORMAT), "Make the plan again with this version.")
+            return DataAwarePlan(
+                domain=Domain.from_json(value["domain"]),
+                privacy=privacy_from_json(value["privacy"]),
+                strategy=value["strategy"],
+                questions=tuple(value["questions"]),
+                details=value["details"],
+            )
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
+            raise InputError("This is not a data-aware plan, or a damaged one. Make it again with leastnoise.plan.") from None
