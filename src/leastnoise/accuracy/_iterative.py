@@ -73,6 +73,11 @@ class IterativeStructure:
             self._known[product] = found.reshape(product.shape)
         return self._known[product]
 
+    def errors(self, product: Product) -> tuple[float, float]:
+        """The sum and the largest of the variances of a product's answers."""
+        found = self.variances(product)
+        return float(found.sum()), float(found.max())
+
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers."""
         return float(self.variances(product).sum())

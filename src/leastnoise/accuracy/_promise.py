@@ -1,9 +1,6 @@
 """The expected error of a workload under a plan: the same formula for planners, for plans and for error bars."""
 
 import math
-from dataclasses import replace
-
-import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise.accuracy._bounds import lower_bound
@@ -11,9 +8,6 @@ from leastnoise.accuracy._iterative import IterativeStructure
 from leastnoise.accuracy._structure import Structure, structure
 from leastnoise.plan import Plan, Promise, TableError
 from leastnoise.workload import Workload
-
-_MOST_LISTED = 2**22
-
 
 def structures(workload: Workload, plan: Plan) -> dict[str | None, Structure]:
     """The covariance structure of every measure that a workload asks about.
@@ -85,19 +79,18 @@ def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
             )
     tables, total = [], 0.0
     for product in workload:
-        squared = known[product.measure].total(product)
+        squared, largest = known[product.measure].errors(product)
         total += product.importance * squared
         mean = squared / product.rows
-        largest = float(np.max(known[product.measure].variances(product))) if product.rows <= _MOST_LISTED else math.nan
         tables.append(
             TableError(
                 name=product.name,
                 queries=product.rows,
                 weight=float(product.weight),
                 rmse=math.sqrt(mean),
-                largest_std=math.sqrt(max(largest, mean)) if not math.isnan(largest) else math.sqrt(mean),
+                largest_std=math.sqrt(max(largest, mean)),
             )
         )
     bound = lower_bound(workload, plan.privacy, plan.mechanism, float(plan.details.get("unit_bound", 0.0)))
     promise = Promise(total, bound, tuple(tables))
-    return replace(plan, promise=promise, questions=tuple(workload.to_json()))
+    return plan.with_promise(promise, workload.to_json())

@@ -32,6 +32,7 @@ from leastnoise.workload import Product
 
 Names = tuple[str, ...]
 _MOST_LISTED = 10
+_MOST_COMPARED = 2**22
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -106,6 +107,7 @@ class ProductStructure:
     wide: tuple[tuple[Names, Names, float], ...]
     _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
+    _distinct: dict[tuple[str, Operator], FloatArray] = field(default_factory=dict, repr=False)
 
     def strength(self, tau: Names) -> float:
         """lambda(tau); 0 if no measured table contains tau."""
@@ -153,6 +155,33 @@ class ProductStructure:
                 raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
         return total
 
+    def errors(self, product: Product) -> tuple[float, float]:
+        """The sum and the largest of the variances of a product's answers; over 2^22 answers the mean takes the place of the largest.
+
+        Of rows that are alike along an attribute one is looked at.
+        """
+        summed = self.total(product)
+        if product.rows > _MOST_COMPARED:
+            return summed, summed / product.rows
+        kinds = [self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+        if all(len(kind) == 1 for kind in kinds):
+            return summed, summed / product.rows
+        total = np.zeros([len(kind) for kind in kinds])
+        for tau in subsets(product.attributes):
+            term = np.ones(())
+            for name, kind in zip(product.attributes, kinds, strict=True):
+                term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
+            known = self.strength(tau)
+            total += term / known if known > 0 else 0.0  # what is not determined was refused above
+        return summed, float(total.max())
+
+    def _alike(self, name: str, operator: Operator) -> FloatArray:
+        """The distinct rows of ``parts``, shape (kinds, 2)."""
+        key = (name, operator)
+        if key not in self._distinct:
+            self._distinct[key] = np.unique(np.column_stack(self.parts(name, operator)), axis=0)
+        return self._distinct[key]
+
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
         sums = [self.sums(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
@@ -189,6 +218,11 @@ class DenseStructure:
         if self.determined is not None and not np.allclose(rows @ self.determined, rows, atol=1e-8 * max(1.0, float(np.abs(rows).max()))):
             raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
         return np.einsum("ij,ij->i", rows @ self.covariance, rows).reshape(product.shape)
+
+    def errors(self, product: Product) -> tuple[float, float]:
+        """The sum and the largest of the variances of a product's answers."""
+        found = self.variances(product)
+        return float(found.sum()), float(found.max())
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers."""
@@ -261,12 +295,15 @@ def structure(plan: Plan, measure: str | None) -> Structure:
     if not blocks:
         raise UnsupportedQuery(f"The plan measures nothing of {measure or 'the counts'}.")
     factors: dict[str, Factor] = {}
+    seen: set[Factor] = set()
     product_form = True
     for block in blocks:
         for factor in filter(used, block.factors):
-            known = Factor(factor.attributes, Identity(factor.operator.size)) if isinstance(factor.operator, Contrasts) else factor
-            one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], known) == known
-            product_form = product_form and one
+            if factor not in seen:
+                seen.add(factor)
+                known = Factor(factor.attributes, Identity(factor.operator.size)) if isinstance(factor.operator, Contrasts) else factor
+                one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], known) == known
+                product_form = product_form and one
     if product_form:
         try:
             return _product_structure(plan, blocks, {name: basis(factor) for name, factor in factors.items()})

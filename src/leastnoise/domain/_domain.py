@@ -31,10 +31,15 @@ class Domain:
     200000
     """
 
-    __slots__ = ("_kinds", "_measures")
+    __slots__ = ("_by_name", "_hash", "_kinds", "_measures", "_names", "_shape")
 
     _kinds: tuple[tuple[str, Kind], ...]
     _measures: tuple[tuple[str, Measure], ...]
+    # What is asked for once a table of a workload, made once.
+    _by_name: dict[str, Kind]
+    _names: tuple[str, ...]
+    _shape: tuple[int, ...]
+    _hash: int
 
     def __init__(
         self,
@@ -64,16 +69,20 @@ class Domain:
     def _set(self, kinds: tuple[tuple[str, Kind], ...], measures: tuple[tuple[str, Measure], ...]) -> None:
         object.__setattr__(self, "_kinds", kinds)
         object.__setattr__(self, "_measures", measures)
+        object.__setattr__(self, "_by_name", dict(kinds))
+        object.__setattr__(self, "_names", tuple(name for name, _ in kinds))
+        object.__setattr__(self, "_shape", tuple(kind.size for _, kind in kinds))
+        object.__setattr__(self, "_hash", hash((kinds, measures)))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The attributes' names, in order."""
-        return tuple(name for name, _ in self._kinds)
+        return self._names
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of cells of each attribute."""
-        return tuple(kind.size for _, kind in self._kinds)
+        return self._shape
 
     @property
     def size(self) -> int:
@@ -100,9 +109,9 @@ class Domain:
         >>> Domain(sex=["F", "M"]).kind("sex").size
         2
         """
-        for known, kind in self._kinds:
-            if known == name:
-                return kind
+        kind = self._by_name.get(name) if isinstance(name, str) else None
+        if kind is not None:
+            return kind
         advice = did_you_mean(name, self.names)
         raise refuse("an attribute", name, "one of " + ", ".join(repr(known) for known in self.names), advice)
 
@@ -233,10 +242,10 @@ class Domain:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
-        return self._kinds == other._kinds and self._measures == other._measures
+        return self is other or (self._hash == other._hash and self._kinds == other._kinds and self._measures == other._measures)
 
     def __hash__(self) -> int:
-        return hash((self._kinds, self._measures))
+        return self._hash
 
     def __repr__(self) -> str:
         if all(name.isidentifier() and name != "measures" for name in self.names):

@@ -43,9 +43,9 @@ def root_up(value: Fraction) -> Fraction:
     return Fraction(root if exact else root + 1, 1 << shift)
 
 
-def _drawable(block: Block, scale: Fraction, heaviest: int, grid: int) -> Fraction:
+def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
     """The scale itself if it is short, else rounded up to be short enough for the sampler."""
-    if any(int(factor.squares.max()) > 1 for factor in block.factors):  # room is needed for the roots of its norms
+    if contrasts:  # room is needed for the roots of their norms
         return round_up(scale, _SCALE_BITS)
     if scale.numerator * grid < 2**50 and scale.denominator * heaviest < 2**50:
         return scale
@@ -97,7 +97,9 @@ def fit(
     top = max(weight for _, weight in blocks)
     if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
         raise InternalError("A strategy gave a block a weight that is not above 0; such blocks must be left out.")
-    relative = tuple(replace(block, scale=round_up(Fraction(top / weight), _SCALE_BITS)) for block, weight in blocks)
+    # Many blocks share few weights: what follows is worked out once for each.
+    ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in {weight for _, weight in blocks}}
+    relative = tuple(Block(block.factors, ratios[weight], block.measure) for block, weight in blocks)
     plan = Plan(
         domain=domain,
         privacy=privacy,
@@ -109,18 +111,19 @@ def fit(
     )
     # The norm at unit budget does not need the grid: it divides out.
     factor = _factor(plan)
-    heaviest = [math.prod(int(f.weights.max()) for f in block.factors) for block in relative]
+    kinds = [
+        (block.scale, math.prod(f.heaviest for f in block.factors), any(f.largest_square > 1 for f in block.factors)) for block in relative
+    ]
+    distinct = set(kinds)
     grid = 1
     if mechanism == "rounded_gaussian":
-        least = min(block.scale * factor / weight for block, weight in zip(relative, heaviest, strict=True))
+        least = min(scale * factor / weight for scale, weight, _ in distinct)
         while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
             grid *= 2
     # Sums that were rounded up do not scale exactly: a hair more noise then meets the budget.
     for margin in (Fraction(1), 1 + Fraction(1, 2**40)):
-        scaled = tuple(
-            replace(block, scale=_drawable(block, block.scale * factor * margin, weight, grid))
-            for block, weight in zip(relative, heaviest, strict=True)
-        )
+        scales = {kind: _drawable(kind[0] * factor * margin, kind[1], grid, contrasts=kind[2]) for kind in distinct}
+        scaled = tuple(Block(block.factors, scales[kind], block.measure) for block, kind in zip(relative, kinds, strict=True))
         fitted = replace(plan, blocks=scaled, grid=grid)
         if covers(privacy.budget, cost(fitted)):
             return fitted

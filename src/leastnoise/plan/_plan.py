@@ -4,8 +4,10 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,11 +40,20 @@ class Factor:
     attributes: tuple[str, ...]
     operator: Operator
     row_weights: IntArray | None = None
+    # A plan of many blocks asks for these once a block.
+    heaviest: int = field(default=1, init=False, repr=False)
+    largest_square: int = field(default=1, init=False, repr=False)
+    _hash: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
-        if self.row_weights is None:
-            return
+        if self.row_weights is not None:
+            self._freeze_weights()
+            object.__setattr__(self, "heaviest", int(self.weights.max()))
+        object.__setattr__(self, "largest_square", int(self.squares.max()))
+        object.__setattr__(self, "_hash", hash((self.attributes, self.key())))
+
+    def _freeze_weights(self) -> None:
         if isinstance(self.operator, Contrasts):
             raise refuse("row_weights of contrasts", "an array", "None; the noise of a contrast is proportional to its norm")
         weights = np.array(self.row_weights)
@@ -86,7 +97,7 @@ class Factor:
         return isinstance(other, Factor) and self.attributes == other.attributes and self.key() == other.key()
 
     def __hash__(self) -> int:
-        return hash((self.attributes, self.key()))
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,22 +227,31 @@ class Plan:
             object.__setattr__(self, name, value)
         if not self.blocks:
             raise InputError("A plan must measure at least one query; got no blocks.")
+        places = {name: place for place, name in enumerate(self.domain.names)}
+        # Few factors make many blocks; each is looked at once.
+        most = {factor: largest_row_sum(factor.operator) for factor in dict.fromkeys(f for block in self.blocks for f in block.factors)}
+        for factor in most:
+            self._check_factor(factor, places)
         for block in self.blocks:
-            self._check(block)
+            self._check(block, places, most)
 
-    def _check(self, block: Block) -> None:
+    def _check_factor(self, factor: Factor, places: Mapping[str, int]) -> None:
+        if not all(name in places for name in factor.attributes):
+            raise refuse("the attributes of a block", list(factor.attributes), "attributes of the domain, each once, in its order")
+        cells = math.prod(self.domain.kind(name).size for name in factor.attributes)
+        if not factor.attributes or factor.operator.size != cells:
+            raise refuse(
+                "the size of an operator",
+                factor.operator.size,
+                f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}",
+            )
+
+    def _check(self, block: Block, places: Mapping[str, int], row_sums: Mapping[Factor, int]) -> None:
         names = block.attributes
-        if list(names) != [name for name in self.domain.names if name in names]:
+        order = [places[name] for name in names]
+        if not all(before < behind for before, behind in pairwise(order)):
             raise refuse("the attributes of a block", list(names), "attributes of the domain, each once, in its order")
-        for factor in block.factors:
-            cells = math.prod(self.domain.kind(name).size for name in factor.attributes)
-            if not factor.attributes or factor.operator.size != cells:
-                raise refuse(
-                    "the size of an operator",
-                    factor.operator.size,
-                    f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}",
-                )
-        cells = math.prod(self.domain.kind(name).size for name in names)
+        cells = math.prod(factor.operator.size for factor in block.factors)
         if not cells <= MOST_TABLE_CELLS:
             raise InputError(
                 f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(names)}. "
@@ -241,14 +261,14 @@ class Plan:
             raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
-        most = MOST_ROWS * self.largest_value(block) * math.prod(largest_row_sum(factor.operator) for factor in block.factors) * self.grid
+        most = MOST_ROWS * self.largest_value(block.measure) * math.prod(row_sums[factor] for factor in block.factors) * self.grid
         if not most < 2**62:
             raise InputError(
                 f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
                 "Choose a larger unit or smaller clip bounds for the measure."
             )
-        heaviest = math.prod(int(factor.weights.max()) for factor in block.factors)
-        square = math.prod(int(factor.squares.max()) for factor in block.factors)
+        heaviest = math.prod(factor.heaviest for factor in block.factors)
+        square = math.prod(factor.largest_square for factor in block.factors)
         if square > 1 and self.mechanism == "discrete_laplace":
             raise InputError(
                 "Contrasts need Gaussian noise: a budget for Laplace noise is not spent evenly on them. Measure cells instead."
@@ -260,9 +280,9 @@ class Plan:
         if not (fine.numerator * root < MOST_SCALE_TERM and fine.denominator * below * heaviest < MOST_SCALE_TERM):
             raise refuse("scale", str(block.scale), "a fraction whose terms, with grid and row weights, stay below 2^56")
 
-    def largest_value(self, block: Block) -> int:
-        """The most that one row can add to a cell of a block's table."""
-        return 1 if block.measure is None else self.domain.measures[block.measure].largest
+    def largest_value(self, measure: str | None) -> int:
+        """The most that one row can add to a cell of a table of a measure, 1 for counts."""
+        return 1 if measure is None else self.domain.measure(measure).largest
 
     def expected_error(self) -> Promise:
         """The expected error of the plan's questions.
@@ -278,9 +298,13 @@ class Plan:
         """A bound below which no plan of this kind can bring the total squared error."""
         return self.expected_error().lower_bound
 
-    def with_promise(self, promise: Promise) -> "Plan":
-        """The same plan with its expected error."""
-        return replace(self, promise=promise)
+    def with_promise(self, promise: Promise, questions: Sequence[Mapping[str, Any]] | None = None) -> "Plan":
+        """The same plan with the expected error of its questions, or of new ones; what it measures was checked and is not touched."""
+        changed = copy(self)
+        object.__setattr__(changed, "promise", promise)
+        if questions is not None:
+            object.__setattr__(changed, "questions", tuple(questions))
+        return changed
 
     def to_json(self) -> str:
         """The plan as one JSON text, the same for equal plans."""

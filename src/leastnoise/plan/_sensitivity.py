@@ -1,6 +1,7 @@
 """The exact privacy cost of a plan, computed from its integer queries. Trusted: the kernel calls it before it lets anything out."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -81,17 +82,22 @@ def column_norm(plan: Plan, power: int) -> Fraction:
     Fraction(4, 25)
     """
     sums: dict[Factor, tuple[Fraction, IntArray | None]] = {}
-    even: dict[Fraction, Fraction] = {}
+    alike: Counter[tuple[str | None, tuple[int, int], tuple[tuple[int, int], ...]]] = Counter()
     uneven: list[Block] = []
     for block in plan.blocks:
         for factor in block.factors:
             if factor not in sums:
                 sums[factor] = _column_sums(factor, power)
         if all(sums[factor][1] is None for factor in block.factors):
-            ratio = block.scale / plan.largest_value(block)
-            even[ratio] = even.get(ratio, Fraction(0)) + math.prod((sums[factor][0] for factor in block.factors), start=Fraction(1))
+            # Blocks of one scale and the same columns are added up by their number.
+            tops = tuple(sums[factor][0].as_integer_ratio() for factor in block.factors)
+            alike[block.measure, block.scale.as_integer_ratio(), tops] += 1
         else:
             uneven.append(block)
+    even: dict[Fraction, Fraction] = {}
+    for (measure, scale, tops), count in alike.items():
+        ratio = Fraction(*scale) / plan.largest_value(measure)
+        even[ratio] = even.get(ratio, Fraction(0)) + count * math.prod((Fraction(*top) for top in tops), start=Fraction(1))
     total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
     return total + _uneven_norm(plan, uneven, sums, power)
 
@@ -136,7 +142,7 @@ def _uneven_norm(plan: Plan, blocks: list[Block], sums: dict[Factor, tuple[Fract
     """The part of the norm that differs between cells."""
     if not blocks:
         return Fraction(0)
-    weights = [(plan.largest_value(block) / block.scale) ** power for block in blocks]
+    weights = [(plan.largest_value(block.measure) / block.scale) ** power for block in blocks]
     if len(blocks) > 1:
         joint = {name for block in blocks for factor in block.factors if sums[factor][1] is not None for name in factor.attributes}
         names = [name for name in plan.domain.names if name in joint]

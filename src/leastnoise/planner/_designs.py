@@ -49,7 +49,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     start: dict[str | None, list[float]] = {}
     for measure, sets in asked_tables(workload).items():
         products = [product for product in workload if product.measure == measure]
-        factors = {one: factor_along(domain, one, along) for names in sets for one in names}
+        factors = {one: factor_along(domain, one, along) for one in dict.fromkeys(one for names in sets for one in names)}
         sums = error_sums(products, factors)
         kappa = {one: basis(factor).kappa for one, factor in factors.items()}
         shape = [max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names]

@@ -42,12 +42,13 @@ def residual(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     for measure in workload.measures:
         products = [product for product in workload if product.measure == measure]
         largest = 1 if measure is None else domain.measures[measure].largest
-        cells = {name: factor_along(domain, name, {}) for product in products for name in product.attributes}
+        asked_along = dict.fromkeys(name for product in products for name in product.attributes)
+        cells = {name: factor_along(domain, name, {}) for name in asked_along}
+        along = {name: Factor((name,), Contrasts(domain.kind(name).size)) for name in cells if domain.kind(name).size > 1}
         for tau, asked in error_sums(products, cells).items():
             if not asked > 0 or any(domain.kind(name).size == 1 for name in tau):
                 continue
-            factors = tuple(Factor((name,), Contrasts(domain.kind(name).size)) for name in tau)
             # At weight w the squared norm of a column is w^2 cost and the error asked / w^2: w^2 in proportion to (asked / cost)^(1/2).
             cost = largest**2 * math.prod((domain.kind(name).size - 1) / domain.kind(name).size for name in tau)
-            found.append((Block(factors, Fraction(1), measure), (asked / cost) ** 0.25))
+            found.append((Block(tuple(along[name] for name in tau), Fraction(1), measure), (asked / cost) ** 0.25))
     return Strategy("residual", tuple(found))

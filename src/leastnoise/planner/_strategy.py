@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from leastnoise._check import InputError
 from leastnoise.accounting import Privacy
 from leastnoise.domain import Domain
 from leastnoise.linop import column_sums
-from leastnoise.plan import Block
+from leastnoise.plan import Block, Factor
 from leastnoise.workload import Workload
 
 
@@ -49,5 +50,9 @@ def block_norm(domain: Domain, block: Block, power: int) -> float:
     3.0
     """
     largest = 1 if block.measure is None else domain.measures[block.measure].largest
-    norm = math.prod(float(np.max(column_sums(factor.operator, factor.weights**power, power))) ** (1 / power) for factor in block.factors)
-    return largest * norm
+    return largest * math.prod(_factor_norm(factor, power) for factor in block.factors)
+
+
+@lru_cache(maxsize=256)
+def _factor_norm(factor: Factor, power: int) -> float:
+    return float(np.max(column_sums(factor.operator, factor.weights**power, power))) ** (1 / power)

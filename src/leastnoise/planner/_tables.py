@@ -58,9 +58,10 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> di
                 mean = own.mean_squares(operator)
                 known[name, asked] = mean, max(0.0, own.total_variance(operator) - own.kappa * mean)
             parts.append(known[name, asked])
+        importance = product.importance
         for tau in subsets(product.attributes):
             term = math.prod(spread if name in tau else mean for name, (mean, spread) in zip(product.attributes, parts, strict=True))
-            found[tau] = found.get(tau, 0.0) + product.importance * term
+            found[tau] = found.get(tau, 0.0) + importance * term
     return found
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -30,11 +30,15 @@ class Product:
     query_sets: tuple[QuerySet, ...]
     weight: Fraction = Fraction(1)
     measure: str | None = None
+    _operators: list[tuple[Operator, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """One operator an attribute."""
-        return tuple(q.operator(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
+        """One operator an attribute, made once."""
+        if not self._operators:
+            found = tuple(q.operator(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
+            self._operators.append(found)
+        return self._operators[0]
 
     @property
     def labels(self) -> tuple[tuple[Label, ...], ...]:
@@ -63,7 +67,7 @@ class Product:
         The weight squared; for a sum, an error as large as the largest value that one row can add counts as an error of one row.
         """
         largest = 1 if self.measure is None else self.domain.measures[self.measure].largest
-        return float((self.weight / largest) ** 2)
+        return (self.weight.numerator / (self.weight.denominator * largest)) ** 2
 
     @property
     def name(self) -> str:
