@@ -17,6 +17,7 @@ from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
 from leastnoise.accounting import Privacy, fraction_from_text, privacy_from_json
 from leastnoise.domain import Domain
 from leastnoise.linop import Contrasts, IntArray, Operator, from_json, largest_row_sum, pack, to_json, unpack
+from leastnoise.plan._limits import Limits
 
 # Public bounds from which all headroom is decided; the data never are asked.
 MOST_ROWS = 2**32
@@ -108,11 +109,13 @@ class Block:
         factors: on disjoint attributes, together in the order of the domain; none for the total.
         scale: noise scale of a row of weight 1, in rows (or in units of the measure), exact.
         measure: the measure that is summed, None for counts.
+        limits: None, or the most that a row may add to the sum, within the measure's bounds.
     """
 
     factors: tuple[Factor, ...]
     scale: Fraction
     measure: str | None = None
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", tuple(self.factors))
@@ -261,7 +264,8 @@ class Plan:
             raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
-        most = MOST_ROWS * self.largest_value(block.measure) * math.prod(row_sums[factor] for factor in block.factors) * self.grid
+        largest = self.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
+        most = MOST_ROWS * largest * math.prod(row_sums[factor] for factor in block.factors) * self.grid
         if not most < 2**62:
             raise InputError(
                 f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
@@ -283,6 +287,41 @@ class Plan:
     def largest_value(self, measure: str | None) -> int:
         """The most that one row can add to a cell of a table of a measure, 1 for counts."""
         return 1 if measure is None else self.domain.measure(measure).largest
+
+    def _limited(self, block: Block, limits: Limits) -> int:
+        """The most that one row adds under the limits, once they are known to fit."""
+        if block.measure is None:
+            raise refuse("the limits of a block of counts", "limits", "None", "Name the measure whose sums are limited.")
+        name, values = limits.attribute, limits.values
+        if name is not None and len(values) != self.domain.kind(name).size:
+            allowed = f"one for each of the {self.domain.kind(name).size} cells of {name}"
+            raise refuse("the limits of a block", f"{len(values)} values", allowed)
+        most = self.domain.measure(block.measure).high_units
+        if not int(values.max()) <= most:
+            raise refuse("the limits of a block", int(values.max()), f"at most the upper bound of {block.measure}, {most} units")
+        return int(self.largest_values(block).max())
+
+    def largest_values(self, block: Block) -> IntArray:
+        """The most that one row can add to or take from a sum of a block: one number for each of its limits, else one alone.
+
+        Limits cut from above; the lower bound of the measure stays.
+        """
+        if block.measure is None or block.limits is None:
+            return np.array([self.largest_value(block.measure)], dtype=np.int64)
+        return np.maximum(block.limits.values, -min(self.domain.measure(block.measure).low_units, 0))
+
+    def limits(self, measure: str | None) -> Limits | None:
+        """The limits under which a measure is summed, None if there are none.
+
+        Raises:
+            InputError: its blocks have different limits, so that they do not measure the same sums and cannot be combined.
+        """
+        found = {block.limits for block in self.blocks if block.measure == measure}
+        if len(found) > 1:
+            raise InputError(
+                f"Sums of {measure} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
+            )
+        return found.pop() if found else None
 
     def expected_error(self) -> Promise:
         """The expected error of the plan's questions.
@@ -309,11 +348,13 @@ class Plan:
     def to_json(self) -> str:
         """The plan as one JSON text, the same for equal plans."""
         factors: dict[Factor, int] = {}
+        limits: dict[Limits, int] = {}
         blocks = [
             {
                 "factors": [factors.setdefault(factor, len(factors)) for factor in block.factors],
                 "scale": str(block.scale),
                 "measure": block.measure,
+                **({} if block.limits is None else {"limits": limits.setdefault(block.limits, len(limits))}),
             }
             for block in self.blocks
         ]
@@ -333,6 +374,7 @@ class Plan:
                 }
                 for factor in factors
             ],
+            **({"limits": [{"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits]} if limits else {}),
             "blocks": blocks,
             "questions": list(self.questions),
             "promise": None
@@ -369,6 +411,7 @@ class Plan:
                 )
                 for entry in value["factors"]
             ]
+            limits = [Limits(unpack(entry["values"]), entry["attribute"]) for entry in value.get("limits", ())]
             promise = value["promise"]
             return Plan(
                 domain=Domain.from_json(value["domain"]),
@@ -379,6 +422,7 @@ class Plan:
                         tuple(factors[whole("a factor's place", place, 0, len(factors) - 1)] for place in entry["factors"]),
                         fraction_from_text("scale", entry["scale"]),
                         entry["measure"],
+                        limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)] if "limits" in entry else None,
                     )
                     for entry in value["blocks"]
                 ),

@@ -2,10 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from leastnoise._check import InternalError
 from leastnoise.accounting import ConcentratedCost, Cost, GaussianCost, PureCost
@@ -19,6 +21,20 @@ GUARD_BITS = 128
 # less.
 _JOINT_CELLS = 2**16
 
+_Entries = npt.NDArray[np.int64] | npt.NDArray[np.object_]  # whole numbers of at least 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a row in each cell of some attributes adds, to a power: the largest, and all of them where they differ.
+
+    A block's column is the product of several of these, of which two share an attribute only if one is constant.
+    """
+
+    names: tuple[str, ...]
+    top: Fraction
+    entries: _Entries | None = None
+
 
 def cost(plan: Plan) -> Cost:
     """What one privacy unit can lose by the plan.
@@ -30,7 +46,8 @@ def cost(plan: Plan) -> Cost:
         PureCost for discrete Laplace, ConcentratedCost for the discrete Gaussian, GaussianCost for the rounded Gaussian.
 
     Guarantees:
-        With c_j the vector of a cell's column entries divided by their rows' noise scales (times the measure's largest value), neighbours
+        With c_j the vector of a cell's column entries divided by their rows' noise scales (times the measure's largest value, or what
+        the limits of the cell allow), neighbours
         differ by at most k columns (add_remove) or by k columns against k others (replace). The returned value is at least
         max |difference|_1 for Laplace and max |difference|_2^2 (or half of it, as rho) for the Gaussians: k max|c_j| and k^2 max|c_j|^2,
         twice and four times that for replace; only twice for the square if all queries and values are non-negative, because vectors u, v
@@ -81,25 +98,51 @@ def column_norm(plan: Plan, power: int) -> Fraction:
     >>> column_norm(Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="total"), 2)
     Fraction(4, 25)
     """
-    sums: dict[Factor, tuple[Fraction, IntArray | None]] = {}
-    alike: Counter[tuple[str | None, tuple[int, int], tuple[tuple[int, int], ...]]] = Counter()
-    uneven: list[Block] = []
+    known: dict[Factor, _Column] = {}
+    alike: Counter[tuple[int, tuple[int, int], tuple[tuple[int, int], ...]]] = Counter()
+    uneven: list[tuple[Fraction, list[_Column]]] = []
     for block in plan.blocks:
         for factor in block.factors:
-            if factor not in sums:
-                sums[factor] = _column_sums(factor, power)
-        if all(sums[factor][1] is None for factor in block.factors):
+            if factor not in known:
+                known[factor] = _Column(factor.attributes, *_column_sums(factor, power))
+        columns, largest = [known[factor] for factor in block.factors], plan.largest_value(block.measure)
+        if block.limits is not None:
+            columns, largest = _limited(plan, block, columns, power)
+        if all(column.entries is None for column in columns):
             # Blocks of one scale and the same columns are added up by their number.
-            tops = tuple(sums[factor][0].as_integer_ratio() for factor in block.factors)
-            alike[block.measure, block.scale.as_integer_ratio(), tops] += 1
+            alike[largest, block.scale.as_integer_ratio(), tuple(column.top.as_integer_ratio() for column in columns)] += 1
         else:
-            uneven.append(block)
+            uneven.append(((largest / block.scale) ** power, columns))
     even: dict[Fraction, Fraction] = {}
-    for (measure, scale, tops), count in alike.items():
-        ratio = Fraction(*scale) / plan.largest_value(measure)
+    for (largest, scale, tops), count in alike.items():
+        ratio = Fraction(*scale) / largest
         even[ratio] = even.get(ratio, Fraction(0)) + count * math.prod((Fraction(*top) for top in tops), start=Fraction(1))
     total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
-    return total + _uneven_norm(plan, uneven, sums, power)
+    return total + _uneven_norm(plan, uneven)
+
+
+def _limited(plan: Plan, block: Block, columns: Sequence[_Column], power: int) -> tuple[list[_Column], int]:
+    """A block's columns with what its limits let a row add in each cell, and what a row adds besides, in every cell."""
+    largest = plan.largest_values(block)
+    name = None if block.limits is None else block.limits.attribute
+    if name is None:
+        return list(columns), int(largest[0])
+    amounts = largest.astype(object) ** power  # of Python's integers: squares may leave int64
+    found = list(columns)
+    for place, column in enumerate(columns):
+        if name in column.names and column.top.denominator == 1:
+            shape = tuple(plan.domain.kind(other).size for other in column.names)
+            along = np.ones(shape, dtype=object) * amounts.reshape([-1 if other == name else 1 for other in column.names])
+            own = int(column.top) if column.entries is None else column.entries
+            found[place] = _of_entries(column.names, np.asarray(own * along.reshape(-1)))
+            return found, 1
+    # The attribute is summed over, or measured by contrasts, whose column is constant.
+    return [*found, _of_entries((name,), amounts)], 1
+
+
+def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
+    low, high = int(entries.min()), int(entries.max())
+    return _Column(names, Fraction(high), None if low == high else entries)
 
 
 def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
@@ -138,42 +181,39 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
     return Fraction(sum(math.ceil(count * value * (1 << GUARD_BITS)) for count, value in pairs), 1 << GUARD_BITS)
 
 
-def _uneven_norm(plan: Plan, blocks: list[Block], sums: dict[Factor, tuple[Fraction, IntArray | None]], power: int) -> Fraction:
-    """The part of the norm that differs between cells."""
+def _top(columns: Iterable[_Column]) -> Fraction:
+    return math.prod((column.top for column in columns), start=Fraction(1))
+
+
+def _uneven_norm(plan: Plan, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
+    """The part of the norm that differs between cells, from the blocks' weights and columns."""
     if not blocks:
         return Fraction(0)
-    weights = [(plan.largest_value(block.measure) / block.scale) ** power for block in blocks]
     if len(blocks) > 1:
-        joint = {name for block in blocks for factor in block.factors if sums[factor][1] is not None for name in factor.attributes}
+        joint = {name for _, columns in blocks for column in columns if column.entries is not None for name in column.names}
         names = [name for name in plan.domain.names if name in joint]
         if math.prod(plan.domain.kind(name).size for name in names) <= _JOINT_CELLS:
-            return _joint_norm(plan, blocks, sums, weights, names)
-    tops = [math.prod((sums[factor][0] for factor in block.factors), start=Fraction(1)) for block in blocks]
-    return sum_up(zip(tops, weights, strict=True))
+            return _joint_norm(plan, blocks, names)
+    return sum_up((_top(columns), weight) for weight, columns in blocks)
 
 
-def _joint_norm(
-    plan: Plan, blocks: list[Block], sums: dict[Factor, tuple[Fraction, IntArray | None]], weights: list[Fraction], names: list[str]
-) -> Fraction:
+def _joint_norm(plan: Plan, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]) -> Fraction:
     """Exact maximum over the cells of the named attributes; in multiples of 2^-GUARD_BITS, rounded up, where denominators are long."""
     shape = tuple(plan.domain.kind(name).size for name in names)
-    constants = [
-        weight * math.prod((sums[factor][0] for factor in block.factors if sums[factor][1] is None), start=Fraction(1))
-        for block, weight in zip(blocks, weights, strict=True)
-    ]
+    constants = [weight * _top(column for column in columns if column.entries is None) for weight, columns in blocks]
     unit = math.lcm(*(constant.denominator for constant in constants))
     if unit.bit_length() > _EXACT_BITS:
         unit = 1 << GUARD_BITS
     summed = np.zeros(shape, dtype=object)
-    for block, constant in zip(blocks, constants, strict=True):
-        column = np.full((1,) * len(names), math.ceil(constant * unit), dtype=object)
-        for factor in block.factors:
-            entry = sums[factor][1]
-            if entry is None:
+    for (_, columns), constant in zip(blocks, constants, strict=True):
+        product = np.full((1,) * len(names), math.ceil(constant * unit), dtype=object)
+        for column in columns:
+            if column.entries is None:
                 continue
-            places = [names.index(name) for name in factor.attributes]
+            places = [names.index(name) for name in column.names]
             if places != sorted(places):
                 raise InternalError("The attributes of a factor are not in the order of the domain.")
-            column = column * entry.astype(object).reshape([shape[place] if place in places else 1 for place in range(len(names))])
-        summed = summed + column
+            axes = [shape[place] if place in places else 1 for place in range(len(names))]
+            product = product * column.entries.astype(object).reshape(axes)
+        summed = summed + product
     return Fraction(int(summed.max()), unit)

@@ -21,24 +21,32 @@ _EXACT = 2**53
 _LOW_BITS = 26
 
 
-def count(table: Table, attribute_sets: Iterable[tuple[str, ...]], measure: str | None = None) -> Iterator[tuple[tuple[str, ...], Counts]]:
+def count(
+    table: Table,
+    attribute_sets: Iterable[tuple[str, ...]],
+    measure: str | None = None,
+    limits: tuple[str | None, Values] | None = None,
+) -> Iterator[tuple[tuple[str, ...], Counts]]:
     """Count every wanted marginal of a table exactly.
 
     Args:
         table: the private rows.
         attribute_sets: the attributes of each marginal, in the order of its axes; may be a generator of any length.
         measure: the name of a measure to be summed; None counts rows.
+        limits: None, or an attribute and int64 limits in units, one for each of its cells; or None and a single limit. A value above the
+            limit of its row's own cell is summed as the limit.
 
     Returns:
         An iterator, in the order asked, of the attributes and the int64 array of their marginal: flat, row-major in the order of the
         attributes, of length the product of their sizes, in rows or in units of the measure.
 
     Raises:
-        InputError: an attribute or measure that is not in the domain, or an attribute twice. Raised for all but a generator before anything
-            is counted; never because of a row.
+        InputError: an attribute or measure that is not in the domain, an attribute twice, or limits that do not fit. Raised for all but a
+            generator before anything is counted; never because of a row.
 
     Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest amount of a row) < 2^63, which the caller
-    has checked from public bounds. Each is a function of the wanted set and the rows alone, not of the other sets asked.
+    has checked from public bounds. Each is a function of the wanted set and the rows alone, not of the other sets asked. With limits a
+    row adds at most the limit of its cell, whatever it holds.
 
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory is bounded by the largest single
     marginal and `WINDOW_CELLS`, whatever the number of marginals.
@@ -53,6 +61,10 @@ def count(table: Table, attribute_sets: Iterable[tuple[str, ...]], measure: str 
     if measure is not None:
         largest = table.domain.measure(measure).largest
         values = table._values[measure]  # noqa: SLF001 - the same package
+    if limits is not None:
+        if values is None:
+            raise refuse("the limits of counts", "limits", "None", "Name the measure whose sums are limited.")
+        values = _limited(table, values, *limits)
     places = {name: place for place, name in enumerate(names)}
     sets = attribute_sets
     if isinstance(sets, (list, tuple, set, frozenset)):
@@ -76,6 +88,18 @@ def _count(
                 done[member] = _summed(whole, group.attributes, window[member])
         for index, attributes in enumerate(window):
             yield tuple(domain.names[place] for place in attributes), done.pop(index)
+
+
+def _limited(table: Table, values: Values, attribute: str | None, limits: Values) -> Values:
+    """Every row's value, at most the limit of its own cell: of at most the measure's largest amount still, as no limit is below 0."""
+    cells = 1 if attribute is None else table.domain.kind(attribute).size
+    if limits.dtype != np.int64 or limits.shape != (cells,) or not int(limits.min()) >= 0:
+        raise refuse("limits", f"{limits.dtype} array of shape {limits.shape}", f"an int64 array of shape ({cells},), none below 0")
+    if attribute is None:
+        return np.minimum(values, limits)
+    own = limits[table._codes[attribute]]  # noqa: SLF001 - the same package
+    np.minimum(values, own, out=own)
+    return own
 
 
 def _positions(attributes: tuple[str, ...], places: dict[str, int], domain: Domain) -> tuple[int, ...]:
