@@ -44,6 +44,9 @@ A, B, C = factor("a", Identity(2)), factor("b", Identity(5)), factor("c", Identi
 TREE = factor("b", Tree.full(5, 2), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
 PLUS = factor("b", DiagonalAndRows([3, 2, 5, -4, 1], [[1, 0, 2, 2, 7], [0, 3, -1, 0, 4]]), [1, 2, 1, 3, 1, 2, 5])
 ACROSS_B, ACROSS_C = factor("b", Contrasts(5)), factor("c", Contrasts(3))
+# One row less than cells: what they do not see tilts the estimate from the total.
+TILTED_B = factor("b", Dense([[7, -3, 0, 1, -2], [0, 6, -5, 1, 0], [1, 0, 4, -4, 2], [-1, 2, 0, 5, -4]]), [1, 3, 2, 1])
+TILTED_C = factor("c", Dense([[5, -2, -2], [0, 3, -4]]))
 RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
@@ -111,6 +114,21 @@ CASES = [
             Block((A, ACROSS_B, ACROSS_C), Fraction(60)),
             Block((ACROSS_C,), Fraction(40)),
             Block((ACROSS_B, ACROSS_C), Fraction(80)),
+        ),
+        ALL,
+    ),
+    Case(
+        "tilted",
+        _plan(
+            "t",
+            "rounded_gaussian",
+            Block((A,), Fraction(90)),
+            Block((A, TILTED_C), Fraction(30)),
+            Block((TILTED_B,), Fraction(70)),
+            Block((A, TILTED_B), Fraction(50)),
+            Block((A, TILTED_B, TILTED_C), Fraction(60)),
+            Block((TILTED_C,), Fraction(40)),
+            Block((TILTED_B, TILTED_C), Fraction(80)),
         ),
         ALL,
     ),

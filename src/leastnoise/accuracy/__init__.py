@@ -1,5 +1,6 @@
 """Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
 
+from leastnoise.accuracy._across import across_basis, measured_across
 from leastnoise.accuracy._basis import MOST_DENSE, Basis, IdentityBasis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
 from leastnoise.accuracy._covariance import MOST_COVARIANCES, covariances
@@ -33,6 +34,7 @@ __all__ = [
     "Structure",
     "Undetermined",
     "UnsupportedQuery",
+    "across_basis",
     "basis",
     "block_rows",
     "block_variance",
@@ -42,6 +44,7 @@ __all__ = [
     "interval_multiplier",
     "joint_rows",
     "lower_bound",
+    "measured_across",
     "measured_along",
     "noise_variance",
     "nuclear_norm",

@@ -21,6 +21,7 @@ from itertools import combinations
 import numpy as np
 
 from leastnoise._check import InputError
+from leastnoise.accuracy._across import across_basis, measured_across
 from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._iterative import IterativeStructure
 from leastnoise.accuracy._joint import Joint, used
@@ -46,13 +47,13 @@ def subsets(names: Names) -> Iterator[Names]:
 
 
 def measured_along(block: Block) -> tuple[Names, Names]:
-    """The attributes of a block that it does not sum over, and those of them that it measures by contrasts, across their totals.
+    """The attributes of a block that it does not sum over, and those of them that it measures across their totals, as contrasts do.
 
     >>> measured_along(Block((Factor(("a",), Total(2)), Factor(("b",), Contrasts(3))), scale=1))
     (('b',), ('b',))
     """
     names = tuple(factor.attributes[0] for factor in block.factors if used(factor))
-    return names, tuple(factor.attributes[0] for factor in block.factors if isinstance(factor.operator, Contrasts))
+    return names, tuple(factor.attributes[0] for factor in block.factors if measured_across(factor))
 
 
 def explained(names: Names, across: Names) -> Iterator[Names]:
@@ -99,7 +100,7 @@ class ProductStructure:
     Args:
         bases: the basis of every attribute that is measured.
         narrow: lambda(tau) from all tables of at most 10 attributes, listed.
-        wide: attributes, those of them measured by contrasts, and precision of the other tables, whose subsets are too many to list.
+        wide: attributes, those of them measured across their totals, and precision of the other tables, whose subsets are too many to list.
     """
 
     bases: Mapping[str, Basis]
@@ -163,6 +164,8 @@ class ProductStructure:
         summed = self.total(product)
         if product.rows > _MOST_COMPARED:
             return summed, summed / product.rows
+        if len(product.attributes) == 1:  # listing the answers takes less than finding those that are alike
+            return summed, float(self.variances(product).max())
         kinds = [self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
         if all(len(kind) == 1 for kind in kinds):
             return summed, summed / product.rows
@@ -306,7 +309,8 @@ def structure(plan: Plan, measure: str | None) -> Structure:
                 product_form = product_form and one
     if product_form:
         try:
-            return _product_structure(plan, blocks, {name: basis(factor) for name, factor in factors.items()})
+            bases = {name: across_basis(own) if measured_across(own) else basis(own) for name, own in factors.items()}
+            return _product_structure(plan, blocks, bases)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             pass
     joint = Joint.of(plan.domain, [(block, block_variance(plan, block)) for block in blocks])

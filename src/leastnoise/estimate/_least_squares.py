@@ -25,12 +25,13 @@ from leastnoise.accuracy import (
     block_rows,
     block_variance,
     explained,
+    measured_across,
     measured_along,
     structure,
     subsets,
     used,
 )
-from leastnoise.linop import Contrasts, IntArray, along, apply, apply_transpose
+from leastnoise.linop import IntArray, along, apply, apply_transpose
 from leastnoise.observation import Observation
 from leastnoise.plan import Block
 from leastnoise.workload import Product
@@ -124,7 +125,7 @@ class _ProductEstimate:
                     continue
                 spread = apply_transpose(factor.operator, cube)
                 basis = self.structure.bases[name]
-                if not isinstance(factor.operator, Contrasts) and (one is None or name not in one):
+                if not measured_across(factor) and (one is None or name not in one):
                     split[tau] = basis.mean @ spread
                 if name in one if one is not None else whole or (*tau, name) != names:
                     split[*tau, name] = basis.residual(spread).T
