@@ -15,7 +15,7 @@ from leastnoise.domain import Domain
 from leastnoise.estimate import Estimate
 from leastnoise.linop import Contrasts, dense
 from leastnoise.measure import Ledger, SeededEntropy, SystemEntropy, _kernel, measure, simulate
-from leastnoise.plan import Block, Factor, Plan, fit
+from leastnoise.plan import Block, Factor, Limits, Plan, fit
 from leastnoise.table import Table
 
 BLOCKS = [
@@ -127,6 +127,48 @@ def test_translation_equivariance(budget: PureDP | ZCDP | ApproxDP, mechanism: s
             exact.append((block_rows(DOMAIN, NAMES, block) / block.scaling()[:, None] @ x).round().astype(np.int64) * made.grid)
         np.testing.assert_array_equal(observed[0].values[place] - observed[1].values[place], exact[0] - exact[1])
         assert observed[0].values[place].dtype == np.int64
+
+
+@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+def test_limits_are_enforced_row_by_row(budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
+    """On the same random tape, two tables' observations differ by exactly the difference of their clipped sums, block by block."""
+    steps, one = Limits([5, 20], "a"), Limits([7])
+    blocks = [(Block((A,), Fraction(1), "pay", limits), 1.0) for limits in (steps, one, None)] + [
+        (Block((TREE,), Fraction(1), "pay", steps), 0.2)
+    ]
+    made = fit(DOMAIN, Privacy(budget), mechanism, blocks, "t")
+    drawn = []
+    for rows, seed in ((400, 1), (500, 2)):
+        rng = np.random.default_rng(seed)
+        codes = {name: rng.integers(0, DOMAIN.kind(name).size, rows) for name in NAMES}
+        pay = rng.integers(0, 51, rows)
+        cut = (np.minimum(pay, np.array([5, 20])[codes["a"]]), np.minimum(pay, 7), pay, np.minimum(pay, np.array([5, 20])[codes["a"]]))
+        queries = [block_rows(DOMAIN, NAMES, block) / block.scaling()[:, None] for block in made.blocks]
+        exact = [np.rint(q @ cells_of(codes, values)).astype(np.int64) * made.grid for q, values in zip(queries, cut, strict=True)]
+        drawn.append((simulate(made, Table(DOMAIN, codes, {"pay": pay}), SeededEntropy(9)).values, exact))
+    for place in range(len(blocks)):
+        np.testing.assert_array_equal(drawn[0][0][place] - drawn[1][0][place], drawn[0][1][place] - drawn[1][1][place])
+
+
+def test_sums_under_different_limits_are_not_estimated_together() -> None:
+    blocks = [(Block((A,), Fraction(1), "pay", limits), 1.0) for limits in (Limits([5, 20], "a"), Limits([7]))]
+    made = fit(DOMAIN, Privacy(PureDP(1)), "discrete_laplace", blocks, "t")
+    with pytest.raises(InputError, match=r"Sums of pay under different limits differ in their bias .* Make a plan for each limit"):
+        Estimate(simulate(made, table(), SeededEntropy(1))).marginal(("a",), "pay")
+    alone = replace(made, blocks=made.blocks[:1])
+    observed = simulate(alone, table(), SeededEntropy(1))
+    np.testing.assert_allclose(Estimate(observed).marginal(("a",), "pay"), observed.values[0])
+
+
+def test_a_row_far_above_its_limit_moves_the_observation_by_the_limit_only() -> None:
+    block = Block((A,), Fraction(1), "pay", Limits([0, 3], "a"))
+    made = fit(DOMAIN, Privacy(PureDP(1)), "discrete_laplace", [(block, 1.0)], "t")
+    assert made.blocks[0].scale == 3
+    empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
+    for cell, limit in ((0, 0), (1, 3)):
+        rich = Table(DOMAIN, {name: [cell if name == "a" else 0] for name in NAMES}, {"pay": [50]})
+        moved = simulate(made, rich, SeededEntropy(4)).values[0] - simulate(made, empty, SeededEntropy(4)).values[0]
+        assert np.abs(moved).sum() == limit
 
 
 def test_contrasts_get_noise_in_proportion_to_their_norms() -> None:

@@ -13,7 +13,7 @@ from leastnoise._check import InputError, InternalError
 from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
 from leastnoise.domain import Domain, Integers, Measure
 from leastnoise.linop import Identity, Prefix, Tree
-from leastnoise.plan import Block, Factor, Plan, Promise, TableError, cost, fit, root_up, round_up
+from leastnoise.plan import Block, Factor, Limits, Plan, Promise, TableError, cost, fit, root_up, round_up
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 7), measures={"pay": Measure("pay", 0, 1000)})
 TREE = Block((Factor(("b",), Tree.full(8, 2)),), Fraction(1))
@@ -51,6 +51,50 @@ def test_json_round_trip_keeps_everything() -> None:
     assert again.digest() != small().digest()
     assert again.expected_error() == promise
     assert plan.lower_bound() == 2.25
+
+
+def test_limits_survive_json_and_change_the_digest() -> None:
+    steps = Limits([300, 1000], "a")
+    one, other = (Block(SUMS.factors, Fraction(1), "pay", limits) for limits in (steps, Limits([500])))
+    plan = small(blocks=(TREE, one, Block((), Fraction(2), "pay", steps)))
+    again = Plan.from_json(plan.to_json())
+    assert again == plan
+    assert again.digest() == plan.digest()
+    assert [block.limits for block in again.blocks] == [None, steps, steps]
+    assert plan.to_json().count("zlib_int64") == 1
+    plain = small(blocks=(SUMS,))
+    assert len({plain.digest(), small(blocks=(one,)).digest(), small(blocks=(other,)).digest()}) == 3
+    assert '"limits"' not in plain.to_json()
+    assert plan.limits("pay") == steps
+    assert plan.limits(None) is None
+    with pytest.raises(InputError, match="Sums of pay under different limits differ in their bias and are not estimated together"):
+        small(blocks=(one, other)).limits("pay")
+    value = json.loads(plan.to_json())
+    value["blocks"][1]["limits"] = 1
+    with pytest.raises(InputError, match="the place of limits must be a whole number from 0 to 0; got 1"):
+        Plan.from_json(json.dumps(value))
+    value["limits"] = 7
+    with pytest.raises(InputError, match="This is not a plan, or a damaged one"):
+        Plan.from_json(json.dumps(value))
+
+
+def test_limits_are_values() -> None:
+    given = np.array([1, 2])
+    limits = Limits(given, "a")
+    given[0] = 99
+    assert limits == Limits([1, 2], "a") != Limits([1, 2], "b")
+    assert len({limits, Limits([1, 2], "a"), Limits([1])}) == 2
+    with pytest.raises(ValueError, match="read-only"):
+        limits.values[0] = 5
+
+
+def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
+    domain = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**31)})
+    plan = fit(domain, Privacy(PureDP(1)), "discrete_laplace", [(Block((), Fraction(1), "pay", Limits([2**20])), 1.0)], "t")
+    assert (plan.blocks[0].scale, plan.blocks[0].limits) == (2**20, Limits([2**20]))
+    low = Domain(a=["x"], measures={"pay": Measure("pay", -50, 100)})
+    block = Block((), Fraction(1), "pay", Limits([10]))
+    assert small(domain=low, blocks=(block,)).largest_values(block).tolist() == [50]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "factors": [{}]}'])
@@ -105,6 +149,19 @@ def test_a_plan_of_another_format_is_refused() -> None:
         ),
         (lambda: Factor(("b",), Identity(8), np.zeros(8, dtype=int)), "row_weights must be 8 whole numbers from 1 to 2\\^20"),
         (lambda: Factor(("b",), Identity(8), np.full(8, 1.5)), "row_weights must be whole numbers; got 'float64'"),
+        (lambda: Limits([1, 2]), "limits without an attribute must be one value; got '2 values'. Name the attribute"),
+        (lambda: Limits([1.5]), "limits must be a flat array of whole numbers; got 'float64 array"),
+        (lambda: Limits([]), "limits must be a flat array of whole numbers"),
+        (lambda: Limits([5, -1], "a"), "limits must be from 0 to 2\\^53 - 1 units, one of them at least 1; got '-1 to 5'"),
+        (lambda: Limits([0]), "one of them at least 1; got '0 to 0'"),
+        (lambda: Limits(np.array([2**64 - 1], dtype=np.uint64)), "from 0 to 2\\^53 - 1 units"),
+        (lambda: small(blocks=(Block((), Fraction(1), None, Limits([1])),)), "the limits of a block of counts must be None"),
+        (
+            lambda: small(blocks=(Block((), Fraction(1), "pay", Limits([1, 2, 3], "a")),)),
+            "the limits of a block must be one for each of the 2 cells of a; got '3 values'",
+        ),
+        (lambda: small(blocks=(Block((), Fraction(1), "pay", Limits([1], "z")),)), "an attribute must be one of 'a', 'b'"),
+        (lambda: small(blocks=(Block((), Fraction(1), "pay", Limits([1001])),)), "at most the upper bound of pay, 1000 units; got 1001"),
         (lambda: small(grid=3), "grid must be a power of two; got 3"),
         (lambda: small().expected_error(), "has no questions, so it promises no error"),
     ],

@@ -15,7 +15,7 @@ from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise.domain import Coded, Domain, Integers, Measure
 from leastnoise.linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
-from leastnoise.plan import Block, Factor, Plan, column_norm, cost, fit, row_scales, sum_up
+from leastnoise.plan import Block, Factor, Limits, Plan, column_norm, cost, fit, row_scales, sum_up
 from leastnoise.plan._scales import _root_up
 from leastnoise.workload import marginals, queries
 
@@ -24,6 +24,7 @@ BUDGET = {"discrete_laplace": PureDP(1), "discrete_gaussian": ZCDP(1), "rounded_
 
 operators_a = st.sampled_from([None, Identity(2), Prefix(2), Total(2), Dense([[1, -2]])])
 operators_b = st.sampled_from([None, Identity(3), Tree.full(3, 2), Dense([[1, 0, 1], [0, 3, -1]])])
+limits = st.sampled_from([None, Limits([2]), Limits([3, 1], "a"), Limits([1, 0, 3], "b"), Limits([1, 1, 1], "b")])
 
 
 @st.composite
@@ -35,7 +36,8 @@ def blocks(draw: st.DrawFn) -> Block:
             weights = draw(st.lists(st.integers(1, 5), min_size=operator.rows, max_size=operator.rows)) if weighted else None
             factors.append(Factor((name,), operator, None if weights is None else np.array(weights)))
     scale = draw(st.fractions(min_value=Fraction(1, 4), max_value=9, max_denominator=7))
-    return Block(tuple(factors), scale, draw(st.sampled_from([None, "pay", "tips"])))
+    measure = draw(st.sampled_from([None, "pay", "tips"]))
+    return Block(tuple(factors), scale, measure, None if measure is None else draw(limits))
 
 
 def plan_of(mechanism: str, *measured: Block, **privacy: object) -> Plan:
@@ -50,6 +52,9 @@ def record_columns(plan: Plan) -> np.ndarray:
             column = []
             for block in plan.blocks:
                 value = {None: 1, "pay": pay, "tips": tips}[block.measure]
+                if block.limits is not None:
+                    cell = {None: 0, "a": a, "b": b}[block.limits.attribute]
+                    value = min(value, int(block.limits.values[cell]))
                 of_block = np.ones(1)
                 for factor in block.factors:
                     of_block = np.kron(of_block, dense(factor.operator)[:, {"a": a, "b": b}[factor.attributes[0]]])
@@ -94,6 +99,60 @@ def test_cost_of_counts_is_exact_for_added_rows(measured: list[Block]) -> None:
     counts = [Block(block.factors, block.scale) for block in measured]
     laplace = plan_of("discrete_laplace", *counts)
     assert float(cost(laplace).epsilon) == pytest.approx(worst_change(laplace, 1), rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(blocks(), st.sampled_from([1, 2]))
+def test_cost_of_limited_sums_is_exact_for_added_rows(block: Block, power: int) -> None:
+    """One block of a measure from 0 up: the extreme rows attain the norm, whatever the limits."""
+    block = Block(block.factors, block.scale, "tips", block.limits)
+    plan = plan_of("discrete_laplace", block)
+    assert float(column_norm(plan, power)) == pytest.approx(worst_change(plan, power), rel=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(limits, min_size=1, max_size=3), st.sampled_from(["add_remove", "replace"]))
+def test_limits_cover_units_of_two_rows(chosen: list[Limits | None], neighbours: str) -> None:
+    factors = (Factor(("b",), Tree.full(3, 2)),)
+    measured = [Block(factors[place % 2 :], Fraction(3 + place, 2), "tips", limit) for place, limit in enumerate(chosen)]
+    for mechanism, power in (("discrete_laplace", 1), ("discrete_gaussian", 2)):
+        plan = plan_of(mechanism, *measured, neighbours=neighbours, unit_column="id", max_rows=2)
+        spent = cost(plan)
+        assert (spent.epsilon if isinstance(spent, PureCost) else 2 * spent.rho) >= worst_change(plan, power)
+
+
+def test_known_costs_of_limited_sums() -> None:
+    cells, far = Factor(("b",), Identity(3)), Measure("pay", 0, 10**6)
+    domain = Domain(a=["x", "y"], b=Coded(3), measures={"pay": far})
+
+    def norm(*blocks: Block, power: int = 1) -> Fraction:
+        plan = Plan(domain=domain, privacy=Privacy(ZCDP(1)), mechanism="discrete_gaussian", blocks=blocks, strategy="t")
+        return column_norm(plan, power)
+
+    steps = Limits([10, 200, 500], "b")
+    assert norm(Block((cells,), Fraction(100), "pay", steps)) == 5
+    assert norm(Block((cells,), Fraction(100), "pay", steps), power=2) == 25
+    assert norm(Block((cells,), Fraction(100), "pay", Limits([700]))) == 7
+    assert norm(Block((), Fraction(100), "pay", steps)) == 5  # summed over the attribute of the limits
+    # A prefix over three cells: a record of cell 0 enters three times, but with 10 units at most.
+    assert norm(Block((Factor(("b",), Prefix(3)),), Fraction(100), "pay", steps)) == max(30, 400, 500) * Fraction(1, 100)
+    weighted = Factor(("b",), Identity(3), np.array([60, 1, 1]))
+    assert norm(Block((weighted,), Fraction(100), "pay", steps)) == 6
+    # Several blocks: the cells' sums are added up cell by cell.
+    assert norm(Block((weighted,), Fraction(100), "pay", steps), Block((cells,), Fraction(10), "pay", steps)) == Fraction(55)
+    assert norm(Block((Factor(("b",), Contrasts(3)),), Fraction(100), "pay", steps), power=2) == Fraction(2, 3) * 25
+    joint = Factor(("a", "b"), Identity(6))
+    assert norm(Block((joint,), Fraction(100), "pay", steps)) == 5
+    assert norm(Block((joint,), Fraction(100), "pay", Limits([3, 4], "a"))) == Fraction(4, 100)
+
+
+def test_squares_of_large_limits_do_not_wrap_around() -> None:
+    domain = Domain(b=Coded(2), measures={"pay": Measure("pay", 0, 2**29)})
+    for factors in ((), (Factor(("b",), Identity(2)),), (Factor(("b",), Identity(2), np.array([2**20, 1])),)):
+        block = Block(factors, Fraction(1), "pay", Limits([2**29 - 1, 2**29], "b"))
+        plan = Plan(domain=domain, privacy=Privacy(ZCDP(1)), mechanism="discrete_gaussian", blocks=(block,), strategy="t")
+        heaviest = factors[0].heaviest if factors else 1
+        assert column_norm(plan, 2) == max(((2**29 - 1) * heaviest) ** 2, 2**58)
 
 
 def test_contrasts_cost_what_their_exact_scales_say() -> None:

@@ -52,6 +52,36 @@ def test_count_against_python(sizes, rows, seed, picks, summed):
         assert counts.tolist() == slow(codes, values["m"] if summed else None, table.domain, attributes)
 
 
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    st.integers(0, 30),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(0, 2), unique=True, max_size=3),
+    st.integers(-1, 2),
+)
+@settings(max_examples=80, deadline=None)
+def test_limited_sums_against_python(sizes, rows, seed, pick, limited):
+    """Filter first, then clip: the limit is that of the row's own cell, whether or not its attribute is in the marginal."""
+    table, codes, values = made(sizes, rows, seed, Measure("m", -3, 7))
+    name = f"a{limited}" if 0 <= limited < len(sizes) else None
+    limits = np.random.default_rng(seed).integers(0, 8, 1 if name is None else sizes[limited])
+    cut = np.array([min(int(v), int(limits[0 if name is None else codes[name][row]])) for row, v in enumerate(values["m"])], dtype=np.int64)
+    attributes = tuple(f"a{place}" for place in pick if place < len(sizes))
+    ((_, counts),) = count(table, [attributes], "m", (name, limits))
+    assert counts.tolist() == slow(codes, cut, table.domain, attributes)
+    ((_, untouched),) = count(table, [attributes], "m")
+    assert untouched.tolist() == slow(codes, values["m"], table.domain, attributes)
+
+
+def test_limits_that_do_not_fit_are_refused():
+    table, _, _ = made((2, 3), 10, 0, Measure("m", 0, 7))
+    for name, limits in (("a1", [1, 2]), (None, [1, 2]), ("a0", [1, -1]), ("a0", [1.0, 2.0])):
+        with pytest.raises(InputError, match=r"limits must be an int64 array of shape .*, none below 0"):
+            count(table, [()], "m", (name, np.array(limits)))
+    with pytest.raises(InputError, match="the limits of counts must be None"):
+        count(table, [()], None, (None, np.array([1])))
+
+
 def test_count_against_numpy_over_many_blocks(monkeypatch):
     monkeypatch.setattr(_count, "_BLOCK", 1000)
     sizes = (3, 300, 2, 7, 11)

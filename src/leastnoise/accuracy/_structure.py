@@ -294,6 +294,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
     >>> structure(plan, None).variances(marginals(domain, ways=1).products[0]).round(3)
     array([1.841, 1.841])
     """
+    plan.limits(measure)  # refuses sums that are not of the same values
     blocks = [block for block in plan.blocks if block.measure == measure]
     if not blocks:
         raise UnsupportedQuery(f"The plan measures nothing of {measure or 'the counts'}.")

@@ -219,6 +219,7 @@ def nnls(
 
 
 def _joint(plan: Plan, measure: str | None) -> Joint:
+    plan.limits(measure)  # refuses sums that are not of the same values
     blocks = [(block, block_variance(plan, block)) for block in plan.blocks if block.measure == measure]
     if not blocks:
         raise InputError(f"The plan measures nothing of {measure or 'the counts'}.")
