@@ -1,0 +1,141 @@
+"""One interface for other people's mechanisms: counts and a budget in, an estimate of every cell out.
+
+Neighbours differ by one record in one cell (add/remove). All that is checked of the arguments is checked here, for every mechanism alike.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leastnoise._check import Exact, InputError, exact_positive, refuse
+from leastnoise.measure import Entropy
+
+Reals = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+
+MOST_CELLS = 2**20
+_MOST_PARTS = 2**32  # of an epsilon: scales are then within what the samplers take
+_MOST_RECORDS = 2**37  # in all cells together: integer products of the mechanisms then stay exact in float64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """Range queries over the cells, public: query i is the sum of the cells from low[i] up to but not including high[i].
+
+    Attributes:
+        low: int64, shape (m,) for one attribute, (m, 2) for two.
+        high: the same, above ``low`` everywhere.
+
+    Raises:
+        InputError: not of this kind.
+
+    >>> Ranges(np.array([0, 1]), np.array([2, 3])).answers(np.array([1.0, 2.0, 4.0])).tolist()
+    [3.0, 6.0]
+    >>> Ranges(np.array([[0, 1]]), np.array([[2, 2]])).answers(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [6.0]
+    """
+
+    low: Wholes
+    high: Wholes
+
+    def __post_init__(self) -> None:
+        alike = self.low.shape == self.high.shape and self.low.dtype == self.high.dtype == np.int64
+        if not (alike and self.low.ndim in {1, 2} and self.low.shape[1:] in {(), (2,)} and len(self.low) > 0):
+            raise refuse(
+                "Ranges", f"{self.low.dtype} {self.low.shape}, {self.high.dtype} {self.high.shape}", "two int64 arrays (m,) or (m, 2)"
+            )
+        if not ((self.low >= 0) & (self.low < self.high)).all():
+            raise InputError("Ranges must have 0 <= low < high; at least one has not. Give half-open ranges [low, high).")
+
+    def answers(self, cells: Reals | Wholes) -> Reals | Wholes:
+        """The sums of the cells in each range, shape (m,), of the type of ``cells``."""
+        sums = np.zeros(tuple(side + 1 for side in cells.shape), dtype=cells.dtype)
+        if cells.ndim == 1:
+            sums[1:] = np.cumsum(cells)
+            return sums[self.high] - sums[self.low]
+        sums[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
+        (a, b), (c, d) = self.low.T, self.high.T
+        return sums[c, d] - sums[a, d] - sums[c, b] + sums[a, b]
+
+
+Mechanism = Callable[[Wholes, Fraction, Entropy, Ranges | None], Reals]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """A published mechanism.
+
+    Attributes:
+        name: as in the tables.
+        dimensions: 1 or 2.
+        private: whether it is epsilon-DP as built here; if not it is there for comparison only.
+        proof: why it is, or why it is not.
+        source: the paper.
+        mechanism: what it does with checked arguments.
+        aware: whether it looks at the ranges asked for.
+
+    >>> from fractions import Fraction
+    >>> from leastnoise.measure import SeededEntropy
+    >>> one = Baseline(name="Zero", dimensions=1, private=True, proof="Looks at nothing.", source="", mechanism=lambda x, e, u, w: 0.0 * x)
+    >>> one.run(np.array([3, 4]), Fraction(1, 10), SeededEntropy(1)).tolist()
+    [0.0, 0.0]
+    """
+
+    name: str
+    dimensions: int
+    private: bool
+    proof: str
+    source: str
+    mechanism: Mechanism
+    aware: bool = False
+
+    @property
+    def label(self) -> str:
+        """The name; with a warning if it is not private. What tables print."""
+        return self.name if self.private else f"{self.name} (not private, for comparison)"
+
+    def run(self, x: Wholes, epsilon: Exact, entropy: Entropy, ranges: Ranges | None = None) -> Reals:
+        """An estimate of the cells.
+
+        Args:
+            x: counts, int64 of shape (n,) or (rows, columns); private. Negative counts are taken as 0.
+            epsilon: above 0, numerator and denominator at most 2^32.
+            entropy: the source of all randomness; there is no default.
+            ranges: the queries that matter, public; None means all ranges.
+
+        Returns:
+            float64, of the shape of ``x``.
+
+        Raises:
+            InputError: an argument is not of this kind; never because of a count.
+
+        Guarantees:
+            epsilon-DP for add/remove neighbours if ``private``, and the entropy is.
+        """
+        shaped = isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == self.dimensions and 1 <= x.size <= MOST_CELLS
+        if not shaped:
+            got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise refuse("The counts", got, f"an int64 array of {self.dimensions} dimension(s) and 1 to 2^20 cells")
+        spent = exact_positive("epsilon", epsilon)
+        if max(spent.numerator, spent.denominator) > _MOST_PARTS:
+            raise refuse("epsilon", str(spent), "a fraction with parts of at most 2^32")
+        if ranges is not None and not (ranges.low.ndim == self.dimensions and (ranges.high <= np.array(x.shape)).all()):
+            raise refuse("ranges", f"{ranges.low.shape}", f"within the {x.shape} cells")
+        # Cell by cell, so that neighbours stay neighbours.
+        cells = np.clip(x, 0, _MOST_RECORDS // x.size)
+        return np.asarray(self.mechanism(cells, spent, entropy, ranges), dtype=np.float64)
+
+
+def all_ranges(size: int, most: int = 64) -> Ranges:
+    """All ranges whose ends are multiples of one width, at most ``most`` widths: what stands for all ranges where they must be listed.
+
+    >>> len(all_ranges(4).low), len(all_ranges(4096).low)
+    (10, 2080)
+    """
+    width = -(-size // most)
+    edges = np.minimum(np.arange(0, size + width, width), size)
+    first, last = np.triu_indices(len(edges), 1)
+    return Ranges(edges[first], edges[last])
