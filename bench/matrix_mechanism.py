@@ -364,7 +364,10 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
 
 
 def prefix_release(size: int = 2**20) -> None:
-    """Plan, measure, estimate and answer all prefix sums of 2^20 cells, against the sampling of that plan's noise."""
+    """Plan, measure, estimate and answer all prefix sums of 2^20 cells, against the sampling of that plan's noise; in CPU seconds.
+
+    Nothing has been imported lazily or kept before the first of the two strategies, the one that the goal is for.
+    """
     from leastnoise.estimate import Estimate
     from leastnoise.measure import SeededEntropy, simulate
     from leastnoise.measure._laplace import discrete_laplace
@@ -375,25 +378,27 @@ def prefix_release(size: int = 2**20) -> None:
     truth = np.cumsum(np.bincount(cells, minlength=size))
     table = Table(asked.domain, {"x": cells})
     for strategy in ("level_tree", "node_tree"):
-        marks = [time.perf_counter()]
+        marks = [time.process_time()]
         plan = choose(asked, Privacy(PureDP(1)), strategy)[0]
-        marks.append(time.perf_counter())
+        marks.append(time.process_time())
         observation = simulate(plan, table, SeededEntropy(1))
-        marks.append(time.perf_counter())
+        marks.append(time.process_time())
         estimate = Estimate(observation)
         estimate.marginal(("x",))
-        marks.append(time.perf_counter())
+        marks.append(time.process_time())
         answers, variances = estimate.answers(asked.products[0]), estimate.variances(asked.products[0])
-        marks.append(time.perf_counter())
+        marks.append(time.process_time())
         (block,) = plan.blocks
         scales = block.scale.denominator * block.row_weights()
+        begun = time.process_time()
         discrete_laplace(np.full(block.rows, block.scale.numerator * plan.grid), scales, block.rows, SeededEntropy(2))
-        noise = time.perf_counter() - marks[-1]
+        noise = time.process_time() - begun
         parts = dict(zip(("plan", "measure", "estimate", "answers"), np.diff(marks), strict=True))
         whole = sum(parts.values())
+        goal = " (wanted: below 10)" if strategy == "level_tree" else ""
         print(
-            f"{strategy:<10} n = {size}: {whole:.2f} s ({', '.join(f'{name} {value:.2f}' for name, value in parts.items())}); "
-            f"noise {noise:.2f} s for {block.rows} rows; {whole / noise:.1f} times (wanted: below 10)",
+            f"{strategy:<10} n = {size}: {whole:.3f} s ({', '.join(f'{name} {value:.3f}' for name, value in parts.items())}); "
+            f"noise {noise:.3f} s for {block.rows} rows; {whole / noise:.1f} times{goal}",
             flush=True,
         )
         root, error = math.sqrt(float(variances.mean())), math.sqrt(float(np.mean((answers - truth) ** 2)))

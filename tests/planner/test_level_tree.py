@@ -1,11 +1,15 @@
 """Trees and wavelets with a weight a level: published figures, brute force, gradients of the tree recursion."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from leastnoise._check import InputError
 from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
-from leastnoise.planner._level_tree import block_traces, fit_haar, fit_level_tree, level_tree, uniform_tree
+from leastnoise.planner._level_tree import _curvature, _slopes, _weigh, block_traces, fit_haar, fit_level_tree, level_tree, uniform_tree
 from leastnoise.planner._tree import full_chain, node_counts, tree_error
 
 
@@ -120,3 +124,68 @@ def test_projections_and_chains() -> None:
         fit_level_tree(PrefixGram(4), 3)
     with pytest.raises(InputError, match="weights"):
         fit_haar(PrefixGram(4), 1, weights="other")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1, 12, 13, 37])
+def test_traces_of_projections_follow_from_those_on_narrower_blocks(kind: object, size: int) -> None:
+    gram = kind(max(size, 4))
+    full = gram.dense()
+    for width in (1, 2, 4, 3, 6, 12, 24, 5):
+        blocks = np.equal.outer(*[np.arange(gram.size) // width] * 2) / width
+        assert block_traces(gram, (1, 2, 4, 3, 6, 12, 24, 5))[(1, 2, 4, 3, 6, 12, 24, 5).index(width)] == pytest.approx(
+            float((full * blocks).sum())
+        )
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_weights_of_levels_cannot_be_improved_by_another_descent(norm: int) -> None:
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(3)
+    widths = np.array([[1, 4, 32, 0], [1, 8, 0, 0], [1, 2, 6, 36], [1, 0, 0, 0]], dtype=float)
+    parts = rng.uniform(0.1, 5, widths.shape) * (widths > 0)
+    places, weights = _weigh(parts, widths, norm, 60)
+    assert sorted(places.tolist()) == [0, 1, 2, 3]
+    for place, own in zip(places, weights, strict=True):
+        used = widths[place] > 0
+        assert not own[~used].any()
+        reached = _slopes(np.log(own[used]), parts[place][used], widths[place][used], norm)[0]
+        start = np.log(own[used]) + 0.1 * rng.normal(size=used.sum())
+        other = minimize(
+            lambda x, p=place, u=used: _slopes(x, parts[p][u], widths[p][u], norm),
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-6, 0)] * used.sum(),
+        )
+        assert reached <= other.fun + 1e-5
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_slopes_and_curvature_of_levels_agree_with_differences(norm: int) -> None:
+    parts, widths = np.array([3.0, 2.0, 0.5, 0.0]), np.array([1.0, 4.0, 12.0, 0.0])
+    logs = np.array([0.0, -0.4, -0.9, -6.0])
+    _, slope = _slopes(logs, parts, widths, norm)
+    curvature = _curvature(logs, parts, widths, norm)
+    for place in range(4):
+        step = 1e-5 * (np.arange(4) == place)
+        (above, turned), (below, back) = (_slopes(logs + sign * step, parts, widths, norm) for sign in (1, -1))
+        assert (above - below) / 2e-5 == pytest.approx(slope[place], abs=1e-8)
+        np.testing.assert_allclose((turned - back) / 2e-5, curvature[place], atol=1e-8)
+
+
+def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
+    code = (
+        "import sys; from leastnoise.accounting import Privacy, PureDP; from leastnoise.domain import Domain, Integers;"
+        "from leastnoise.session import choose; from leastnoise.workload import queries;"
+        "choose(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), 'level_tree'); print('scipy' in sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert found.stdout.strip() == "False"

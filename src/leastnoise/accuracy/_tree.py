@@ -4,10 +4,13 @@ Up: v_u = 1 / (p_u + 1 / sum of the children's v) is the variance of node u from
 moves by its share v_c / sum v of what the parent's estimate differs from the sum of its children's. Given a node's value the subtrees are
 independent of everything above it, which gives interval variances by one more pass.
 
+Where all nodes of a level are alike, a level is kept as one number, and the variances of prefixes repeat themselves from node to node.
+
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -31,13 +34,21 @@ from leastnoise.linop import (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TreeInverse:
     """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed.
+
+    What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept.
 
     Args:
         tree: the hierarchy, ``rows`` nodes over ``size`` cells; its last width is 1.
         precision: one over the noise variance of every row, shape (rows,), above 0 for the cells.
+
+    Attributes:
+        ratios: children of a node of each level, from the root down.
+        own: variance of the nodes of each level from their subtrees; where ``alike``, a view of one number.
+        below: sum of their children's variances, the same way; not of the cells.
+        alike: whether all nodes of each level have the same precision and the same number of cells.
 
     >>> round(TreeInverse(Tree.full(4, 2), np.ones(7)).kappa, 4)
     0.5714
@@ -48,7 +59,7 @@ class TreeInverse:
     ratios: tuple[int, ...] = field(init=False, repr=False)
     own: tuple[FloatArray, ...] = field(init=False, repr=False)
     below: tuple[FloatArray, ...] = field(init=False, repr=False)
-    mean: FloatArray = field(init=False, repr=False)
+    alike: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         widths = self.tree.widths
@@ -57,18 +68,27 @@ class TreeInverse:
         if len(precisions[0]) > 1:  # a root that is not measured
             ratios.insert(0, len(precisions[0]))
             precisions.insert(0, np.zeros(1))
-        object.__setattr__(self, "ratios", tuple(ratios))
-        # own[l]: variance of the nodes of level l from their subtrees; below[l]: sum of their children's variances.
+        counts = [len(level) for level in precisions]
+        alike = all(self.tree.size % width == 0 for width in widths) and all((level == level[0]).all() for level in precisions)
+        if alike:
+            precisions = [level[:1] for level in precisions]
         own: list[FloatArray] = [1 / precisions[-1]]
-        below: list[FloatArray] = [np.zeros(self.tree.size)]
+        below: list[FloatArray] = []
         for precision, ratio in zip(precisions[-2::-1], reversed(ratios), strict=True):
-            summed = run_sums(own[0], ratio)
-            below.insert(0, summed)
-            own.insert(0, 1 / (precision + 1 / summed))
-        object.__setattr__(self, "own", tuple(own))
-        object.__setattr__(self, "below", tuple(below))
+            below.insert(0, ratio * own[0] if alike else run_sums(own[0], ratio))
+            own.insert(0, 1 / (precision + 1 / below[0]))
+        object.__setattr__(self, "ratios", tuple(ratios))
+        object.__setattr__(self, "own", tuple(np.broadcast_to(level, count) for level, count in zip(own, counts, strict=True)))
+        object.__setattr__(self, "below", tuple(np.broadcast_to(level, count) for level, count in zip(below, counts[:-1], strict=True)))
+        object.__setattr__(self, "alike", alike)
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """G^-1 1 / kappa, shape (size,)."""
+        if self.alike:
+            return np.full(self.size, 1 / self.size)
         solved = self.solve(np.ones(self.tree.size))
-        object.__setattr__(self, "mean", solved / solved.sum())
+        return np.asarray(solved / solved.sum(), dtype=np.float64)
 
     @property
     def size(self) -> int:
@@ -84,7 +104,7 @@ class TreeInverse:
         """G^-1 b along the first axis, by the two passes."""
         column = (slice(None),) + (None,) * (b.ndim - 1)
         estimates = [b * self.own[-1][column]]
-        for own, below, ratio in zip(self.own[-2::-1], self.below[-2::-1], reversed(self.ratios), strict=True):
+        for own, below, ratio in zip(self.own[-2::-1], self.below[::-1], reversed(self.ratios), strict=True):
             # Only the cells carry data here, so a node's estimate is its children's, shrunk by its own measurement of zero.
             estimates.insert(0, run_sums(estimates[0], ratio) * (own / below)[column])
         for level, ratio in enumerate(self.ratios, 1):
@@ -104,9 +124,8 @@ class TreeInverse:
         if not isinstance(operator, (Identity, Total, Tree, Prefix, Ranges, AllRanges)):
             rows = dense(operator).astype(float)
             return np.einsum("ij,ji->i", rows, self.solve(rows.T))
-        cells = np.arange(n, dtype=np.int64)
         if isinstance(operator, Prefix):
-            return self.interval_variances(np.zeros(n, dtype=np.int64), cells)
+            return self.prefix_variances
         if isinstance(operator, (Ranges, AllRanges)):
             low, high = (operator.low, operator.high) if isinstance(operator, Ranges) else all_range_ends(n)
             return self.interval_variances(low, high)
@@ -124,14 +143,43 @@ class TreeInverse:
         """The sum over rows of (q mean)^2."""
         return float(self.mean @ apply_gram(operator, self.mean))
 
-    def posterior(self) -> list[FloatArray]:
+    @cached_property
+    def posterior(self) -> tuple[FloatArray, ...]:
         """Variance of every node's final estimate, level by level from the root."""
-        final = [self.own[0]]
+        final: list[FloatArray] = [self.own[0]]
         for level, ratio in enumerate(self.ratios, 1):
             own = self.own[level]
             summed = run_spread(self.below[level - 1], ratio, len(own))
             final.append(own - own**2 / summed + (own / summed) ** 2 * run_spread(final[-1], ratio, len(own)))
-        return final
+        return tuple(final)
+
+    @cached_property
+    def prefix_variances(self) -> FloatArray:
+        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to.
+
+        Going up, a prefix of a node is a share of the node's value and independent noise; for the first cells of all nodes of a level at
+        once. Where the nodes are alike so are their prefixes, which are then those of one node: share (i + 1) / width.
+        """
+        if self.alike:
+            noise, width = np.zeros(1), 1
+            for own, ratio in zip(self.own[:0:-1], reversed(self.ratios), strict=True):
+                share, before = np.arange(1.0, width + 1) / width, np.arange(float(ratio))[:, None]
+                # share^2 + before - (share + before)^2 / ratio, multiplied out so that few terms need all the cells.
+                fixed = noise + own[0] * (1 - 1 / ratio) * share**2
+                noise = (fixed + own[0] * (before - before**2 / ratio) - (2 * own[0] / ratio * before) * share).reshape(-1)
+                width *= ratio
+            share = np.arange(1.0, width + 1) / width
+        else:
+            share, noise, width = np.ones(self.size), np.zeros(self.size), 1
+            for own, below, ratio in zip(self.own[:0:-1], self.below[::-1], reversed(self.ratios), strict=True):
+                before = np.cumsum(own) - own
+                siblings = run_spread(before - run_spread(before[::ratio], ratio, len(own)), width, self.size)
+                summed = run_spread(below, ratio * width, self.size)
+                share, noise = _lift(share, noise, run_spread(own, width, self.size), siblings, summed)
+                width *= ratio
+        answer = np.asarray(share**2 * self.own[0][0] + noise, dtype=np.float64)
+        answer.setflags(write=False)
+        return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         """Variance of the estimated sums over the cells low..high.
@@ -143,7 +191,7 @@ class TreeInverse:
         Returns:
             Array of shape (m,).
         """
-        final = self.posterior()
+        final = self.posterior
         answer = np.empty(len(low))
         # A range is, at every level, a prefix part of the node that holds its end and a suffix part of the one that holds its start:
         # share * (node's value) + independent noise of this variance.

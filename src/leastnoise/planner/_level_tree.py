@@ -10,17 +10,19 @@ branching. Under L2 every level helps a little.
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from leastnoise._check import InputError, one_of, whole
-from leastnoise.planner._gram import Gram, Reals
+from leastnoise.planner._gram import Gram, Reals, Wholes
 from leastnoise.planner._tree import ScaledTree, full_chain, node_counts, tree_error
 
 # Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
 _LEAST = -6.0
+# How many of the chains of each length go on, and for how many longer steps, after the short ones that all of them take.
+_BEST_CHAINS, _NEWTON_STEPS, _SHORTENINGS = 12, 12, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,55 +84,123 @@ class WeightedHaar:
 def block_traces(gram: Gram, widths: Sequence[int]) -> Reals:
     """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width.
 
+    For ``M_ij = sum a_i b_j`` (i <= j) the sum over a block follows from those over the parts it is made of: O(n) for all widths that are
+    powers of one number together.
+
     >>> from leastnoise.planner._gram import PrefixGram
     >>> block_traces(PrefixGram(4), (1, 2, 4)).tolist()
     [10.0, 9.0, 7.5]
     """
-    ones = np.ones(gram.size)
-    return np.array([gram.block_products(ones, width).sum() / width if width > 1 else gram.trace() for width in widths])
+    pairs = gram.generators()
+    if pairs is None:
+        ones = np.ones(gram.size)
+        return np.array([gram.block_products(ones, width).sum() / width if width > 1 else gram.trace() for width in widths])
+    # For every width the sum over each block, and those of each a and b alone.
+    known = {1: (gram.diagonal(), list(pairs))}
+    for width in sorted({*widths} - {1}):
+        part = max(smaller for smaller in known if width % smaller == 0)
+        sums, ends = known[part]
+        joined = min(width // part, len(sums))
+        missing = -len(sums) % joined
+        runs = [np.pad(values, (0, missing)).reshape(-1, joined).T for values in (sums, *(end for pair in ends for end in pair))]
+        whole_sums = runs[0].sum(axis=0)
+        for rising, falling in zip(runs[1::2], runs[2::2], strict=True):
+            before = np.zeros(len(whole_sums))
+            for place in range(1, joined):
+                before += rising[place - 1]
+                whole_sums += 2 * before * falling[place]
+        totals = [run.sum(axis=0) for run in runs[1:]]
+        known[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
+    return np.array([known[width][0].sum() / width for width in widths])
 
 
 def _sensitivity(weights: Reals, norm: int) -> Reals:
     return np.asarray(np.abs(weights).sum(axis=-1) if norm == 1 else np.sqrt((weights**2).sum(axis=-1)))
 
 
-def _weigh(parts: Reals, widths: Reals, norm: int, steps: int = 400) -> tuple[Reals, Reals]:
-    """Weights of small error for many chains at once (chains x levels), by multiplicative steps of decreasing length.
+def _slopes(logs: Reals, parts: Reals, widths: Reals, norm: int) -> tuple[Reals, Reals]:
+    """The logarithms of the squared errors of chains with given logarithms of weights, and their gradients."""
+    amounts = np.exp(2 * logs) * widths
+    each = parts / np.cumsum(amounts, axis=-1)
+    error = each.sum(axis=-1)
+    shares = np.exp(norm * logs) * (widths > 0)
+    spent = shares.sum(axis=-1)
+    later = np.cumsum((each**2 / np.where(parts > 0, parts, 1.0))[..., ::-1], axis=-1)[..., ::-1]
+    slope = 2 * shares / spent[..., None] - 2 * amounts * later / error[..., None]
+    return np.log(error) + 2 / norm * np.log(spent), slope
 
-    ``parts`` are the differences ``tau_l - tau_(l+1)``; returns the weights and the squared errors.
+
+def _curvature(logs: Reals, parts: Reals, widths: Reals, norm: int) -> Reals:
+    """The matrices of second derivatives of what ``_slopes`` gives."""
+    amounts = np.exp(2 * logs) * widths
+    seen = np.cumsum(amounts, axis=-1)
+    error = (parts / seen).sum(axis=-1)[..., None]
+    squares, cubes = (np.cumsum((parts / seen**power)[..., ::-1], axis=-1)[..., ::-1] / error for power in (2, 3))
+    shares = np.exp(norm * logs) * (widths > 0)
+    shares /= shares.sum(axis=-1)[..., None]
+    pulls = 2 * amounts * squares
+    levels = np.arange(logs.shape[-1])
+    both = 8 * amounts[..., :, None] * amounts[..., None, :] * cubes[..., np.maximum.outer(levels, levels)]
+    own = (2 * norm * shares - 2 * pulls)[..., None] * np.eye(len(levels))
+    return np.asarray(both + own - pulls[..., :, None] * pulls[..., None, :] - 2 * norm * shares[..., :, None] * shares[..., None, :])
+
+
+def _within(logs: Reals, widths: Reals) -> Reals:
+    """Logarithms of weights with the largest 0 and none below the least."""
+    used = np.where(widths > 0, logs, -np.inf)
+    return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
+
+
+def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) -> tuple[Reals, Reals]:
+    """What ``_weigh`` needs to know of chains: their differences of traces and their widths."""
+    most = max(map(len, chains))
+    tau = np.array([[*(traces[width] for width in chain), *[0.0] * (most + 1 - len(chain))] for chain in chains])
+    widths = np.array([(*chain, *[0] * (most - len(chain))) for chain in chains], dtype=float)
+    return np.maximum(tau[:, :-1] - tau[:, 1:], 0.0), widths
+
+
+def _weigh(parts: Reals, widths: Reals, norm: int, steps: int) -> tuple[Wholes, Reals]:
+    """The best of many chains of levels, each with weights of least error.
+
+    Args:
+        parts: the differences ``tau_l - tau_(l+1)``, chains x levels.
+        widths: the widths B_l; 0, without a part, for levels that a shorter chain does not have.
+        norm: 1 or 2.
+        steps: how many short steps all chains take; after 60 a level that is not needed may still be there.
+
+    Returns:
+        The places of the best chains of each length, the best first, and their weights.
+
+    All chains take some steps down the slope. The best of them go on with Newton's, with the curvature made positive (under L1 the problem
+    is not convex) and shortened until the error falls.
     """
-    from scipy.optimize import minimize
-
-    def errors(logs: Reals) -> tuple[Reals, Reals]:
-        weights = np.exp(logs)
-        seen = np.cumsum(weights**2 * widths, axis=-1)
-        total = (parts / seen).sum(axis=-1)
-        later = np.cumsum((parts / seen**2)[..., ::-1], axis=-1)[..., ::-1]
-        slope = -2 * weights**2 * widths * later / total[..., None]
-        norms = _sensitivity(weights, norm)
-        slope += 2 * weights / norms[..., None] if norm == 1 else 2 * (weights / norms[..., None]) ** 2
-        return np.log(total) + 2 * np.log(norms), slope
-
-    logs = np.zeros(parts.shape)
+    logs = _within(np.zeros(parts.shape), widths)
     for step in range(steps):
-        _, slope = errors(logs)
-        logs = logs - (0.5 / (1 + step / 100)) * slope
-        logs = np.maximum(logs - logs.max(axis=-1, keepdims=True), _LEAST)
-    values, _ = errors(logs)
-    for index in np.argsort(values)[:3]:
-
-        def one(point: Reals, index: int = int(index)) -> tuple[float, Reals]:
-            seen = np.cumsum(np.exp(2 * point) * widths[index])
-            total = float((parts[index] / seen).sum())
-            later = np.cumsum((parts[index] / seen**2)[::-1])[::-1]
-            size = float(_sensitivity(np.exp(point), norm))
-            slope = -2 * np.exp(2 * point) * widths[index] * later / total + 2 * (np.exp(point) / size) ** norm
-            return math.log(total) + 2 * math.log(size), slope
-
-        found = minimize(one, logs[index], jac=True, method="L-BFGS-B", bounds=[(_LEAST, 0.0)] * len(logs[index]))
-        if found.fun < values[index]:
-            logs[index], values[index] = found.x, found.fun
-    return np.exp(logs), np.exp(values)
+        _, slope = _slopes(logs, parts, widths, norm)
+        logs = _within(logs - (0.5 / (1 + step / 100)) * slope, widths)
+    # The best of each length: which of them is the very best is not seen after so few steps.
+    value, levels = _slopes(logs, parts, widths, norm)[0], (widths > 0).sum(axis=-1)
+    ranked = np.argsort(value, kind="stable")
+    best = np.concatenate([ranked[levels[ranked] == count][:_BEST_CHAINS] for count in np.unique(levels)])
+    parts, widths, logs = parts[best], widths[best], logs[best]
+    value, slope = _slopes(logs, parts, widths, norm)
+    for _ in range(_NEWTON_STEPS):
+        held = ((logs <= _LEAST) & (slope > 0)) | (widths == 0)
+        curvature = np.where(held[:, :, None] | held[:, None, :], 0.0, _curvature(logs, parts, widths, norm))
+        bends, axes = np.linalg.eigh(curvature)
+        turned = np.einsum("cij,ci->cj", axes, np.where(held, 0.0, slope)) / np.maximum(np.abs(bends), 1e-6)
+        moves = np.clip(-np.einsum("cij,cj->ci", axes, turned), -1.0, 1.0)
+        for _ in range(_SHORTENINGS):
+            moved = _within(logs + moves, widths)
+            reached, turn = _slopes(moved, parts, widths, norm)
+            better = reached < value
+            logs, slope = np.where(better[:, None], moved, logs), np.where(better[:, None], turn, slope)
+            value = np.where(better, reached, value)
+            moves = np.where(better[:, None], 0.0, moves / 4)
+            if better.all():
+                break
+    order = np.argsort(value, kind="stable")
+    return best[order], (np.exp(logs) * (widths > 0))[order]
 
 
 def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
@@ -144,10 +214,11 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
         steps = [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))] if depth > 1 else ratios
         for chosen in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
             widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
-            # A level of one block is enough; a block wider than all cells is the total.
+            # A level of one block is enough, and no wider than need be.
             if len(widths) < 2 or widths[-2] < size:
-                out.append((*widths[:-1], size if widths[-1] >= size and size % widths[-2] == 0 else widths[-1]))
-    return out
+                below = widths[-2] if len(widths) > 1 else 1
+                out.append((*widths[:-1], min(widths[-1], -(-size // below) * below)))
+    return list(dict.fromkeys(out))
 
 
 def level_tree(gram: Gram, widths: Sequence[int], weights: Reals, norm: int) -> LevelTree:
@@ -165,10 +236,19 @@ def level_tree(gram: Gram, widths: Sequence[int], weights: Reals, norm: int) -> 
         raise InputError(f"widths must start at 1 and each be a larger multiple of the one before; got {chain}.")
     if not (len(weights) == len(chain) and weights[0] > 0 and (np.asarray(weights) >= 0).all()):
         raise InputError("A tree needs one weight of at least 0 a level, that of the cells above 0.")
-    scaled = np.asarray(weights, float) / _sensitivity(np.asarray(weights, float), norm)
-    squares = [np.full(count, weight**2) for count, weight in zip(node_counts(gram.size, chain), scaled, strict=True)]
-    error, _ = tree_error(gram, chain, squares, gradient=False)
-    return LevelTree(size=gram.size, widths=chain, weights=scaled, norm=norm, rmse=math.sqrt(error / gram.queries))
+    return _level_tree(gram, chain, np.asarray(weights, float), norm, None)
+
+
+def _level_tree(gram: Gram, chain: Sequence[int], weights: Reals, norm: int, traces: Mapping[int, float] | None) -> LevelTree:
+    """The same without checks, with the traces of ``block_traces`` by width where they are known."""
+    scaled = weights / _sensitivity(weights, norm)
+    if all(gram.size % width == 0 for width in chain):
+        tau = np.append(block_traces(gram, chain) if traces is None else [traces[width] for width in chain], 0.0)
+        error = float(((tau[:-1] - tau[1:]) / np.cumsum(scaled**2 * np.array(chain))).sum())
+    else:
+        squares = [np.full(count, weight**2) for count, weight in zip(node_counts(gram.size, chain), scaled, strict=True)]
+        error, _ = tree_error(gram, chain, squares, gradient=False)
+    return LevelTree(size=gram.size, widths=tuple(chain), weights=scaled, norm=norm, rmse=math.sqrt(error / gram.queries))
 
 
 def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTree:
@@ -221,16 +301,17 @@ def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> Le
         chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, block_traces(gram, widths), strict=True))
-    best: list[tuple[float, tuple[int, ...], Reals]] = []
-    for _, group in itertools.groupby(chains, key=len):
-        same = list(group)
-        tau = np.array([[*(traces[width] for width in chain), 0.0] for chain in same])
-        weights, errors = _weigh(np.maximum(tau[:, :-1] - tau[:, 1:], 0.0), np.array(same, float), norm)
-        best += [(float(errors[index]), same[index], weights[index]) for index in np.argsort(errors)[:8]]
-    found = []
-    for _, chain, weight in sorted(best, key=lambda item: item[0])[: 16 if gram.size <= 4096 else 4]:
-        kept = [level for level in range(len(chain)) if level == 0 or weight[level] > 1.01 * math.exp(_LEAST) * weight.max()]
-        found.append(level_tree(gram, [chain[level] for level in kept], weight[kept], norm))
+    best, weights = _weigh(*_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60)
+    # Levels that have shrunk to the least weight are left out, and what is left is weighed again.
+    kept = [
+        tuple(
+            width for width, weight in zip(chains[place], own, strict=False) if width == 1 or weight > 1.01 * math.exp(_LEAST) * own.max()
+        )
+        for place, own in zip(best, weights, strict=True)
+    ]
+    kept = list(dict.fromkeys(kept))[: 32 if gram.size <= 4096 else 4]
+    best, weights = _weigh(*_parts_of(kept, traces), norm, 60)
+    found = [_level_tree(gram, kept[place], own[: len(kept[place])], norm, traces) for place, own in zip(best, weights, strict=True)]
     found.sort(key=lambda tree: tree.rmse)
     # The search took a shorter last block for a whole one; where that may matter, the exact error has the last word.
     uneven = gram.size <= 2**14 and any(gram.size % width for width in found[0].widths)

@@ -120,6 +120,9 @@ def weighted_strategy(
         coefficients.append(np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in ordered]))
         blocks += own
     cost = np.array([block_norm(domain, block, power) for block in blocks])
+    if len(blocks) == 1:
+        error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * cost[0] ** 2)
+        return Strategy(name, ((blocks[0], 1.0),), details or {}, error)
     matrix, c = _diagonal(matrices), np.concatenate(coefficients)
     first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
     found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[first])
