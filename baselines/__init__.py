@@ -8,9 +8,10 @@ counts, a budget, a source of randomness and the ranges that matter (docs/result
 """
 
 from baselines._baseline import Baseline, Ranges, all_ranges
-from baselines._linear import cells_baseline, uniform_baseline
+from baselines._greedy_h import GREEDY_H, RELEASED_GREEDY_H
+from baselines._linear import H2, HB, PRIVELET, cells_baseline, uniform_baseline
 
-ONE_DIMENSION: tuple[Baseline, ...] = (cells_baseline(1), uniform_baseline(1))
+ONE_DIMENSION: tuple[Baseline, ...] = (cells_baseline(1), uniform_baseline(1), PRIVELET, H2, HB, GREEDY_H, RELEASED_GREEDY_H)
 TWO_DIMENSIONS: tuple[Baseline, ...] = (cells_baseline(2), uniform_baseline(2))
 
 __all__ = ["ONE_DIMENSION", "TWO_DIMENSIONS", "Baseline", "Ranges", "all_ranges"]

@@ -1,11 +1,13 @@
-"""Mechanisms that look at nothing but noisy answers to fixed queries: cells, total."""
+"""Mechanisms that measure fixed linear queries: cells, the total, wavelets, hierarchies of one weight a level."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._noise import laplace
+from baselines._tree import even_weights, measured
 from leastnoise.measure import Entropy
 
 
@@ -15,8 +17,85 @@ def cells(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> R
 
 
 def uniform(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
-    """A noisy total, spread evenly."""
+    """A noisy total, spread evenly; the released copies spread the true one."""
     return np.full(x.shape, laplace(x.sum().reshape(1), epsilon, entropy)[0] / x.size)
+
+
+def wavelet_coefficients(x: Wholes) -> list[Wholes]:
+    """The total, then for every aligned block the sum of its left half minus that of its right; cells added up to a power of two, all 0.
+
+    Coarsest last but for the total, which is the very last.
+
+    >>> [level.tolist() for level in wavelet_coefficients(np.array([5, 1, 2]))]
+    [[4, 2], [4], [8]]
+    """
+    sums = np.zeros(1 << max(len(x) - 1, 0).bit_length(), dtype=np.int64)
+    sums[: len(x)] = x
+    levels = []
+    while len(sums) > 1:
+        levels.append(sums[::2] - sums[1::2])
+        sums = sums[::2] + sums[1::2]
+    return [*levels, sums]
+
+
+def privelet(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """Every Haar coefficient with the same noise, as sums of cells; in the paper's weights for averages the noise is the same."""
+    levels = wavelet_coefficients(x)
+    noisy = laplace(np.concatenate(levels), epsilon, entropy, sensitivity=len(levels)).astype(np.float64)
+    split = np.split(noisy, np.cumsum([len(level) for level in levels])[:-1])
+    sums = split[-1]
+    for difference in reversed(split[:-1]):
+        sums = np.stack([(sums + difference) / 2, (sums - difference) / 2], axis=1).reshape(-1)
+    return sums[: len(x)]
+
+
+def height(size: int, branching: int) -> int:
+    """How many levels below the root reach the cells, in whole numbers: a logarithm in floats gives 4 for 125 cells and branching 5.
+
+    >>> height(125, 5), height(126, 5), height(1, 2)
+    (3, 4, 0)
+    """
+    levels, reach = 0, 1
+    while reach < size:
+        levels, reach = levels + 1, reach * branching
+    return levels
+
+
+@cache
+def branching_of(size: int) -> int:
+    """The branching b with the least average variance of a range, ``(b - 1) h^3 - 2 (b + 1) h^2 / 3`` with h levels.
+
+    >>> branching_of(64), branching_of(1024), branching_of(4096)
+    (64, 32, 16)
+    """
+
+    def variance(b: int) -> int:
+        h = height(size, b)
+        return 3 * (b - 1) * h**3 - 2 * (b + 1) * h**2
+
+    return min(range(2, max(size, 2) + 1), key=variance)
+
+
+def chain(size: int, branching: int, *, root: bool) -> tuple[int, ...]:
+    """Widths of a hierarchy of equal branching.
+
+    >>> chain(9, 3, root=False), chain(9, 3, root=True)
+    ((1, 3), (1, 3, 9))
+    """
+    levels = height(size, branching)
+    return tuple(branching**level for level in range(max(1, levels + root)))
+
+
+def binary_hierarchy(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """All blocks of 1, 2, 4, ... cells with the same noise, and least squares."""
+    widths = chain(len(x), 2, root=True)
+    return measured(x, even_weights(len(x), widths), widths, epsilon, entropy)
+
+
+def best_hierarchy(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """The same with the best branching, and without the total."""
+    widths = chain(len(x), branching_of(len(x)), root=False)
+    return measured(x, even_weights(len(x), widths), widths, epsilon, entropy)
 
 
 def cells_baseline(dimensions: int) -> Baseline:
@@ -41,3 +120,29 @@ def uniform_baseline(dimensions: int) -> Baseline:
         source="Hay, Machanavajjhala, Miklau, Chen, Zhang, SIGMOD 2016 (as a control)",
         mechanism=uniform,
     )
+
+
+H2 = Baseline(
+    name="H2",
+    dimensions=1,
+    private=True,
+    proof="One record changes one node a level by 1; each level of L gets epsilon / L.",
+    source="Hay, Rastogi, Miklau, Suciu, PVLDB 2010",
+    mechanism=binary_hierarchy,
+)
+HB = Baseline(
+    name="HB",
+    dimensions=1,
+    private=True,
+    proof="As H2; the branching depends on the number of cells alone.",
+    source="Qardaji, Yang, Li, PVLDB 2013",
+    mechanism=best_hierarchy,
+)
+PRIVELET = Baseline(
+    name="Privelet",
+    dimensions=1,
+    private=True,
+    proof="One record changes the total and one difference a level by 1 in size, 1 + log2 n numbers in all; the noise has that over epsilon as its scale.",
+    source="Xiao, Wang, Gehrke, ICDE 2010",
+    mechanism=privelet,
+)

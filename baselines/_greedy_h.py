@@ -1,0 +1,151 @@
+"""GreedyH, the second stage of DAWA used alone: as defined, and as every released copy computes it.
+
+The released copies minimise the error of the workload W^T W in the place of W, because a routine written for W is called with W^T W. They
+also damp lambda^2 where only what crosses the children should be damped, hand the damped objective up as the error of the child, and do
+not split blocks whose columns in the workload are all equal. That reading gives the published numbers; it is as private as the other.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from baselines._baseline import Baseline, Ranges, Reals, Wholes
+from baselines._tree import measured, sums_of_blocks, whole_weights
+from leastnoise.measure import Entropy
+from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram
+from leastnoise.planner._greedy_h import fit_greedy_h
+from leastnoise.planner._tree import full_chain, path_scales
+
+_GRID = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hierarchy:
+    """A chain of widths and the scales of all nodes, cells first; at most 1 in all along any path."""
+
+    widths: tuple[int, ...]
+    scales: tuple[Reals, ...]
+
+    def matrix(self) -> Reals:
+        """One row a node that is measured."""
+        size = len(self.scales[0])
+        rows = [
+            scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(size) // width)
+            for width, scale in zip(self.widths, self.scales, strict=True)
+        ]
+        return np.vstack([level[level.max(axis=1) > 0] for level in rows])
+
+
+def as_defined(gram: Gram) -> Hierarchy:
+    """Equation 9 with its decay, on the workload itself.
+
+    >>> as_defined(AllRangesGram(4)).matrix().sum(axis=0).max().round(9)
+    np.float64(1.0)
+    """
+    fitted = fit_greedy_h(gram)
+    return Hierarchy(widths=fitted.widths, scales=fitted.scales)
+
+
+def as_released(gram: Reals) -> Hierarchy:
+    """What the released copies make of the n x n matrix ``gram = W^T W``; for comparison.
+
+    The recursion is that of ``as_defined`` with ``gram @ gram``, and the further particulars above.
+
+    >>> as_released(np.ones((4, 4))).matrix().tolist()
+    [[1.0, 1.0, 1.0, 1.0]]
+    """
+    size = len(gram)
+    squared = DenseGram(gram @ gram, size)
+    unlike = np.append(~np.isclose(gram[:, 1:], gram[:, :-1], rtol=1e-12, atol=0).all(axis=0), False)
+    widths = full_chain(size, 2)
+    vector = np.ones(size)
+    error, inside = squared.diagonal(), squared.diagonal()
+    shares: list[Reals] = []
+    grid = np.arange(_GRID) / _GRID
+    for level, width in enumerate(widths[1:], start=1):
+        starts = np.arange(0, size, width)
+        product = squared.block_products(vector, width)
+        mass, joint = sums_of_blocks(vector, width), sums_of_blocks(vector * product, width)
+        error, children = sums_of_blocks(error, 2), sums_of_blocks(inside, 2)
+        damping = 2 ** (-(len(widths) - 1 - level) / 2)
+        cross = damping * (joint - children) + children
+        damped = damping * grid**2
+        objective = (error[:, None] - cross[:, None] * damped / ((1 - grid) ** 2 + mass[:, None] * damped)) / (1 - grid) ** 2
+        best = objective.argmin(axis=1)
+        share = grid[best]
+        error = objective[np.arange(len(best)), best]
+        divisor = (1 - share) ** 2 + mass * share**2
+        inside = joint / divisor**2
+        vector = vector / np.repeat(divisor, width)[:size]
+        ends = np.minimum(starts + width, size)
+        borders = np.concatenate([[0], np.cumsum(unlike)])
+        alike = borders[ends - 1] == borders[starts]  # no unlike neighbours inside: measured as one, uniform below
+        share = np.where(alike, 1.0, share)
+        corner = squared.diagonal()[starts]
+        error, inside = np.where(alike, corner, error), np.where(alike, corner, inside)
+        vector = np.where(np.repeat(alike, width)[:size], 1 / np.repeat(ends - starts, width)[:size], vector)
+        shares.append(share)
+    return Hierarchy(widths=widths, scales=tuple(path_scales(widths, shares, 1, size)))
+
+
+@lru_cache(maxsize=2)
+def gram_of(ranges: Ranges | None, size: int) -> Reals:
+    """``W^T W`` of ranges (all of them for None), dense: entry (i, j) is the number of ranges that contain both cells.
+
+    >>> gram_of(Ranges(np.array([0, 1]), np.array([2, 3])), 3).tolist()
+    [[1.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 1.0]]
+    """
+    if ranges is None:
+        cell = np.arange(size)
+        return np.minimum.outer(cell + 1.0, cell + 1.0) * (size - np.maximum.outer(cell, cell))
+    number = np.zeros((size, size))
+    np.add.at(number, (ranges.low, ranges.high - 1), 1.0)
+    reach = np.cumsum(np.cumsum(number, axis=0)[:, ::-1], axis=1)[:, ::-1]  # that begin by row i and end at column j or later
+    upper = np.triu(reach)
+    return upper + np.triu(upper, 1).T
+
+
+@lru_cache(maxsize=4)
+def _fitted(ranges: Ranges | None, size: int, *, released: bool) -> tuple[tuple[int, ...], list[Wholes]]:
+    if released:
+        found = as_released(gram_of(ranges, size))
+    elif ranges is None:
+        found = as_defined(AllRangesGram(size))
+    else:
+        found = as_defined(DenseGram(gram_of(ranges, size), len(ranges.low)))
+    return found.widths, whole_weights(found.scales)
+
+
+def greedy_h(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+    """The hierarchy for the ranges, measured; least squares."""
+    widths, weights = _fitted(ranges, len(x), released=False)
+    return measured(x, weights, widths, epsilon, entropy)
+
+
+def released_greedy_h(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+    """The hierarchy that the released copies choose, measured; least squares."""
+    widths, weights = _fitted(ranges, len(x), released=True)
+    return measured(x, weights, widths, epsilon, entropy)
+
+
+_PROOF = "The weights of the nodes above a cell add up to at most 1, checked in whole numbers; a node of weight w gets w epsilon."
+GREEDY_H = Baseline(
+    name="GreedyH",
+    dimensions=1,
+    private=True,
+    proof=_PROOF,
+    source="Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3",
+    mechanism=greedy_h,
+    aware=True,
+)
+RELEASED_GREEDY_H = Baseline(
+    name="GreedyH, released reading",
+    dimensions=1,
+    private=True,
+    proof=_PROOF,
+    source="the same, with W^T W in the place of W",
+    mechanism=released_greedy_h,
+    aware=True,
+)

@@ -1,0 +1,119 @@
+"""Hierarchies of blocks of cells: measured with one weight a node, put together by exact least squares in two passes.
+
+A chain of widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before; a node of level l is a block of B_l cells, the last one may be
+shorter. A node of weight w out of UNIT gets noise of scale ``UNIT / (w epsilon)``; weight 0 means that it is not measured.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from baselines._baseline import Reals, Wholes
+from baselines._noise import weighted_laplace
+from leastnoise._check import InternalError
+from leastnoise.measure import Entropy
+
+UNIT = 2**20
+_UNKNOWN = 1e30  # variance of a cell that nothing was measured of but the blocks around it: these are then spread evenly
+
+
+def sums_of_blocks(values: Wholes | Reals, width: int) -> Wholes | Reals:
+    """Sums over consecutive blocks of ``width``.
+
+    >>> sums_of_blocks(np.arange(5), 2).tolist()
+    [1, 5, 4]
+    """
+    return np.add.reduceat(values, np.arange(0, len(values), width))
+
+
+def even_weights(size: int, widths: Sequence[int]) -> list[Wholes]:
+    """The same weight for all nodes: UNIT over the number of levels, rounded down.
+
+    >>> [level.tolist() for level in even_weights(3, (1, 2))] == [[UNIT // 2] * 3, [UNIT // 2] * 2]
+    True
+    """
+    return [np.full(-(-size // width), UNIT // len(widths), dtype=np.int64) for width in widths]
+
+
+def whole_weights(scales: Sequence[Reals]) -> list[Wholes]:
+    """Weights of scales that add up to at most 1 along every path, rounded down so that this holds exactly.
+
+    >>> whole_weights([np.array([0.75, 0.75]), np.array([0.25])])[1].tolist()
+    [262144]
+    """
+    return [np.floor(np.asarray(scale) * UNIT).astype(np.int64) for scale in scales]
+
+
+def spent_weight(weights: Sequence[Wholes], widths: Sequence[int]) -> int:
+    """The largest sum of weights above any cell, in whole numbers: sensitivity of the strategy times UNIT.
+
+    >>> spent_weight([np.array([3, -4]), np.array([2])], (1, 2))
+    6
+    """
+    size = len(weights[0])
+    paths = sum(np.repeat(np.abs(level), width)[:size] for level, width in zip(weights, widths, strict=True))
+    return int(np.max(paths))
+
+
+def measured(x: Wholes, weights: Sequence[Wholes], widths: Sequence[int], epsilon: Fraction, entropy: Entropy) -> Reals:
+    """Measure a hierarchy and return the least squares estimate of the cells.
+
+    Args:
+        x: counts, int64 of shape (n,); private.
+        weights: for each level those of its nodes, at least 0; public.
+        widths: the chain; public.
+        epsilon: what it may cost.
+        entropy: the source of the noise.
+
+    Returns:
+        float64, shape (n,).
+
+    Guarantees: epsilon-DP: a record is in one node a level, and the weights of these add up to at most UNIT, which is checked in whole numbers.
+
+    >>> from leastnoise.measure import SeededEntropy
+    >>> measured(np.array([3, 4, 5]), even_weights(3, (1, 2, 4)), (1, 2, 4), Fraction(10**6), SeededEntropy(1)).round(6).tolist()
+    [3.0, 4.0, 5.0]
+    """
+    if min(int(level.min()) for level in weights) < 0 or spent_weight(weights, widths) > UNIT:
+        raise InternalError("A hierarchy spends more than its budget; please report it.")
+    values, variances = [], []
+    for level, width in zip(weights, widths, strict=True):
+        sums = sums_of_blocks(x, width)
+        known = np.flatnonzero(level)
+        value, precision = np.zeros(len(level)), np.zeros(len(level))
+        value[known] = weighted_laplace(sums[known], level[known], UNIT, epsilon, entropy)
+        precision[known] = (level[known] / UNIT * float(epsilon)) ** 2 / 2
+        values.append(value)
+        variances.append(precision)
+    return least_squares(values, variances, widths)
+
+
+def least_squares(values: Sequence[Reals], precisions: Sequence[Reals], widths: Sequence[int]) -> Reals:
+    """Cells that explain measured nodes best: up, nodes combined with the sums of their children; down, differences spread.
+
+    Args:
+        values: for each level what was measured of its nodes; ignored where the precision is 0.
+        precisions: one over the variance of each.
+        widths: the chain.
+
+    >>> least_squares([np.array([1.0, 2.0]), np.array([6.0])], [np.ones(2), np.ones(1)], (1, 2)).tolist()
+    [2.0, 3.0]
+    """
+    estimates = [np.where(precisions[0] > 0, values[0], 0.0)]
+    spreads = [1 / np.maximum(precisions[0], 1 / _UNKNOWN)]
+    sums, widest = [], []
+    for level in range(1, len(widths)):
+        ratio = widths[level] // widths[level - 1]
+        below, spread = sums_of_blocks(estimates[-1], ratio), sums_of_blocks(spreads[-1], ratio)
+        share = precisions[level] * spread / (1 + precisions[level] * spread)
+        sums.append(below)
+        widest.append(spread)
+        estimates.append(below + share * (values[level] - below))
+        spreads.append(spread / (1 + precisions[level] * spread))
+    final = estimates[-1]
+    for level in range(len(widths) - 1, 0, -1):
+        ratio, count = widths[level] // widths[level - 1], len(estimates[level - 1])
+        rate = (final - sums[level - 1]) / widest[level - 1]
+        final = estimates[level - 1] + np.repeat(rate, ratio)[:count] * spreads[level - 1]
+    return np.asarray(final)
