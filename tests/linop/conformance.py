@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise.linop import AllRanges, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
+from leastnoise.linop import AllRanges, Coarse, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
 
 
 @dataclass(frozen=True)
@@ -72,4 +72,6 @@ CASES = [
         lambda: np.vstack([np.diag([3, -1, 2, 2]), [[1, 0, 5, -7], [0, 0, 2, 1]]]),
     ),
     Case("dense", Dense(_MATRIX), lambda: np.array(_MATRIX)),
+    Case("coarse tree", Coarse(Tree.full(3, 2), [0, 1, 5], 7), lambda: np.repeat(_tree(3, 2), [1, 4, 2], axis=1)),
+    Case("coarse dense", Coarse(Dense(_MATRIX), [0, 2, 3, 4], 6), lambda: np.repeat(_MATRIX, [2, 1, 1, 2], axis=1)),
 ]

@@ -1,6 +1,7 @@
 """Integer linear operators (small frozen values) and the functions on them."""
 
 from leastnoise.linop._functions import (
+    MOST_UNPACKED,
     all_range_ends,
     along,
     apply,
@@ -11,6 +12,7 @@ from leastnoise.linop._functions import (
     from_json,
     gram_diagonal,
     largest_row_sum,
+    narrow,
     non_negative,
     pack,
     run_spread,
@@ -20,6 +22,7 @@ from leastnoise.linop._functions import (
 )
 from leastnoise.linop._operators import (
     AllRanges,
+    Coarse,
     Contrasts,
     Dense,
     DiagonalAndRows,
@@ -29,12 +32,15 @@ from leastnoise.linop._operators import (
     Operator,
     Prefix,
     Ranges,
+    SignedArray,
     Total,
     Tree,
 )
 
 __all__ = [
+    "MOST_UNPACKED",
     "AllRanges",
+    "Coarse",
     "Contrasts",
     "Dense",
     "DiagonalAndRows",
@@ -44,6 +50,7 @@ __all__ = [
     "Operator",
     "Prefix",
     "Ranges",
+    "SignedArray",
     "Total",
     "Tree",
     "all_range_ends",
@@ -56,6 +63,7 @@ __all__ = [
     "from_json",
     "gram_diagonal",
     "largest_row_sum",
+    "narrow",
     "non_negative",
     "pack",
     "run_spread",

@@ -6,7 +6,7 @@ belongs to the plan. Questions about operators are functions in ``_functions``; 
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from leastnoise._check import refuse, whole
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
+SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 # Far from the ends of int64, so that absolute values and sums of two cannot wrap around.
 _MOST = 2**53
@@ -32,17 +33,22 @@ def _frozen(name: str, values: object, dimensions: int) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """Every cell by itself: the n x n identity matrix.
-
-    >>> Identity(3).rows
-    3
-    """
+class _Sized:
+    """What has a number of cells, at least 1."""
 
     size: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", whole("size", self.size, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Identity(_Sized):
+    """Every cell by itself: the n x n identity matrix.
+
+    >>> Identity(3).rows
+    3
+    """
 
     @property
     def rows(self) -> int:
@@ -51,17 +57,12 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class Total(_Sized):
     """The sum of all cells: one row of ones.
 
     >>> Total(3).rows
     1
     """
-
-    size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def rows(self) -> int:
@@ -70,17 +71,12 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(_Sized):
     """Row i sums the cells 0..i: the lower triangular matrix of ones.
 
     >>> Prefix(3).rows
     3
     """
-
-    size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def rows(self) -> int:
@@ -89,17 +85,12 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
-class AllRanges:
+class AllRanges(_Sized):
     """One row for every interval of cells, by first cell and then by last: n(n+1)/2 rows.
 
     >>> AllRanges(3).rows
     6
     """
-
-    size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def rows(self) -> int:
@@ -108,19 +99,18 @@ class AllRanges:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranges:
+class Ranges(_Sized):
     """Given intervals: row i sums the cells low[i]..high[i], both included.
 
     >>> Ranges(5, [0, 2], [1, 4]).rows
     2
     """
 
-    size: int
     low: IntArray
     high: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size, 1))
+        _Sized.__post_init__(self)
         object.__setattr__(self, "low", _frozen("low", self.low, 1))
         object.__setattr__(self, "high", _frozen("high", self.high, 1))
         if len(self.low) != len(self.high):
@@ -146,7 +136,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(_Sized):
     """A hierarchy of nested partitions, from the widest level to the narrowest.
 
     Every level cuts the cells into runs of its width (the last run may be shorter); rows go level by level, left to right. Every cell
@@ -160,11 +150,10 @@ class Tree:
     (7, (8, 4, 2, 1))
     """
 
-    size: int
     widths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size, 1))
+        _Sized.__post_init__(self)
         widths = tuple(whole("width", width, 1, 2**40) for width in self.widths)
         if not widths or any(wide <= narrow or wide % narrow for wide, narrow in pairwise(widths)):
             raise refuse("widths", list(widths), "descending whole numbers, each a multiple of the next")
@@ -269,7 +258,7 @@ class DiagonalAndRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Haar:
+class Haar(_Sized):
     """The Haar wavelet: the total, then for every level the sums of left halves minus those of right halves.
 
     The cells are padded to the next power of two with cells that are always empty; rows go from the total and the widest level down, and
@@ -278,11 +267,6 @@ class Haar:
     >>> Haar(3).rows
     4
     """
-
-    size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size, 1))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -322,4 +306,55 @@ class Contrasts:
         return k * (k + 1)
 
 
-Operator: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense | DiagonalAndRows | Haar | Contrasts
+@dataclass(frozen=True, slots=True, eq=False)
+class Coarse:
+    """Queries on the sums of buckets: runs of consecutive cells that are asked about together.
+
+    Args:
+        operator: the queries, over the buckets; neither contrasts nor coarse themselves.
+        starts: the first cell of every bucket, from 0 on and ascending; as many as the operator has cells.
+        size: number of cells.
+
+    >>> Coarse(Prefix(2), [0, 3], 5).rows
+    2
+    """
+
+    operator: "Fine"
+    starts: IntArray
+    size: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.operator, (Coarse, Contrasts)):
+            raise refuse("operator", type(self.operator).__name__, "another operator than contrasts and coarse ones")
+        object.__setattr__(self, "size", whole("size", self.size, 1))
+        object.__setattr__(self, "starts", _frozen("starts", self.starts, 1))
+        first, last = int(self.starts[0]), int(self.starts[-1])
+        if len(self.starts) != self.operator.size or first != 0 or last >= self.size or not (np.diff(self.starts) > 0).all():
+            raise refuse(
+                "starts", f"{len(self.starts)} from {first} to {last}", f"{self.operator.size} ascending cells from 0 to {self.size - 1}"
+            )
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.operator.rows
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of cells of every bucket."""
+        return np.diff(self.starts, append=self.size)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Coarse)
+            and self.size == other.size
+            and self.operator == other.operator
+            and np.array_equal(self.starts, other.starts)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.size, self.operator, self.starts.tobytes()))
+
+
+Fine: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense | DiagonalAndRows | Haar | Contrasts
+Operator: TypeAlias = Fine | Coarse
