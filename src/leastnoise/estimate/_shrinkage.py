@@ -1,0 +1,354 @@
+"""Shrinking noisy levels of blocks: what is not there is not added up. Functions of noisy numbers alone, so all of it is post-processing.
+
+Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p cells, of which its left half has l and its
+right half r that are not padding, has the *difference*
+
+    2 (r L - l R) / (l + r)        L, R the counts of the halves; L - R where nothing is padding
+
+which is 0 where the block is uniform. The total and all differences determine the cells, and are uncorrelated after least squares on levels
+of equal weights (docs/mathematics.md), but for those of the one block a level at the edge of the padding.
+
+Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact noise variances and empirical Bayes;
+docs/decisions/0010-private-partition.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float64]
+Wholes = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+ROUNDS = 10
+STATES = 18
+
+
+@dataclass(frozen=True)
+class Halving:
+    """All aligned blocks over n cells, padded to a power of two.
+
+    Args:
+        size: number of cells n, at least 1.
+
+    >>> Halving(5).padded, [left.tolist() for left in Halving(5).left]
+    (8, [[1, 1, 1, 0], [2, 1], [4]])
+    """
+
+    size: int
+
+    @property
+    def depth(self) -> int:
+        """How often all cells can be halved."""
+        return (self.size - 1).bit_length()
+
+    @property
+    def padded(self) -> int:
+        """Number of cells with the padding."""
+        return 1 << self.depth
+
+    @property
+    def parameters(self) -> int:
+        """The total and all differences."""
+        return self.padded
+
+    @cached_property
+    def left(self) -> list[Wholes]:
+        """Cells that are not padding in the left half of every block; blocks of 2 first."""
+        return [self._real(2**power, 0) for power in range(1, self.depth + 1)]
+
+    @cached_property
+    def right(self) -> list[Wholes]:
+        """The same for the right halves."""
+        return [self._real(2**power, 2 ** (power - 1)) for power in range(1, self.depth + 1)]
+
+    def _real(self, width: int, offset: int) -> Wholes:
+        first = np.arange(0, self.padded, width) + offset
+        return np.clip(self.size - first, 0, width // 2)
+
+    @cached_property
+    def share(self) -> list[Reals]:
+        """Part of a block's cells that lie in its left half; 1/2 where all are padding."""
+        return [np.where(l + r > 0, l / np.maximum(l + r, 1), 0.5) for l, r in zip(self.left, self.right, strict=True)]
+
+    def differences(self, cells: Reals) -> tuple[Reals, list[Reals]]:
+        """The total and the differences of all blocks, of 2 cells first.
+
+        Args:
+            cells: shape (trials, n) or (trials, padded).
+
+        >>> total, parts = Halving(4).differences(np.array([[5.0, 1, 2, 2]]))
+        >>> total.tolist(), [part.tolist() for part in parts]
+        ([[10.0]], [[[4.0, 0.0]], [[2.0]]])
+        """
+        missing = self.padded - cells.shape[-1]
+        rest = np.pad(cells, ((0, 0), (0, missing))) if missing else cells
+        out = []
+        for share in self.share:
+            pairs = rest.reshape(len(rest), -1, 2)
+            out.append(2 * ((1 - share) * pairs[..., 0] - share * pairs[..., 1]))
+            rest = pairs.sum(axis=-1)
+        return rest, out
+
+    def together(self, total: Reals, parts: Sequence[Reals], *, bounded: bool = True) -> Reals:
+        """Cells from the total and the differences, from the top down.
+
+        Args:
+            total: shape (trials, 1).
+            parts: of blocks of 2 cells first.
+            bounded: no block is below 0 and none above the one it lies in.
+
+        Returns:
+            Shape (trials, n).
+
+        >>> Halving(4).together(np.array([[10.0]]), [np.array([[4.0, 0.0]]), np.array([[12.0]])]).tolist()
+        [[7.0, 3.0, 0.0, 0.0]]
+        """
+        cells = np.maximum(total, 0.0) if bounded else total
+        for part, share in zip(reversed(parts), reversed(self.share), strict=True):
+            left = cells * share + part / 2
+            if bounded:
+                left = np.clip(left, 0.0, cells)
+            cells = np.stack([left, cells - left], axis=-1).reshape(len(cells), -1)
+        return cells[:, : self.size]
+
+    def edge_weights(self, level: int, edges: Wholes) -> tuple[Wholes, Reals]:
+        """What a difference adds to the sum of the first t cells: the block in which t lies, and the coefficient.
+
+        Args:
+            level: 0 for blocks of two cells.
+            edges: values of t, from 0 to n.
+        """
+        width = 2 ** (level + 1)
+        block = np.minimum(edges // width, len(self.left[level]) - 1)
+        inside = edges - block * width
+        left, right = self.left[level][block], self.right[level][block]
+        rising = np.minimum(inside, left) / np.maximum(left, 1)
+        falling = np.clip(inside - width // 2, 0, right) / np.maximum(right, 1)
+        return block, np.asarray(np.where((left > 0) & (right > 0), (rising - falling) / 2, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Blocks of equal widths, measured with one noise variance a level.
+
+    Args:
+        halving: of the cells.
+        widths: powers of two, the cells' 1 first, each a multiple of the one before.
+        variances: noise variance of a block of each level.
+    """
+
+    halving: Halving
+    widths: tuple[int, ...]
+    variances: tuple[float, ...]
+
+    def _spread(self, place: int) -> Reals:
+        """Noise variance of every block; blocks of padding are known."""
+        first = np.arange(0, self.halving.padded, self.widths[place])
+        return np.where(first < self.halving.size, self.variances[place], 0.0)
+
+    @cached_property
+    def _upward(self) -> tuple[list[Reals], list[Reals]]:
+        """Variance of every block from all measurements inside it, and the weight of its own measurement."""
+        spread, own = [self._spread(0)], [np.ones(0)]
+        for place in range(1, len(self.widths)):
+            below = spread[-1].reshape(-1, self.widths[place] // self.widths[place - 1]).sum(axis=1)
+            mine = self._spread(place)
+            share = below / np.maximum(below + mine, np.finfo(float).tiny)
+            own.append(share)
+            spread.append(share * mine)
+        return spread, own
+
+    @cached_property
+    def _final(self) -> list[Reals]:
+        """Variance of every block's least squares estimate."""
+        spread = self._upward[0]
+        final = [spread[-1]]
+        for place in range(len(self.widths) - 1, 0, -1):
+            joined = self.widths[place] // self.widths[place - 1]
+            below = spread[place - 1].reshape(-1, joined)
+            whole = np.maximum(below.sum(axis=1), np.finfo(float).tiny)
+            part = below / whole[:, None]
+            final.insert(0, (below - part * below + part**2 * final[0][:, None]).reshape(-1))
+        return final
+
+    def estimate(self, values: Sequence[Reals]) -> Reals:
+        """Least squares on the hierarchy.
+
+        Args:
+            values: noisy counts of the blocks of each level that are not all padding, cells first; shape (trials, blocks).
+
+        Returns:
+            Cells, shape (trials, padded).
+        """
+        spread, own = self._upward
+        full = [self.halving.padded // width for width in self.widths]
+        measured = [np.pad(one, ((0, 0), (0, count - one.shape[1]))) for one, count in zip(values, full, strict=True)]
+        estimate = [measured[0]]
+        for place in range(1, len(self.widths)):
+            below = estimate[-1].reshape(len(measured[0]), full[place], -1).sum(axis=-1)
+            estimate.append(own[place] * measured[place] + (1 - own[place]) * below)
+        final = estimate[-1]
+        for place in range(len(self.widths) - 1, 0, -1):
+            children = estimate[place - 1].reshape(len(final), full[place], -1)
+            below = spread[place - 1].reshape(full[place], -1)
+            part = below / np.maximum(below.sum(axis=1), np.finfo(float).tiny)[:, None]
+            final = (children + (final - children.sum(axis=-1))[..., None] * part).reshape(len(final), -1)
+        return final
+
+    def noise(self) -> tuple[float, list[Reals]]:
+        """Variance of the noise in the least squares estimates of the total and of all differences; exact.
+
+        Within the children of one block, of variances s before the block's own estimate of variance F comes in, the final covariance is
+        ``diag(s) - s s' / S + s s' F / S^2`` with S the sum of s; above the widest blocks it is ``diag(s)``.
+
+        >>> Levels(Halving(4), (1, 2), (1.0, 1.0)).noise()
+        (1.3333333333333333, [array([2., 2.]), array([1.33333333])])
+        """
+        spread, final = self._upward[0], self._final
+        out: list[Reals] = []
+        for level, share in enumerate(self.halving.share):
+            width = 2 ** (level + 1)
+            place = max(index for index, own in enumerate(self.widths) if own < width)
+            half = spread[place].reshape(len(share), 2, -1).sum(axis=2)
+            weights = np.stack([2 * (1 - share), -2 * share], axis=1)
+            variance = (weights**2 * half).sum(axis=1)
+            if place + 1 < len(self.widths):
+                whole = spread[place].reshape(len(final[place + 1]), -1).sum(axis=1)
+                safe = np.maximum(whole, np.finfo(float).tiny)
+                removed = np.where(whole > 0, (1 - final[place + 1] / safe) / safe, 0.0)
+                across = (weights * half).sum(axis=1)
+                variance = variance - across**2 * np.repeat(removed, self.widths[place + 1] // width)
+            out.append(np.maximum(variance, 0.0))
+        return float(final[-1].sum()), out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shrunk:
+    """Posterior of the differences, for every trial.
+
+    Args:
+        means: of blocks of 2 cells first, shape (trials, blocks).
+        variances: of the posterior: noise and what was shrunk away.
+        noise: the part of ``variances`` that is noise, with the factors of shrinking held fixed.
+    """
+
+    means: list[Reals]
+    variances: list[Reals]
+    noise: list[Reals]
+
+
+def shrink(
+    parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *, rounds: int = ROUNDS, states: int = STATES
+) -> Shrunk:
+    """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes).
+
+    A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
+    on its parent's by one transition matrix, learned by expectation-maximisation with a prior of 20 observations a row that favours staying
+    near. The noise is normal, or normal in the middle and exponential in the tails.
+
+    With a known state of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g d, and its error
+    g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk away. Mixed over states, what is not noise grows by the spread
+    between the states' means.
+
+    Args:
+        parts: noisy differences, blocks of 2 cells first, shape (trials, blocks).
+        noise: variance of the noise in each, shape (blocks,); 0 for differences that are known to be 0.
+        tail: scale of the cells' Laplace noise, None for normal noise.
+        rounds: of expectation-maximisation.
+        states: rungs of the ladder, a factor 2 apart from a quarter of the least noise.
+
+    Returns:
+        The posterior. Edge cases: without any blocks, nothing.
+
+    >>> found = shrink([np.array([[9.0, 0.1]]), np.array([[0.2]])], [np.ones(2), np.ones(1)], None)
+    >>> bool(found.means[0][0, 0] > 8), bool(abs(found.means[0][0, 1]) < 0.05)
+    (True, True)
+    """
+    if not parts:
+        return Shrunk(means=[], variances=[], noise=[])
+    trials, count = len(parts[0]), states + 1
+    known = [one > 0 for one in noise]
+    spread = [np.sqrt(np.where(one > 0, one, 1.0)) for one in noise]
+    least = min((float(sd[seen].min()) for sd, seen in zip(spread, known, strict=True) if seen.any()), default=1.0)
+    variance = np.concatenate([[0.0], (least / 4 * 2.0 ** np.arange(states)) ** 2])
+    likelihood, gain = [], []
+    for part, sd, seen in zip(parts, spread, known, strict=True):
+        own = (sd**2)[:, None] + variance
+        likelihood.append(np.where(seen[:, None], _likelihood(np.abs(part)[..., None], own, tail), 1.0))
+        gain.append(np.where(seen[:, None], variance / own, 0.0))
+    prior = _prior(states)
+    matrix = np.repeat(prior[None], trials, axis=0)
+    posterior: list[Reals] = []
+    for _ in range(rounds):
+        upward: list[Reals] = []
+        message: list[Reals] = []
+        for place, one in enumerate(likelihood):
+            inside = one if place == 0 else one * message[-1].reshape(trials, -1, 2, count).prod(axis=2)
+            upward.append(inside / inside.max(axis=-1, keepdims=True))
+            message.append(upward[-1] @ matrix.transpose(0, 2, 1))
+        posterior, counts = [upward[-1] / upward[-1].sum(axis=-1, keepdims=True)], np.zeros_like(matrix)
+        for place in range(len(parts) - 2, -1, -1):
+            parent = np.repeat(posterior[0], 2, axis=1) / np.maximum(message[place], 1e-200)
+            posterior.insert(0, (parent @ matrix) * upward[place])
+            parent[:, ~known[place]] = 0.0  # padding teaches nothing
+            counts += matrix * (parent.transpose(0, 2, 1) @ upward[place])
+        matrix = counts + 20 * prior
+        matrix /= matrix.sum(axis=-1, keepdims=True)
+    means, variances, parts_noise = [], [], []
+    for part, state, factor, sd, seen in zip(parts, posterior, gain, spread, known, strict=True):
+        mean_gain = (state * factor).sum(axis=-1)
+        square = part**2 * (state * factor**2).sum(axis=-1) + sd**2 * mean_gain
+        means.append(part * mean_gain)
+        own_noise = np.where(seen, mean_gain**2 * sd**2, 0.0)
+        parts_noise.append(own_noise)
+        variances.append(np.where(seen, np.maximum(square - means[-1] ** 2, np.maximum(own_noise, 1e-6 * sd**2)), 0.0))
+    return Shrunk(means=means, variances=variances, noise=parts_noise)
+
+
+def _likelihood(size: Reals, own: Reals, tail: float | None) -> Reals:
+    """Of a difference of this size in every state, relative to the likeliest."""
+    log = -(size**2) / (2 * own)
+    if tail is not None:
+        log = np.where(size < own / tail, log, own / (2 * tail**2) - size / tail)
+    log = log - np.log(own) / 2
+    return np.asarray(np.exp(log - log.max(axis=-1, keepdims=True)))
+
+
+def _prior(states: int) -> Reals:
+    """Transitions that favour staying near, and an empty block's halves being empty."""
+    rung = np.arange(states + 1)
+    prior = 0.6 ** np.abs(rung[:, None] - rung)
+    prior[0], prior[:, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15
+    prior[0, 0] = 1.0
+    return np.asarray(prior / prior.sum(axis=1, keepdims=True))
+
+
+def worth_splitting(squares: Sequence[Reals], costs: Sequence[Reals], noise: float, halving: Halving) -> Wholes:
+    """Starts of the cheapest pruning: a block is a bucket if what its inner differences cost the queries is less than the noise of splits.
+
+    Args:
+        squares: expected squares of the differences, blocks of 2 cells first, shape (blocks,).
+        costs: what the workload loses by an error of one in each difference, same shapes.
+        noise: variance of a difference that the second stage measures.
+        halving: of the cells.
+
+    >>> starts = worth_splitting([np.array([9.0, 0.0]), np.array([0.0])], [np.ones(2), np.ones(1)], 2.0, Halving(4))
+    >>> starts.tolist()
+    [0, 1, 2]
+    """
+    bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
+    split: list[Bools] = []
+    for square, weight in zip(squares, costs, strict=True):
+        bias = bias.reshape(-1, 2).sum(axis=1) + weight * square
+        divided = cost.reshape(-1, 2).sum(axis=1) + weight * noise
+        split.append(divided < bias)
+        cost = np.minimum(divided, bias)
+    alive, starts = np.ones(1, dtype=bool), np.zeros(halving.padded, dtype=bool)
+    for place in range(len(squares) - 1, -1, -1):
+        starts[:: 2 ** (place + 1)] |= alive & ~split[place]
+        alive = np.repeat(alive & split[place], 2)
+    return np.asarray(np.flatnonzero((starts | alive)[: halving.size]))
