@@ -1,9 +1,16 @@
 """Every operator against its dense reference."""
 
+import base64
 import json
+import tracemalloc
+import zlib
 
 import numpy as np
+import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from leastnoise._check import InputError, InternalError
 from leastnoise.linop import (
@@ -26,6 +33,7 @@ from leastnoise.linop import (
     from_json,
     gram_diagonal,
     largest_row_sum,
+    narrow,
     non_negative,
     pack,
     to_json,
@@ -183,6 +191,53 @@ def test_arrays_inside_are_copies_and_read_only() -> None:
     assert operator.matrix[0, 0] == 1
     with pytest.raises(ValueError, match="read-only"):
         operator.matrix[0, 0] = 9
+
+
+def bomb(numbers: int, shape: list[int]) -> dict[str, object]:
+    """Zeros, compressed a thousandfold, under another shape."""
+    return {"shape": shape, "zlib_int64": base64.b64encode(zlib.compress(bytes(8 * numbers))).decode()}
+
+
+def test_unpacking_makes_nothing_larger_than_the_shape_says() -> None:
+    hostile = bomb(2**22, [3])
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"must hold the 3 numbers of its shape; got more or fewer"):
+        unpack(hostile)
+    assert tracemalloc.get_traced_memory()[1] < 2**20  # of 32 MiB
+    tracemalloc.stop()
+    with pytest.raises(InputError, match=r"must hold the 4 numbers of its shape; got more or fewer"):
+        unpack(bomb(3, [2, 2]))
+
+
+def test_unpacking_is_bounded_by_public_sizes() -> None:
+    assert unpack(bomb(4, [2, 2]), 4).tolist() == [[0, 0], [0, 0]]
+    with pytest.raises(InputError, match=r"a packed array must be of at most 3 numbers; got '4 numbers'"):
+        unpack(bomb(4, [2, 2]), 3)
+    with pytest.raises(InputError, match=f"of at most {2**28} numbers; got '{2**60} numbers'"):
+        unpack(bomb(1, [2**30, 2**30]), 2**61)
+    with pytest.raises(InputError, match="a length in the shape of an array must be a whole number of at least 0; got -1"):
+        unpack(bomb(1, [-1, -1]))
+
+
+def test_operators_from_files_have_the_cells_of_their_attributes() -> None:
+    value = to_json(Dense([[1, 2, 3]]))
+    assert dense(from_json(value, 3)).tolist() == [[1, 2, 3]]
+    with pytest.raises(InputError, match=r"the shape of an operator's matrix must be .* at most 2 columns"):
+        from_json(value, 2)
+    with pytest.raises(InputError, match="the size of an operator must be the 4 cells of its attributes; got 3"):
+        from_json(value, 4)
+
+
+@given(arrays(np.int64, st.integers(0, 5), elements=st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**33), 2**33)))
+def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> None:
+    small = narrow(values)
+    assert small.tolist() == values.tolist()
+    fits = len(values) > 0 and all(-(2**31) <= value < 2**31 for value in values.tolist())
+    assert small.dtype == (np.int32 if fits else np.int64)
+    for level in (1, 6):
+        again = unpack(pack(small, level))
+        assert again.dtype == np.int64
+        assert again.tolist() == values.tolist()
 
 
 def test_pack_keeps_values_and_shape() -> None:

@@ -1,7 +1,9 @@
 """Plans as values: JSON, digests, guards, and the fitting of noise to a budget."""
 
+import copy
 import json
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from leastnoise._check import InputError, InternalError
 from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
 from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.linop import Identity, Prefix, Tree
+from leastnoise.linop import Dense, Identity, Prefix, Tree
 from leastnoise.plan import Block, Factor, Limits, Plan, Promise, TableError, cost, fit, root_up, round_up
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 7), measures={"pay": Measure("pay", 0, 1000)})
@@ -184,6 +186,48 @@ def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
     block = Block((Factor(("a",), Identity(2**15)), Factor(("b",), Identity(2**15))), Fraction(1))
     with pytest.raises(InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"):
         Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="t")
+
+
+def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
+    plan = small(blocks=(Block((Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)),), Fraction(1)),))
+    value = json.loads(plan.to_json())
+    for place, shape, message in (("operator", [8, 9], "at most 8 columns"), ("row_weights", [2**40], "of at most 8 numbers")):
+        bad = json.loads(plan.to_json())
+        entry = bad["factors"][0][place]
+        (entry["matrix"] if place == "operator" else entry)["shape"] = shape
+        with pytest.raises(InputError, match=message):
+            Plan.from_json(json.dumps(bad))
+    assert Plan.from_json(json.dumps(value)) == plan
+
+
+def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
+    given_details = {"design": {"tables": [1, 2]}}
+    question = {"queries": {"a": {"kind": "identity", "arguments": []}}, "weight": "1", "measure": None}
+    plan = small(details=given_details, questions=(question,)).with_promise(Promise(1.0, 1.0, ()), [question])
+    digest = plan.digest()
+    given_details["design"]["tables"].append(3)
+    question["queries"]["a"]["kind"] = "prefix"  # type: ignore[index]
+    for change in (
+        lambda: plan.details.update(x=1),
+        lambda: plan.details["design"].pop("tables"),
+        lambda: plan.questions[0]["queries"]["a"].__setitem__("kind", "prefix"),
+        plan.questions[0]["queries"].clear,
+    ):
+        with pytest.raises(TypeError, match="What a plan says cannot be changed; make another plan"):
+            change()
+    assert plan.details == {"design": {"tables": (1, 2)}}
+    assert plan.digest() == digest
+    assert Plan.from_json(plan.to_json()) == plan
+    for copied in (copy.copy(plan.details), copy.deepcopy(plan.details), pickle.loads(pickle.dumps(plan.details))):
+        assert type(copied) is type(plan.details)
+        assert copied == plan.details
+
+
+def test_a_promise_leaves_the_measurements_alone() -> None:
+    plan = small()
+    promised = plan.with_promise(Promise(1.0, 1.0, ()))
+    assert (promised.blocks, promised.questions, plan.promise) == (plan.blocks, plan.questions, None)
+    assert promised.expected_error().total_squared_error == 1.0
 
 
 def test_one_short_scale_meets_pure_budgets_exactly() -> None:

@@ -9,6 +9,7 @@ from leastnoise.accuracy._structure import Structure, structure
 from leastnoise.plan import Plan, Promise, TableError
 from leastnoise.workload import Workload
 
+
 def structures(workload: Workload, plan: Plan) -> dict[str | None, Structure]:
     """The covariance structure of every measure that a workload asks about.
 

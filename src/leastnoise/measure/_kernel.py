@@ -28,7 +28,7 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise.accounting import Cost, Privacy, covers
 from leastnoise.domain import Domain
-from leastnoise.linop import IntArray, along, apply
+from leastnoise.linop import IntArray, SignedArray, along, apply, narrow
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise.measure._laplace import discrete_laplace
@@ -133,9 +133,9 @@ def verify(plan: Plan, table: Table) -> Cost:
     return spent
 
 
-def draw(plan: Plan, table: Table, entropy: Entropy) -> tuple[IntArray, ...]:
+def draw(plan: Plan, table: Table, entropy: Entropy) -> tuple[SignedArray, ...]:
     """All blocks' answers plus noise; the caller has verified the plan and paid for it."""
-    values: list[IntArray | None] = [None] * len(plan.blocks)
+    values: list[SignedArray | None] = [None] * len(plan.blocks)
     pending: list[tuple[int, IntArray]] = []
     rows = 0
     for place, exact in _answers(plan, table):
@@ -167,7 +167,7 @@ def _apply(block: Block, cells: IntArray) -> IntArray:
     return np.ascontiguousarray(cube).reshape(-1)
 
 
-def _add_noise(plan: Plan, pending: Sequence[tuple[int, IntArray]], values: list[IntArray | None], entropy: Entropy) -> None:
+def _add_noise(plan: Plan, pending: Sequence[tuple[int, IntArray]], values: list[SignedArray | None], entropy: Entropy) -> None:
     """(K4): one draw a row, in whole multiples of 1 / grid, of the scale that ``plan.row_scales`` gives exactly."""
     if not pending:
         return
@@ -176,7 +176,7 @@ def _add_noise(plan: Plan, pending: Sequence[tuple[int, IntArray]], values: list
     noise = _SAMPLERS[plan.mechanism](_one(numerators), _one(denominators), len(numerators), entropy)
     start = 0
     for place, exact in pending:
-        values[place] = exact + noise[start : start + len(exact)]
+        values[place] = narrow(exact + noise[start : start + len(exact)])  # a function of the noisy numbers alone
         start += len(exact)
 
 

@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from leastnoise._check import InputError
 from leastnoise.accounting import Privacy
+from leastnoise.linop import narrow
 from leastnoise.observation._observation import Observation
 
 
@@ -63,5 +66,7 @@ def join(
         promise=None,
         details=dict(details or {}),
     )
-    values = tuple(value * (grid // observation.plan.grid) for observation in observations for value in observation.values)
+    values = tuple(
+        narrow(value.astype(np.int64) * (grid // observation.plan.grid)) for observation in observations for value in observation.values
+    )
     return Observation(plan, values, first.receipt, private=first.private)

@@ -5,10 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from leastnoise._check import InputError, refuse
-from leastnoise.linop import IntArray, pack, unpack
+from leastnoise.linop import SignedArray, narrow, pack, unpack
 from leastnoise.plan import Plan
 
 
@@ -18,7 +16,7 @@ class Observation:
 
     Args:
         plan: the plan that was carried out.
-        values: for every block int64 of shape (block.rows,), in multiples of 1 / plan.grid.
+        values: for every block whole numbers of shape (block.rows,), in multiples of 1 / plan.grid; int32 where they fit, else int64.
         receipt: the ledger's identification of the payment; empty if nothing was paid because the noise was not private.
         private: False if the noise came from a seed, for a test or an experiment.
 
@@ -27,7 +25,7 @@ class Observation:
     """
 
     plan: Plan
-    values: tuple[IntArray, ...]
+    values: tuple[SignedArray, ...]
     receipt: str
     private: bool
 
@@ -44,7 +42,7 @@ class Observation:
                 "plan_digest": self.plan.digest(),
                 "receipt": self.receipt,
                 "private": self.private,
-                "values": [pack(value) for value in self.values],
+                "values": [pack(value, 1) for value in self.values],
             }
         )
 
@@ -59,8 +57,9 @@ class Observation:
             value: Mapping[str, Any] = json.loads(text)
             if value["plan_digest"] != plan.digest():
                 raise InputError("This observation belongs to another plan. Read it with the plan that lies beside it.")
-            return Observation(
-                plan, tuple(np.asarray(unpack(entry)) for entry in value["values"]), value["receipt"], bool(value["private"])
-            )
+            if len(value["values"]) != len(plan.blocks):
+                raise refuse("the values of an observation", f"{len(value['values'])} arrays", "one array a block of the plan")
+            values = tuple(narrow(unpack(entry, block.rows)) for entry, block in zip(value["values"], plan.blocks, strict=True))
+            return Observation(plan, values, value["receipt"], bool(value["private"]))
         except (KeyError, TypeError, json.JSONDecodeError):
             raise InputError("This is not an observation, or a damaged one.") from None

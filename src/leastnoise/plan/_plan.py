@@ -17,6 +17,7 @@ from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
 from leastnoise.accounting import Privacy, fraction_from_text, privacy_from_json
 from leastnoise.domain import Domain
 from leastnoise.linop import Contrasts, IntArray, Operator, from_json, largest_row_sum, pack, to_json, unpack
+from leastnoise.plan._frozen import frozen
 from leastnoise.plan._limits import Limits
 
 # Public bounds from which all headroom is decided; the data never are asked.
@@ -51,7 +52,8 @@ class Factor:
         if self.row_weights is not None:
             self._freeze_weights()
             object.__setattr__(self, "heaviest", int(self.weights.max()))
-        object.__setattr__(self, "largest_square", int(self.squares.max()))
+        if isinstance(self.operator, Contrasts):  # of the others the squares are ones, one a row, which are not listed here
+            object.__setattr__(self, "largest_square", int(self.squares.max()))
         object.__setattr__(self, "_hash", hash((self.attributes, self.key())))
 
     def _freeze_weights(self) -> None:
@@ -145,6 +147,13 @@ class Block:
         return _outer([factor.squares for factor in self.factors])
 
 
+def _factor_from_json(domain: Domain, entry: Mapping[str, Any]) -> Factor:
+    """A factor of a plan file; its arrays may be no larger than the public domain makes them."""
+    names = tuple(entry["attributes"])
+    operator = from_json(entry["operator"], math.prod(domain.kind(name).size for name in names))
+    return Factor(names, operator, None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows))
+
+
 def _outer(parts: Sequence[IntArray]) -> IntArray:
     whole_product = np.ones(1, dtype=np.int64)
     for part in parts:
@@ -224,8 +233,8 @@ class Plan:
         for name, value in (
             ("grid", grid),
             ("blocks", tuple(self.blocks)),
-            ("questions", tuple(self.questions)),
-            ("details", dict(self.details)),
+            ("questions", frozen(self.questions)),
+            ("details", frozen(self.details)),
         ):
             object.__setattr__(self, name, value)
         if not self.blocks:
@@ -342,7 +351,7 @@ class Plan:
         changed = copy(self)
         object.__setattr__(changed, "promise", promise)
         if questions is not None:
-            object.__setattr__(changed, "questions", tuple(questions))
+            object.__setattr__(changed, "questions", frozen(tuple(questions)))
         return changed
 
     def to_json(self) -> str:
@@ -384,7 +393,7 @@ class Plan:
                 "lower_bound": promise.lower_bound,
                 "tables": [[t.name, t.queries, t.weight, t.rmse, t.largest_std] for t in promise.tables],
             },
-            "details": dict(self.details),
+            "details": self.details,
         }
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
@@ -403,18 +412,12 @@ class Plan:
             value = json.loads(text)
             if value["format"] != FORMAT:
                 raise refuse("the format of a plan", value["format"], str(FORMAT), "Make the plan again with this version.")
-            factors = [
-                Factor(
-                    tuple(entry["attributes"]),
-                    from_json(entry["operator"]),
-                    None if entry["row_weights"] is None else unpack(entry["row_weights"]),
-                )
-                for entry in value["factors"]
-            ]
+            domain = Domain.from_json(value["domain"])
+            factors = [_factor_from_json(domain, entry) for entry in value["factors"]]
             limits = [Limits(unpack(entry["values"]), entry["attribute"]) for entry in value.get("limits", ())]
             promise = value["promise"]
             return Plan(
-                domain=Domain.from_json(value["domain"]),
+                domain=domain,
                 privacy=privacy_from_json(value["privacy"]),
                 mechanism=value["mechanism"],
                 blocks=tuple(

@@ -87,7 +87,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
     with (directory / "observation.json").open("w", encoding="utf-8") as file:
         file.write(json.dumps(head)[:-1] + ', "values": [')
         for place, values in enumerate(observation.values):
-            file.write((", " if place else "") + json.dumps(pack(values)))
+            file.write((", " if place else "") + json.dumps(pack(values, 1)))
         file.write("]}")
     if len(plan.blocks) > MOST_LISTED:
         with (directory / "tables.csv").open("w", encoding="utf-8", errors="replace", newline="") as file:

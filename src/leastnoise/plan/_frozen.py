@@ -1,0 +1,41 @@
+"""JSON values that cannot be changed: the public facts that a plan keeps."""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+
+class FrozenDict(dict[str, Any]):
+    """A dictionary that refuses every change; equal to, and written to JSON as, an ordinary one.
+
+    >>> FrozenDict(a=1)["a"]
+    1
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("What a plan says cannot be changed; make another plan, for example with dataclasses.replace.")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> "FrozenDict":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "FrozenDict":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+
+def frozen(value: Any) -> Any:
+    """A copy of a JSON value that cannot be changed at any depth: frozen dictionaries, tuples for lists.
+
+    >>> frozen({"a": [1, {"b": 2}]})
+    {'a': (1, {'b': 2})}
+    """
+    if isinstance(value, Mapping):
+        return FrozenDict({key: frozen(entry) for key, entry in value.items()})
+    if isinstance(value, (list, tuple)):
+        return tuple(frozen(entry) for entry in value)
+    return value

@@ -1,0 +1,58 @@
+"""Observations as values: memory, JSON, joining, guards."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.accounting import Privacy, PureDP
+from leastnoise.domain import Domain
+from leastnoise.linop import Identity
+from leastnoise.observation import Observation, join
+from leastnoise.plan import Block, Factor, Plan
+
+DOMAIN = Domain(a=["x", "y"])
+PLAN = Plan(
+    domain=DOMAIN,
+    privacy=Privacy(PureDP(1)),
+    mechanism="discrete_laplace",
+    blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3)),
+    strategy="test",
+)
+
+
+def observed(*values: object, plan: Plan = PLAN) -> Observation:
+    return Observation(plan, tuple(np.array(value) for value in values), "", private=False)
+
+
+def test_json_keeps_the_numbers_and_takes_little_memory() -> None:
+    for total in (2**31 - 1, 2**31, -(2**31), -(2**62)):
+        again = Observation.from_json(PLAN, observed([total], [-3, 4]).to_json())
+        assert [value.tolist() for value in again.values] == [[total], [-3, 4]]
+        assert again.values[0].dtype == (np.int32 if -(2**31) <= total < 2**31 else np.int64)
+        assert again.values[1].dtype == np.int32
+
+
+def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
+    coarse = replace(observed([2**30], [1, 2]), values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)))
+    both = join([coarse, observed([8], [9, 10], plan=replace(PLAN, grid=16))], Privacy(PureDP(2)), strategy="both")
+    assert [value.tolist() for value in both.values] == [[2**34], [16, 32], [8], [9, 10]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda value: value["values"].pop(), "one array a block of the plan"),
+        (lambda value: value["values"].reverse(), "of at most 1 numbers; got '2 numbers'"),
+        (lambda value: value["values"][1]["shape"].__setitem__(0, 1), "must hold the 1 numbers of its shape; got more or fewer"),
+        (lambda value: value.__setitem__("plan_digest", "0"), "belongs to another plan"),
+        (lambda value: value.pop("values"), "not an observation, or a damaged one"),
+    ],
+)
+def test_damaged_observations_are_refused(change: object, message: str) -> None:
+    value = json.loads(observed([5], [-3, 4]).to_json())
+    change(value)  # type: ignore[operator]
+    with pytest.raises(InputError, match=message):
+        Observation.from_json(PLAN, json.dumps(value))
