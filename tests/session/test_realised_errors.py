@@ -83,11 +83,11 @@ def test_every_strategy_is_tried_somewhere() -> None:
         candidate.strategy
         for workload in WORKLOADS.values()
         for budget in BUDGETS.values()
-        for strategy in ("residual", "covering", "p_identity", "gaussian_optimum", "eigen_design", "haar")
+        for strategy in ("residual", "tilted", "covering", "p_identity", "gaussian_optimum", "eigen_design", "haar")
         for candidate in candidates(workload, Privacy(budget), strategy)
         if candidate.plan
     }
-    assert usable == {"residual", "covering", "p_identity", "gaussian_optimum", "eigen_design", "haar"}
+    assert usable == {"residual", "tilted", "covering", "p_identity", "gaussian_optimum", "eigen_design", "haar"}
 
 
 def test_an_unknown_strategy_is_refused() -> None:

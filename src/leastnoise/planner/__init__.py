@@ -17,6 +17,7 @@ from leastnoise.planner._kronecker import kronecker
 from leastnoise.planner._marginals import marginals
 from leastnoise.planner._residual import residual
 from leastnoise.planner._strategy import NotApplicable, Planner, Strategy
+from leastnoise.planner._tilted import tilted
 from leastnoise.planner._workload import measured_workload
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "node_tree",
     "p_identity",
     "residual",
+    "tilted",
 ]

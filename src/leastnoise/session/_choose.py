@@ -19,6 +19,7 @@ PLANNERS: dict[str, Planner] = {
     "marginals": planner.marginals,
     "covering": planner.covering,
     "residual": planner.residual,
+    "tilted": planner.tilted,
     "hierarchy": partial(planner.kronecker, "hierarchy", planner.best_hierarchy),
     "haar": partial(planner.kronecker, "haar", planner.haar),
     "level_tree": partial(planner.kronecker, "level_tree", planner.level_tree),
@@ -28,7 +29,7 @@ PLANNERS: dict[str, Planner] = {
     "gaussian_optimum": partial(planner.kronecker, "gaussian_optimum", planner.gaussian_optimum),
 }
 # Strategies that take minutes on long attributes: the automatic choice leaves them out there, by name they are always tried.
-_SLOW = {"eigen_design": 64, "p_identity": 1024, "gaussian_optimum": 1024}
+_SLOW = {"eigen_design": 64, "tilted": 256, "p_identity": 1024, "gaussian_optimum": 1024}
 
 
 @dataclass(frozen=True, slots=True)
