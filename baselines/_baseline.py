@@ -76,6 +76,7 @@ class Baseline:
         source: the paper.
         mechanism: what it does with checked arguments.
         aware: whether it looks at the ranges asked for.
+        most_cells: how many it takes; beyond that it would run for hours.
 
     >>> from fractions import Fraction
     >>> from leastnoise.measure import SeededEntropy
@@ -91,6 +92,7 @@ class Baseline:
     source: str
     mechanism: Mechanism
     aware: bool = False
+    most_cells: int = MOST_CELLS
 
     @property
     def label(self) -> str:
@@ -115,10 +117,10 @@ class Baseline:
         Guarantees:
             epsilon-DP for add/remove neighbours if ``private``, and the entropy is.
         """
-        shaped = isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == self.dimensions and 1 <= x.size <= MOST_CELLS
+        shaped = isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == self.dimensions and 1 <= x.size <= self.most_cells
         if not shaped:
             got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
-            raise refuse("The counts", got, f"an int64 array of {self.dimensions} dimension(s) and 1 to 2^20 cells")
+            raise refuse("The counts", got, f"an int64 array of {self.dimensions} dimension(s) and 1 to {self.most_cells} cells")
         spent = exact_positive("epsilon", epsilon)
         if max(spent.numerator, spent.denominator) > _MOST_PARTS:
             raise refuse("epsilon", str(spent), "a fraction with parts of at most 2^32")

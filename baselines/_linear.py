@@ -142,7 +142,7 @@ PRIVELET = Baseline(
     name="Privelet",
     dimensions=1,
     private=True,
-    proof="One record changes the total and one difference a level by 1 in size, 1 + log2 n numbers in all; the noise has that over epsilon as its scale.",
+    proof="One record moves the total and one difference a level by 1 in size: 1 + log2 n; the noise has that over epsilon as scale.",
     source="Xiao, Wang, Gehrke, ICDE 2010",
     mechanism=privelet,
 )

@@ -69,7 +69,7 @@ def measured(x: Wholes, weights: Sequence[Wholes], widths: Sequence[int], epsilo
     Returns:
         float64, shape (n,).
 
-    Guarantees: epsilon-DP: a record is in one node a level, and the weights of these add up to at most UNIT, which is checked in whole numbers.
+    Guarantees: epsilon-DP: a record is in one node a level, and the weights of these add up to at most UNIT; checked in whole numbers.
 
     >>> from leastnoise.measure import SeededEntropy
     >>> measured(np.array([3, 4, 5]), even_weights(3, (1, 2, 4)), (1, 2, 4), Fraction(10**6), SeededEntropy(1)).round(6).tolist()

@@ -1,0 +1,91 @@
+"""DAWA as printed, and the first stage that its public copies have, which is not private."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from baselines._baseline import Baseline, Ranges, Reals, Wholes
+from baselines._greedy_h import as_defined, gram_of
+from baselines._tree import measured, whole_weights
+from leastnoise.measure import Entropy
+from leastnoise.measure._interval_costs import GRID
+from leastnoise.measure._laplace import discrete_laplace
+from leastnoise.measure._partition import cheapest_of_powers, noisy_costs, on_powers
+from leastnoise.planner._gram import DenseGram
+
+FIRST_SHARE = Fraction(1, 4)
+
+
+def printed_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:
+    """Algorithm 1: noise on the cost of every interval of power-of-two length, scales of the Remark; first-DP.
+
+    Args:
+        x: counts; private.
+        first: its budget.
+        second: that of the counts, which sets the cost 1 / second of a bucket.
+        entropy: the source of the noise.
+
+    Returns:
+        Starts of the buckets.
+    """
+    return noisy_costs(x, first, entropy, penalty=1 / second, intervals="powers").starts
+
+
+def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:
+    """The same with the three faults of every public copy. NOT PRIVATE.
+
+    Half the scale: (2 - 1/L - 1/n) / first for an interval of L cells; no noise on single cells; noisy costs cut off below 1 / second.
+    """
+    n = len(x)
+    penalty = round(GRID / second)
+    noisy = []
+    for power, level in enumerate(on_powers(x)):
+        cost = level + penalty
+        if power:
+            scale = (2 - Fraction(1, 2**power) - Fraction(1, n)) / first * GRID
+            cost = cost + discrete_laplace(max(1, round(scale * 256)), 256, len(level), entropy)
+        noisy.append(np.maximum(cost, penalty))
+    return cheapest_of_powers(noisy)
+
+
+def second_stage(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+    """GreedyH for the ranges transformed to the buckets, least squares, uniform expansion; epsilon-DP given the buckets."""
+    lengths = np.diff(starts, append=len(x))
+    gram = np.add.reduceat(np.add.reduceat(gram_of(ranges, len(x)), starts, axis=0), starts, axis=1) / np.outer(lengths, lengths)
+    fitted = as_defined(DenseGram(gram, 1))
+    sums = np.add.reduceat(x, starts)
+    return np.repeat(measured(sums, whole_weights(fitted.scales), fitted.widths, epsilon, entropy) / lengths, lengths)
+
+
+def dawa_as_printed(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+    """A quarter of the budget for Algorithm 1, the rest for GreedyH on its buckets."""
+    first, second = epsilon * FIRST_SHARE, epsilon * (1 - FIRST_SHARE)
+    return second_stage(x, printed_partition(x, first, second, entropy), second, entropy, ranges)
+
+
+def dawa_as_released(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+    """The same with the faulty partition. NOT PRIVATE."""
+    first, second = epsilon * FIRST_SHARE, epsilon * (1 - FIRST_SHARE)
+    return second_stage(x, released_partition(x, first, second, entropy), second, entropy, ranges)
+
+
+DAWA = Baseline(
+    name="DAWA, Algorithm 1 as printed",
+    dimensions=1,
+    private=True,
+    proof="epsilon / 4 for the partition (its Theorem 2; theorem N of the kernel's PROOFS-partition.md), the rest for GreedyH on buckets.",
+    source="Li, Hay, Miklau, Wang, PVLDB 2014",
+    mechanism=dawa_as_printed,
+    aware=True,
+    most_cells=2**13,
+)
+RELEASED_DAWA = Baseline(
+    name="DAWA, released first stage",
+    dimensions=1,
+    private=False,
+    proof="None: half the noise that the theorem needs, none on single cells, and a clamp; a loss of 2.5 times its budget at 4 cells.",
+    source="the authors' code of 2013 and its copies",
+    mechanism=dawa_as_released,
+    aware=True,
+    most_cells=2**13,
+)

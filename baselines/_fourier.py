@@ -1,0 +1,129 @@
+"""EFPA: the first frequencies of the counts, as many as the exponential mechanism says.
+
+The real trigonometric basis in whole multiples of 2^-16, so that sums and sensitivities are whole numbers and nothing depends on how a
+transform is normalised. All coefficients kept, sine and cosine, get noise; the released copies add it to sizes and publish phases exactly.
+"""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from baselines._baseline import Baseline, Ranges, Reals, Wholes
+from baselines._noise import choose, laplace
+from leastnoise.measure import Entropy
+
+FINE = 2**16
+STEPS = 16  # scores are in multiples of 1/16 of a record
+# One record moves the norm of a tail by at most 1 (the basis is orthonormal but for 2^-17), so 16 of it, rounded down, by at most 17.
+SCORE_SENSITIVITY = STEPS + 1
+_CHUNK = 256
+
+
+def basis(size: int) -> Iterator[tuple[int, Wholes, Wholes]]:
+    """Cosines and sines of all frequencies 0 .. n // 2 in multiples of 1 / FINE, in chunks of frequencies: first one, (f, n), (f, n).
+
+    >>> [(first, cosine.tolist(), sine.tolist()) for first, cosine, sine in basis(2)]
+    [(0, [[65536, 65536], [65536, -65536]], [[0, 0], [0, 0]])]
+    """
+    angle = 2 * np.pi * np.arange(size) / size
+    cosine, sine = (np.round(FINE * wave(angle)).astype(np.int64) for wave in (np.cos, np.sin))
+    for first in range(0, size // 2 + 1, _CHUNK):
+        place = np.outer(np.arange(first, min(first + _CHUNK, size // 2 + 1)), np.arange(size)) % size
+        yield first, cosine[place], sine[place]
+
+
+@lru_cache(maxsize=4)
+def sensitivities(size: int) -> Wholes:
+    """By how much one record changes the coefficients of the first 1, 2, ... frequencies together (L1), in multiples of 1 / FINE.
+
+    >>> (sensitivities(4) / FINE).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    running = np.zeros(size, dtype=np.int64)
+    largest = []
+    for _, cosine, sine in basis(size):
+        sums = np.cumsum(np.abs(cosine) + np.abs(sine), axis=0) + running
+        running = sums[-1]
+        largest.append(sums.max(axis=1))
+    return np.concatenate(largest)
+
+
+def coefficients(x: Wholes) -> tuple[Wholes, Wholes]:
+    """Exact sums with all cosines and sines, (n // 2 + 1,) each, in multiples of 1 / FINE.
+
+    >>> [part.tolist() for part in coefficients(np.array([3, 1]))]
+    [[262144, 131072], [0, 0]]
+    """
+    counts = x.astype(np.float64)  # sums stay below 2^53
+    parts = [(cosine.astype(np.float64) @ counts, sine.astype(np.float64) @ counts) for _, cosine, sine in basis(len(x))]
+    cosines, sines = (np.concatenate(both).astype(np.int64) for both in zip(*parts, strict=True))
+    return cosines, sines
+
+
+def multiplicities(size: int) -> Wholes:
+    """How often each frequency counts: twice, but for 0 and, of an even number of cells, the last.
+
+    >>> multiplicities(4).tolist(), multiplicities(3).tolist()
+    ([1, 2, 1], [1, 2])
+    """
+    twice = np.full(size // 2 + 1, 2, dtype=np.int64)
+    twice[0] = 1
+    if size % 2 == 0:
+        twice[-1] = 1
+    return twice
+
+
+def tails(cosines: Wholes, sines: Wholes, size: int) -> Wholes:
+    """Norm of what is left out when the first 1, 2, ... frequencies are kept, rounded down to 1 / STEPS of a record; exact.
+
+    >>> tails(*coefficients(np.array([3, 1])), 2).tolist()  # 16 times the square root of 2, and nothing
+    [22, 0]
+    """
+    energy, found = 0, []
+    for twice, c, s in zip(*(part.tolist()[::-1] for part in (multiplicities(size), cosines, sines)), strict=True):
+        found.append(math.isqrt(STEPS**2 * energy // (size * FINE**2)))
+        energy += twice * (c * c + s * s)
+    return np.array(found[::-1], dtype=np.int64)
+
+
+def inverse(cosines: Reals, sines: Reals, size: int) -> Reals:
+    """Cells of coefficients; those left out are 0.
+
+    >>> inverse(np.array([4.0, 2.0]), np.zeros(2), 2).tolist()
+    [3.0, 1.0]
+    """
+    spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
+    spectrum[: len(cosines)] = cosines - 1j * sines
+    return np.asarray(np.fft.irfft(spectrum, size)) if size > 1 else np.array([float(cosines[0])])
+
+
+def efpa(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """Half the budget for how many frequencies, half for them."""
+    size = len(x)
+    cosines, sines = coefficients(x)
+    sensitivity = sensitivities(size)
+    kept = np.arange(1, len(cosines) + 1)
+    # Expected norm of the noise, public; in records.
+    noise = np.sqrt(2 * (2 * kept - 1) * 2 / size) * sensitivity / FINE / float(epsilon / 2)
+    scores = -tails(cosines, sines, size) - np.round(STEPS * noise).astype(np.int64)
+    number = choose(scores, epsilon / 2 / (2 * SCORE_SENSITIVITY), entropy) + 1
+    values = np.concatenate([cosines[:number], sines[:number]])
+    noisy = laplace(values, epsilon / 2, entropy, sensitivity=int(sensitivity[number - 1])) / FINE
+    return inverse(noisy[:number], noisy[number:], size)
+
+
+EFPA = Baseline(
+    name="EFPA",
+    dimensions=1,
+    private=True,
+    proof=(
+        "Exponential mechanism with epsilon / 2: one record moves the norm of each tail by at most 1. Laplace with epsilon / 2 on the "
+        "cosine and sine coefficients kept, at the exact largest column sum of their whole-numbered basis. Sequential composition."
+    ),
+    source="Acs, Castelluccia, Chen, ICDM 2012",
+    mechanism=efpa,
+    most_cells=2**14,
+)

@@ -1,0 +1,172 @@
+"""Two dimensions: uniform grid, adaptive grid, quadtree."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from baselines._baseline import Baseline, Ranges, Reals, Wholes
+from baselines._linear import height
+from baselines._noise import laplace
+from baselines._tree import UNIT, measured
+from leastnoise._check import refuse
+from leastnoise.measure import Entropy
+
+TOTAL_SHARE = Fraction(1, 20)
+FIRST_SHARE = Fraction(1, 2)  # of what is left, for the coarse grid of AGrid
+GUIDE, SECOND_GUIDE = 10, 5  # the papers' constants c and c2
+_LARGEST_SQUARE = 2**24
+
+
+def noisy_total(x: Wholes, epsilon: Fraction, entropy: Entropy) -> tuple[float, Fraction]:
+    """The total, at least 0, for a twentieth of the budget, and what is left of it; the released copies use the true one.
+
+    >>> from leastnoise.measure import SeededEntropy
+    >>> noisy_total(np.array([[3, 4]]), Fraction(10**6), SeededEntropy(1))
+    (7.0, Fraction(950000, 1))
+    """
+    noisy = laplace(x.sum().reshape(1), epsilon * TOTAL_SHARE, entropy)[0]
+    return max(float(noisy), 0.0), epsilon * (1 - TOTAL_SHARE)
+
+
+def edges(start: int, stop: int, parts: int) -> Wholes:
+    """Borders of as equal parts as there can be, at most one a cell.
+
+    >>> edges(0, 5, 2).tolist(), edges(3, 5, 9).tolist()
+    ([0, 2, 5], [3, 4, 5])
+    """
+    parts = min(max(parts, 1), stop - start)
+    return start + np.arange(parts + 1) * (stop - start) // parts
+
+
+def boxes(rows: Wholes, columns: Wholes) -> Wholes:
+    """All boxes between borders, row by row: (k, 4) with top, left, bottom, right, the last two excluded.
+
+    >>> boxes(np.array([0, 2]), np.array([0, 1, 3])).tolist()
+    [[0, 0, 2, 1], [0, 1, 2, 3]]
+    """
+    down, across = np.meshgrid(np.arange(len(rows) - 1), np.arange(len(columns) - 1), indexing="ij")
+    i, j = down.reshape(-1), across.reshape(-1)
+    return np.stack([rows[i], columns[j], rows[i + 1], columns[j + 1]], axis=1)
+
+
+def box_sums(x: Wholes, box: Wholes) -> Wholes:
+    """Counts in boxes.
+
+    >>> box_sums(np.array([[1, 2], [3, 4]]), np.array([[0, 0, 2, 1]])).tolist()
+    [4]
+    """
+    return np.asarray(Ranges(box[:, :2], box[:, 2:]).answers(x))
+
+
+def spread(values: Reals, box: Wholes, shape: tuple[int, ...]) -> Reals:
+    """The value of every box, evenly over its cells.
+
+    >>> spread(np.array([8.0]), np.array([[0, 0, 2, 1]]), (2, 2)).tolist()
+    [[4.0, 0.0], [4.0, 0.0]]
+    """
+    top, left, bottom, right = box.T
+    density = values / ((bottom - top) * (right - left))
+    steps = np.zeros((shape[0] + 1, shape[1] + 1))
+    for rows, columns, sign in ((top, left, 1), (bottom, left, -1), (top, right, -1), (bottom, right, 1)):
+        np.add.at(steps, (rows, columns), sign * density)
+    return np.asarray(steps.cumsum(axis=0).cumsum(axis=1)[:-1, :-1])
+
+
+def uniform_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """A grid of about sqrt(N epsilon / 10) parts a side, N a noisy total."""
+    total, left = noisy_total(x, epsilon, entropy)
+    parts = math.ceil(math.sqrt(total * float(left) / GUIDE))
+    box = boxes(edges(0, x.shape[0], parts), edges(0, x.shape[1], parts))
+    return spread(laplace(box_sums(x, box), left, entropy).astype(np.float64), box, x.shape)
+
+
+def finer(box: Wholes, counts: Reals, epsilon: float) -> tuple[Wholes, Wholes]:
+    """The boxes inside each box, sqrt(count epsilon / 5) parts a side, and which box each is in.
+
+    >>> [part.tolist() for part in finer(np.array([[0, 0, 2, 1]]), np.array([20.0]), 1.0)]
+    [[[0, 0, 1, 1], [1, 0, 2, 1]], [0, 0]]
+    """
+    parts = np.ceil(np.sqrt(np.maximum(counts, 0.0) * epsilon / SECOND_GUIDE)).astype(np.int64)
+    inner = [boxes(edges(a, c, m), edges(b, d, m)) for (a, b, c, d), m in zip(box.tolist(), parts.tolist(), strict=True)]
+    return np.concatenate(inner), np.repeat(np.arange(len(box)), [len(part) for part in inner])
+
+
+def adaptive_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """A coarse grid with half the budget, each part of it cut by its noisy count, both put together by least squares."""
+    total, left = noisy_total(x, epsilon, entropy)
+    first, second = left * FIRST_SHARE, left * (1 - FIRST_SHARE)
+    parts = max(10, math.ceil(math.sqrt(total * float(left) / GUIDE) / 4))
+    coarse = boxes(edges(0, x.shape[0], parts), edges(0, x.shape[1], parts))
+    counts = laplace(box_sums(x, coarse), first, entropy).astype(np.float64)
+    fine, owner = finer(coarse, counts, float(second))
+    values = laplace(box_sums(x, fine), second, entropy).astype(np.float64)
+    number, below = np.bincount(owner), np.bincount(owner, weights=values)
+    share = number / float(second) ** 2 / (number / float(second) ** 2 + 1 / float(first) ** 2)
+    values += (share * (counts - below) / number)[owner]
+    return spread(values, fine, x.shape)
+
+
+def quadrants(side: int) -> Wholes:
+    """The cells of a square of side 2^k so that every quadrant, at every depth, is one run: row * side + column.
+
+    >>> quadrants(4).tolist()
+    [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15]
+    """
+    order = np.zeros(1, dtype=np.int64)
+    half = 1
+    while half < side:
+        order = np.concatenate([order + corner for corner in (0, half, half * side, half * side + half)])
+        half *= 2
+    return order
+
+
+def quadtree_weights(depth: int) -> list[Wholes]:
+    """One weight a level, cells first, larger by 2^(1/3) from each level to the next finer one; UNIT in all.
+
+    >>> sum(int(level[0]) for level in quadtree_weights(3)) <= UNIT
+    True
+    """
+    rates = [2 ** (-level / 3) for level in range(depth + 1)]
+    return [np.full(4 ** (depth - level), int(UNIT * rate / sum(rates)), dtype=np.int64) for level, rate in enumerate(rates)]
+
+
+def quadtree(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """All quadrants down to single cells, geometric budgets, least squares; cells added up to a square are public zeros."""
+    depth = height(max(x.shape), 2)
+    side = 2**depth
+    if side**2 > _LARGEST_SQUARE:
+        raise refuse("The counts", f"{x.shape}", "within a square of 2^24 cells for a quadtree")
+    square = np.zeros((side, side), dtype=np.int64)
+    square[: x.shape[0], : x.shape[1]] = x
+    order = quadrants(side)
+    estimate = np.empty(side**2)
+    weights = quadtree_weights(depth)
+    estimate[order] = measured(square.reshape(-1)[order], weights, tuple(4**level for level in range(depth + 1)), epsilon, entropy)
+    return estimate.reshape(side, side)[: x.shape[0], : x.shape[1]]
+
+
+UNIFORM_GRID = Baseline(
+    name="UGrid",
+    dimensions=2,
+    private=True,
+    proof="A noisy total with epsilon / 20 sets the size; the parts are disjoint and get the rest.",
+    source="Qardaji, Yang, Li, ICDE 2013; total paid for",
+    mechanism=uniform_grid,
+)
+ADAPTIVE_GRID = Baseline(
+    name="AGrid",
+    dimensions=2,
+    private=True,
+    proof="As UGrid; the rest in halves for two grids, each of disjoint parts. The second grid is a function of noisy counts.",
+    source="Qardaji, Yang, Li, ICDE 2013; total paid for",
+    mechanism=adaptive_grid,
+)
+QUADTREE = Baseline(
+    name="QuadTree",
+    dimensions=2,
+    private=True,
+    proof="One record is in one quadrant a level; the weights of the levels add up to at most 1, checked in whole numbers.",
+    source="Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012",
+    mechanism=quadtree,
+)

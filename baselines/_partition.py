@@ -1,0 +1,208 @@
+"""Mechanisms that cut the cells into buckets: P-HPartition, StructureFirst, AHP."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from baselines._baseline import Baseline, Ranges, Reals, Wholes
+from baselines._linear import chain, height
+from baselines._noise import choose, laplace
+from baselines._tree import even_weights, measured
+from leastnoise.measure import Entropy
+from leastnoise.measure._interval_costs import GRID, grid_sensitivity
+
+_CHUNK = 64
+MOST_CUTS = 512  # places where StructureFirst may cut; its table of costs has half the square of this
+AHP_SHARE, AHP_CUTOFF = Fraction(17, 20), 0.35  # the paper's rho and eta
+
+
+def deviations(x: Wholes, stops: Wholes) -> Wholes:
+    """Deviation from the mean of the first ``stop`` cells for each of the stops, in multiples of 1 / GRID, rounded down; O(n) a stop.
+
+    >>> (deviations(np.array([2, 3, 8, 1]), np.array([1, 2, 4])) / GRID).tolist()
+    [0.0, 1.0, 9.0]
+    """
+    sums = np.cumsum(x)[stops - 1]
+    found = np.empty(len(stops), dtype=np.int64)
+    for first in range(0, len(stops), _CHUNK):
+        part = slice(first, first + _CHUNK)
+        stop, total = stops[part, None], sums[part, None]
+        least, most = int(stop.min()), int(stop.max())
+        cost = np.abs(x[:least] * stop - total).sum(axis=1)
+        rest = np.abs(x[least:most] * stop - total)
+        cost += np.where(np.arange(least, most) < stop, rest, 0).sum(axis=1)
+        found[part] = cost // stops[part] * GRID + (cost % stops[part]) * GRID // stops[part]
+    return found
+
+
+def averages(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy) -> Reals:
+    """Noisy counts of buckets, spread evenly inside; epsilon-DP, because a record is in one of them."""
+    lengths = np.diff(starts, append=len(x))
+    return np.repeat(laplace(np.add.reduceat(x, starts), epsilon, entropy) / lengths, lengths)
+
+
+def bisect(x: Wholes, epsilon: Fraction, penalty: Fraction, depth: int, entropy: Entropy) -> tuple[Wholes, Wholes]:
+    """Cut in two, and the parts again, at most ``depth`` times one inside the other; each part is asked whether and where.
+
+    Args:
+        x: counts, int64 of shape (n,); private.
+        epsilon: what one level of cuts may cost.
+        penalty: what a bucket costs besides its deviation, in records.
+        depth: the largest number of decisions about any cell.
+        entropy: the source of bits.
+
+    Returns:
+        Starts of the buckets, and how many decisions were made about each.
+
+    Guarantees: (depth epsilon)-DP: at each depth the parts are disjoint, and one record changes each score of one of them by at most 2.
+
+    >>> from leastnoise.measure import SeededEntropy
+    >>> [part.tolist() for part in bisect(np.array([900, 900, 0, 0]), Fraction(1), Fraction(1), 1, SeededEntropy(1))]
+    [[0, 2], [1, 1]]
+    """
+    fixed = round(penalty * GRID)
+    rate = epsilon / (2 * grid_sensitivity(max(len(x), 2)))
+    buckets = []
+    waiting = [(0, len(x), 0)]
+    while waiting:
+        start, stop, made = waiting.pop()
+        part = x[start:stop]
+        if len(part) == 1 or made == depth:
+            buckets.append((start, made))
+            continue
+        lengths = np.arange(1, len(part))
+        left = deviations(part, np.append(lengths, len(part)))
+        right = deviations(part[::-1], lengths)[::-1]
+        scores = np.append(left[:-1] + right + 2 * fixed, left[-1] + fixed)  # the last: leave it whole
+        place = choose(-scores, rate, entropy) + 1
+        if place == len(part):
+            buckets.append((start, made + 1))
+        else:
+            waiting += [(start, start + place, made + 1), (start + place, stop, made + 1)]
+    starts, decisions = np.array(sorted(buckets), dtype=np.int64).T
+    return starts, decisions
+
+
+def p_h_partition(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """Half the budget for at most log2 n levels of cuts, half for the counts of the buckets."""
+    depth = max(1, height(len(x), 2))
+    starts, _decisions = bisect(x, epsilon / 2 / depth, 2 / epsilon, depth, entropy)
+    return averages(x, starts, epsilon / 2, entropy)
+
+
+def cut_costs(x: Wholes, edges: Wholes) -> Wholes:
+    """Deviations of the intervals between all pairs of edges, (g + 1, g + 1); out of reach where there is none."""
+    costs = np.full((len(edges), len(edges)), 2**60, dtype=np.int64)
+    for place, start in enumerate(edges[:-1]):
+        costs[place, place + 1 :] = deviations(x[start:], edges[place + 1 :] - start)
+    return costs
+
+
+def structure(x: Wholes, edges: Wholes, buckets: int, epsilon: Fraction, entropy: Entropy) -> Wholes:
+    """Draw the starts of ``buckets`` buckets, the last first, each given the best that can be done to the left of it.
+
+    Args:
+        x: counts; private.
+        edges: where cuts may be, the first 0 and the last n; public.
+        buckets: how many, at most one less than the edges.
+        epsilon: for all draws together.
+        entropy: the source of bits.
+
+    Guarantees: epsilon-DP: each of the k - 1 draws is the exponential mechanism with epsilon / (k - 1); one record changes the least cost
+        of the left part plus that of the bucket by at most 2, because it is in one bucket of every partition.
+
+    >>> from leastnoise.measure import SeededEntropy
+    >>> structure(np.array([900, 900, 0, 0]), np.arange(5), 2, Fraction(1), SeededEntropy(1)).tolist()
+    [0, 2]
+    """
+    costs = cut_costs(x, edges)
+    best = [costs[0]]
+    for _ in range(buckets - 2):
+        best.append(np.minimum((best[-1][:, None] + costs).min(axis=0), 2**60))
+    stop, starts = len(edges) - 1, []
+    for number in range(buckets - 1, 0, -1):  # buckets to the left of the cut
+        scores = -(best[number - 1][number:stop] + costs[number:stop, stop])
+        stop = number + choose(scores, epsilon / (buckets - 1) / (2 * grid_sensitivity(max(len(x), 2))), entropy)
+        starts.append(int(edges[stop]))
+    return np.array([0, *starts[::-1]], dtype=np.int64)
+
+
+def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """Half the budget for n / 10 buckets, half for a binary hierarchy in each of them; every node of these is measured with noise."""
+    width = -(-len(x) // MOST_CUTS)
+    edges = np.minimum(np.arange(0, len(x) + width, width), len(x))
+    buckets = -(-(len(edges) - 1) // 10)
+    starts = structure(x, edges, buckets, epsilon / 2, entropy) if buckets > 1 else np.zeros(1, dtype=np.int64)
+    parts = []
+    for start, stop in zip(starts, np.append(starts[1:], len(x)), strict=True):
+        widths = chain(int(stop - start), 2, root=True)
+        parts.append(measured(x[start:stop], even_weights(int(stop - start), widths), widths, epsilon / 2, entropy))
+    return np.concatenate(parts)
+
+
+def greedy_clusters(values: Reals, noise: float) -> Wholes:
+    """Starts of clusters of values in descending order: one more joins if that costs less than a cluster of its own.
+
+    Args:
+        values: in descending order; public.
+        noise: variance of a cluster's count.
+
+    >>> greedy_clusters(np.array([9.0, 9.0, 0.0, 0.0]), 1.0).tolist()
+    [0, 2]
+    """
+    starts, number, total, squares = [0], 0, 0.0, 0.0
+    for place, value in enumerate(values.tolist()):
+        if number:
+            apart = squares - total**2 / number + noise / number + noise
+            joined = squares + value**2 - (total + value) ** 2 / (number + 1) + noise / (number + 1)
+            if joined > apart:
+                starts.append(place)
+                number, total, squares = 0, 0.0, 0.0
+        number, total, squares = number + 1, total + value, squares + value**2
+    return np.array(starts, dtype=np.int64)
+
+
+def ahp(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
+    """Noisy cells, small ones set to 0, sorted and clustered; then the counts of the clusters with the rest of the budget."""
+    first = epsilon * AHP_SHARE
+    noisy = laplace(x, first, entropy).astype(np.float64)
+    noisy[noisy <= AHP_CUTOFF * np.log(len(x) + 1.0) / float(first)] = 0.0
+    order = np.argsort(-noisy, kind="stable")
+    starts = greedy_clusters(noisy[order], 2 / float(epsilon - first) ** 2)
+    estimate = np.empty(len(x))
+    estimate[order] = averages(x[order], starts, epsilon - first, entropy)
+    return estimate
+
+
+PHP = Baseline(
+    name="PHP",
+    dimensions=1,
+    private=True,
+    proof=(
+        "At most log2 n levels of cuts, counted, by the exponential mechanism with epsilon / (2 log2 n) each: deviations move by at most "
+        "2, parts of one level are disjoint. Counts of disjoint buckets with epsilon / 2."
+    ),
+    source="Acs, Castelluccia, Chen, ICDM 2012 (P-HPartition)",
+    mechanism=p_h_partition,
+    most_cells=2**14,
+)
+STRUCTURE_FIRST = Baseline(
+    name="StructureFirst",
+    dimensions=1,
+    private=True,
+    proof=(
+        "k - 1 cuts by the exponential mechanism with epsilon / (2 (k - 1)) each; costs are absolute deviations, which move by at most 2, "
+        "not squared ones, which need a public bound of the counts. Then hierarchies in disjoint buckets, noise on every node, epsilon / 2."
+    ),
+    source="Xu, Zhang, Xiao, Yang, Yu, ICDE 2012 and VLDBJ 2013; cuts at up to 512 places",
+    mechanism=structure_first,
+    most_cells=2**14,
+)
+AHP = Baseline(
+    name="AHP",
+    dimensions=1,
+    private=True,
+    proof="Cells with 0.85 epsilon; clusters are a function of these; counts of disjoint clusters with 0.15 epsilon.",
+    source="Zhang, Chen, Xu, Meng, Xie, SDM 2014",
+    mechanism=ahp,
+)
