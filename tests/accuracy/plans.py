@@ -47,6 +47,7 @@ ACROSS_B, ACROSS_C = factor("b", Contrasts(5)), factor("c", Contrasts(3))
 # One row less than cells: what they do not see tilts the estimate from the total.
 TILTED_B = factor("b", Dense([[7, -3, 0, 1, -2], [0, 6, -5, 1, 0], [1, 0, 4, -4, 2], [-1, 2, 0, 5, -4]]), [1, 3, 2, 1])
 TILTED_C = factor("c", Dense([[5, -2, -2], [0, 3, -4]]))
+SIGN_A = factor("a", Dense([[3, -3]]))
 RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
@@ -129,6 +130,19 @@ CASES = [
             Block((A, TILTED_B, TILTED_C), Fraction(60)),
             Block((TILTED_C,), Fraction(40)),
             Block((TILTED_B, TILTED_C), Fraction(80)),
+        ),
+        ALL,
+    ),
+    Case(
+        "signs beside cells",
+        _plan(
+            "s",
+            "discrete_laplace",
+            Block((SIGN_A,), Fraction(20)),
+            Block((SIGN_A, B), Fraction(30)),
+            Block((A, C), Fraction(25)),
+            Block((SIGN_A, B, C), Fraction(40)),
+            Block((B, C), Fraction(60)),
         ),
         ALL,
     ),

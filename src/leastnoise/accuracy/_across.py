@@ -24,6 +24,27 @@ def measured_across(factor: Factor) -> bool:
     return isinstance(operator, Contrasts) or (isinstance(operator, Dense) and operator.rows == operator.size - 1)
 
 
+def contrast_strength(factor: Factor) -> float | None:
+    """The c for which a factor that is measured across its total has the Gram matrix c (I - J / n), else None.
+
+    Such a factor knows of the differences between cells what c cells of that noise would: it goes together with whole cells measured
+    elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
+    bits on their 2^m cells have 2^m.
+
+    >>> contrast_strength(Factor(("a",), Contrasts(3))), contrast_strength(Factor(("a",), Dense([[1, -1]])))
+    (1.0, 2.0)
+    >>> contrast_strength(Factor(("a",), Dense([[2, -1]])))
+    """
+    operator = factor.operator
+    if isinstance(operator, Contrasts):
+        return 1.0
+    if not (isinstance(operator, Dense) and measured_across(factor) and factor.even) or operator.matrix.sum(axis=1).any():
+        return None
+    gram = operator.matrix.astype(float).T @ operator.matrix
+    off = -gram[0, -1]
+    return float(off * operator.size) if np.array_equal(gram, off * (operator.size * np.eye(operator.size) - 1)) else None
+
+
 def across_basis(factor: Factor) -> Basis:
     """The basis of such a factor; of its kappa everything else is independent.
 

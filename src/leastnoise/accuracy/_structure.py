@@ -21,7 +21,7 @@ from itertools import combinations
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise.accuracy._across import across_basis, measured_across
+from leastnoise.accuracy._across import across_basis, contrast_strength, measured_across
 from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._iterative import IterativeStructure
 from leastnoise.accuracy._joint import Joint, used
@@ -305,7 +305,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
         for factor in filter(used, block.factors):
             if factor not in seen:
                 seen.add(factor)
-                known = Factor(factor.attributes, Identity(factor.operator.size)) if isinstance(factor.operator, Contrasts) else factor
+                known = Factor(factor.attributes, Identity(factor.operator.size)) if contrast_strength(factor) is not None else factor
                 one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], known) == known
                 product_form = product_form and one
     if product_form:
@@ -323,7 +323,7 @@ def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, 
     wide = []
     for block in blocks:
         names, across = measured_along(block)
-        precision = 1 / block_variance(plan, block)
+        precision = math.prod((contrast_strength(factor) or 1.0 for factor in block.factors), start=1 / block_variance(plan, block))
         if len(names) - len(across) > _MOST_LISTED:
             wide.append((names, across, precision))
             continue
