@@ -38,8 +38,8 @@ TEST_SHARE = 0.04
 EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of 1 / epsilon, per cell
 FIRST_SHARE = 0.55
 PARTITION_SHARE = 0.25
-SIDES = (1, 4, 16, 64)
-WEIGHTS = (0.25, 0.25, 0.25, 0.25)
+SIDES = (1, 4, 16)
+WEIGHTS = (0.4, 0.3, 0.3)
 
 
 @cache
@@ -108,7 +108,9 @@ def tree_estimate(values: list[Reals], levels: tuple[int, ...], variances: Reals
     return final, [np.array([spread[-1].sum()]), *between]
 
 
-def shrink(parts: list[Reals], spread: list[Reals], tail: float, tree: BlockTree, rounds: int = 10, states: int = 18) -> tuple[list[Reals], list[Reals]]:
+def shrink(
+    parts: list[Reals], spread: list[Reals], tail: float, tree: BlockTree, rounds: int = 10, states: int = 18
+) -> tuple[list[Reals], list[Reals]]:
     """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes).
 
     As in experiments/dawa_partition.py, where the model is described; a block that is its own only part says nothing.
@@ -225,13 +227,18 @@ def levels_of(shape: Shape, sides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def posterior_of(run: Setting, sides: tuple[int, ...] = SIDES, weights: tuple[float, ...] = WEIGHTS) -> tuple[Reals, float, list[Reals], list[Reals]]:
+def posterior_of(
+    run: Setting, sides: tuple[int, ...] = SIDES, weights: tuple[float, ...] = WEIGHTS
+) -> tuple[Reals, float, list[Reals], list[Reals]]:
     """Total and its variance, and posterior means and variances of the differences, from levels of blocks at the run's budget."""
     tree = halves(run.shape())
     levels = levels_of(run.shape(), sides)
     scales = sum(weights[: len(levels)]) / (np.array(weights[: len(levels)]) * run.epsilon)
     x = run.ordered()
-    values = [np.add.reduceat(x, tree.starts[level]) + run.noise(scale, run.trials, len(tree.starts[level])) for level, scale in zip(levels, scales, strict=True)]
+    values = [
+        np.add.reduceat(x, tree.starts[level]) + run.noise(scale, run.trials, len(tree.starts[level]))
+        for level, scale in zip(levels, scales, strict=True)
+    ]
     cells, spread = tree_estimate(values, levels, 2 * scales**2, tree)
     total, parts = differences(cells, tree)
     means, variances = shrink(parts, [np.sqrt(variance) for variance in spread[1:]], float(scales[0]), tree)
@@ -329,6 +336,83 @@ def bounded(table: Reals) -> Reals:
     return as_table(together(*differences(table.reshape(len(table), -1)[:, tree.order], tree), tree), tree)
 
 
+def worth_splitting(squares: list[Reals], noise: float, tree: BlockTree) -> list[NDArray[np.bool_]]:
+    """For each level which blocks are buckets: a block is one if its inner differences cost the rectangles less than the noise of splits.
+
+    Args:
+        squares: expected squares of the differences, finest first.
+        noise: variance of a difference that the second stage measures.
+        tree: the tree of halves.
+    """
+    bias, cost, split = np.zeros(len(tree.order)), np.zeros(len(tree.order)), []
+    for level, square in zip(range(len(tree.children) - 1, -1, -1), squares, strict=True):
+        first, several = tree.children[level], tree.broods(level) > 1
+        edge = np.where(several, cut_chance(tree, level), 0.0)
+        bias = np.add.reduceat(bias, first) + edge * square
+        divided = np.add.reduceat(cost, first) + edge * noise
+        split.append((divided < bias) | ~several)
+        cost = np.minimum(divided, bias)
+    alive, out = np.ones(1, dtype=bool), []
+    for level, apart in enumerate(reversed(split)):
+        out.append(alive & ~apart)
+        alive = np.repeat(alive & apart, tree.broods(level))
+    return [*out, alive]
+
+
+def cut_chance(tree: BlockTree, level: int) -> Reals:
+    """Roughly how likely a side of a random rectangle cuts each block."""
+    height, width = tree.shape
+    top, left = np.divmod(tree.order[tree.starts[level]], width)
+    bottom, right = np.divmod(tree.order[tree.starts[level] + tree.lengths(level) - 1], width)
+    return (bottom - top + 1) / height + (right - left + 1) / width
+
+
+def adaptive(run: Setting, share: float = 0.5, noise: float = 36.0, strategy_of: Callable[[Reals], Reals] | None = None) -> Reals:
+    """A: levels and their posterior, a partition from it, a strategy on its buckets, and the posterior of both."""
+    tree = halves(run.shape())
+    budget = run.epsilon * (1 - share)
+    out = []
+    for _ in range(run.trials):
+        total, spread, means, variances = posterior_of(run.less(share, trials=1))
+        squares = [mean[0] ** 2 + variance[0] for mean, variance in zip(means, variances, strict=True)]
+        kept = worth_splitting(squares, noise / budget**2, tree)
+        ends = [(tree.starts[level][keep], tree.starts[level][keep] + tree.lengths(level)[keep] - 1) for level, keep in enumerate(kept)]
+        first, last = (np.sort(np.concatenate(places)) for places in zip(*ends, strict=True))
+        areas = last - first + 1
+        top, left = np.divmod(tree.order[first], run.shape()[1])
+        bottom, right = np.divmod(tree.order[last], run.shape()[1])
+        gram = rectangle_gram(top, bottom - top + 1, run.shape()[0]) * rectangle_gram(left, right - left + 1, run.shape()[1])
+        strategy = (strategy_of or greedy)(gram) if len(areas) < 4000 else np.eye(len(areas))
+        values = strategy @ np.add.reduceat(run.ordered(), first) + run.noise(1 / budget, len(strategy))
+        columns, mean, variance, places = [areas / areas.sum()], [total[0, 0]], [spread], []
+        alive = np.ones(1, dtype=bool)
+        for level in range(len(tree.children)):
+            fine = len(tree.children) - 1 - level
+            open_ones = alive & ~kept[level]
+            for node in np.flatnonzero(open_ones & (tree.broods(level) > 1)).tolist():
+                child = int(tree.children[level][node])
+                low, middle = int(tree.starts[level][node]), int(tree.starts[level + 1][child + 1])
+                a, b, c = np.searchsorted(first, (low, middle, low + int(tree.lengths(level)[node])))
+                column = np.zeros(len(areas))
+                column[a:b] = areas[a:b] / (2 * areas[a:b].sum())
+                column[b:c] = -areas[b:c] / (2 * areas[b:c].sum())
+                columns.append(column)
+                mean.append(means[fine][0, node])
+                variance.append(variances[fine][0, node])
+                places.append((fine, node))
+            alive = np.repeat(open_ones, tree.broods(level))
+        seen = strategy @ np.array(columns).T
+        prior = np.array(mean)
+        gain = np.linalg.solve(
+            np.diag(1 / np.array(variance)) + seen.T @ seen * budget**2 / 2, seen.T @ (values - seen @ prior) * budget**2 / 2
+        )
+        found = prior + gain
+        for (fine, node), value in zip(places, found[1:], strict=True):
+            means[fine][0, node] = value
+        out.append(together(found[:1][None], means, tree))
+    return as_table(np.concatenate(out), tree)
+
+
 def along_curve(run: Setting, epsilon: str, *, prior: str = "1.386294361", centre: str = "mean") -> Buckets:
     """(c) in one dimension along the Hilbert curve."""
     order = hilbert_order(*run.shape())
@@ -344,7 +428,9 @@ def quadtree(run: Setting, epsilon: str, *, split: str, prior: str | None = None
     return of_rectangles(found.tops, found.lefts, found.heights, found.widths, found.labels())
 
 
-def two_stages(draw: Callable[[Setting, str], Buckets], strategy_of: Callable[[Reals], Reals] = greedy, share: float = PARTITION_SHARE) -> Callable[[Setting], Reals]:
+def two_stages(
+    draw: Callable[[Setting, str], Buckets], strategy_of: Callable[[Reals], Reals] = greedy, share: float = PARTITION_SHARE
+) -> Callable[[Setting], Reals]:
     """A partition with a quarter of the budget, and a strategy on its buckets with the rest; made non-negative."""
 
     def way(run: Setting) -> Reals:
@@ -360,6 +446,7 @@ def two_stages(draw: Callable[[Setting, str], Buckets], strategy_of: Callable[[R
 WAYS: dict[str, Callable[[Setting], Reals]] = {
     "D": fixed,
     "H": shrunk,
+    "A": adaptive,
     "c hilbert": two_stages(along_curve),
     "c halves": two_stages(lambda run, e: quadtree(run, e, split="halves")),
     "c quarters": two_stages(lambda run, e: quadtree(run, e, split="quarters")),

@@ -28,7 +28,7 @@ _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
 _DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
 _MOST_CHILDREN = 4
 # Natural logarithms a block: the largest weight q for which the sum over all trees, Z = q + Z^m, stays bounded (m children a block).
-PRIORS = {"halves": Fraction(1386294361, 10**9), "quarters": Fraction(749689, 10**6)}
+PRIORS = {"halves": Fraction(1386294361, 10**9), "quarters": Fraction(749780194, 10**9)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -268,7 +268,7 @@ def _read(x: Integers, split: str) -> tuple[BlockTree, Integers]:
     if not (isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 2 and 1 <= x.size <= 2**24):
         got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
         raise refuse("The table of counts", got, "an int64 array of shape (height, width) with 1 to 2^24 cells")
-    tree = block_tree(*x.shape, split)
+    tree = block_tree(x.shape[0], x.shape[1], split)
     return tree, cut_counts(x.reshape(-1)[tree.order])
 
 

@@ -5,6 +5,7 @@ Public: nothing here sees a count. The labels (O1 ...) refer to PROOFS-plane.md 
 
 import itertools
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -104,6 +105,7 @@ class BlockTree:
         return np.diff(self.children[level], append=len(self.starts[level + 1]))
 
 
+@lru_cache(maxsize=2)
 def block_tree(height: int, width: int, split: str) -> BlockTree:
     """The tree of blocks that halves sides again and again, the longer part of an odd side first.
 
