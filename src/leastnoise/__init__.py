@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError
     from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
+    from leastnoise.estimate import cdf, means, quantiles
     from leastnoise.measure import Ledger
     from leastnoise.plan import Plan
     from leastnoise.release import Release
@@ -37,6 +38,7 @@ _HOMES = {
     "_check": ("BudgetError", "InputError", "InternalError", "LeastNoiseError", "LedgerError"),
     "accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
     "domain": ("Bins", "Categories", "Coded", "Domain", "Integers", "Measure"),
+    "estimate": ("cdf", "means", "quantiles"),
     "measure": ("Ledger",),
     "plan": ("Plan",),
     "release": ("Release",),
@@ -77,13 +79,16 @@ __all__ = [
     "Release",
     "Workload",
     "all_ranges",
+    "cdf",
     "compare",
     "identity",
     "marginals",
     "matrix",
+    "means",
     "plan",
     "predicates",
     "prefix",
+    "quantiles",
     "queries",
     "ranges",
     "read_spec",

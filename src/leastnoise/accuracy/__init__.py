@@ -8,6 +8,7 @@ from leastnoise.accuracy._iterative import IterativeStructure, confidence_factor
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._noise import interval_multiplier, noise_variance
 from leastnoise.accuracy._promise import promised, structures, total_squared_error
+from leastnoise.accuracy._ratio import ratio_interval
 from leastnoise.accuracy._structure import (
     DenseStructure,
     ProductStructure,
@@ -50,6 +51,7 @@ __all__ = [
     "nuclear_norm",
     "nuclear_parts",
     "promised",
+    "ratio_interval",
     "repetitions",
     "structure",
     "structures",

@@ -178,11 +178,18 @@ class Estimate:
 
     observation: Observation
     _parts: dict[str | None, tuple[Structure, "_ProductEstimate | FloatArray"]] = field(default_factory=dict, repr=False)
+    _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
+
+    def like(self, observation: Observation) -> "Estimate":
+        """The estimate of another observation of the same plan, such as a simulated one; what only the plan decides is kept."""
+        return Estimate(observation, _structures=self._structures)
 
     def _part(self, measure: str | None) -> tuple[Structure, "_ProductEstimate | FloatArray"]:
         if measure not in self._parts:
             plan = self.observation.plan
-            known = structure(plan, measure)
+            if measure not in self._structures:
+                self._structures[measure] = structure(plan, measure)
+            known = self._structures[measure]
             blocks = tuple(
                 (block, values, block_variance(plan, block))
                 for block, values in zip(plan.blocks, self.observation.values, strict=True)

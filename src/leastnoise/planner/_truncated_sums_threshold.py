@@ -1,0 +1,169 @@
+"""Where to cut: the threshold with the least predicted error, from noisy counts of the records in the tail. Public: no data is seen.
+
+For a threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy for theta), with e_j the excess over
+theta of the records in cell j and M = W^T W. The excess follows from how many records each interval between candidate thresholds holds.
+Those counts are disjoint, so one record changes one of them by 1: they are measured with a small part of the budget by the discrete Laplace
+or Gaussian mechanism, like any other queries, and everything here is post-processing of them. One measurement serves every candidate, every
+strategy and every workload, and the estimate of what the cut takes away comes with it.
+
+Choosing by the prediction itself in the exponential mechanism would need its sensitivity, which is the public maximum less the least
+candidate: one record of the largest value. That noise is larger than what there is to choose (docs/decisions/0012).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._check import InputError, whole
+from leastnoise.planner._gram import Gram, Reals, Wholes, singular_value_bound
+from leastnoise.planner._greedy_h import fit_greedy_h
+from leastnoise.planner._truncated_sums import weighted_gram
+
+RATIO = 1.2
+_LEAST = 1000  # the least candidate is at most this many times below the public maximum
+
+
+def candidate_cells(edges: Wholes) -> Wholes:
+    """The cells whose upper edges are worth trying as thresholds: steps of about a fifth, up to the public maximum.
+
+    Args:
+        edges: upper edges of the cells, in units, increasing and above 0.
+
+    Returns:
+        Places of cells, increasing, the last one the last cell.
+
+    >>> candidate_cells(100 * np.arange(1, 41)).tolist()
+    [0, 1, 2, 3, 4, 5, 7, 8, 10, 12, 15, 18, 22, 27, 32, 39]
+    """
+    high = float(edges[-1])
+    least = max(float(edges[0]), high / _LEAST)
+    steps = math.floor(math.log(high / least) / math.log(RATIO)) if high > least else 0
+    wanted = high / RATIO ** np.arange(steps, -1, -1)
+    after = np.minimum(np.searchsorted(edges, wanted), len(edges) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(wanted - edges[before] < edges[after] - wanted, before, after)
+    return np.unique(nearest)
+
+
+def falling_counts(counts: Reals, widths: Reals) -> Reals:
+    """Noisy counts of consecutive intervals made at least 0 and of a density that does not rise: tails do not.
+
+    Args:
+        counts: shape (k,), all with the same noise.
+        widths: of the intervals, above 0.
+
+    Returns:
+        The nearest such counts, shape (k,).
+
+    Edge cases: below the mode of the data the density does rise, and the counts there are spread out; a threshold there cuts most records
+    anyway.
+
+    >>> falling_counts(np.array([10.0, 4.0, 6.0, -3.0]), np.ones(4)).tolist()
+    [10.0, 5.0, 5.0, 0.0]
+    """
+    from scipy.optimize import isotonic_regression
+
+    spans = np.asarray(widths, dtype=np.float64)
+    fitted = isotonic_regression(np.asarray(counts, dtype=np.float64) / spans, weights=spans**2, increasing=False).x
+    return np.asarray(np.maximum(fitted, 0.0) * spans)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ThresholdChoice:
+    """A threshold, and what was predicted for every candidate.
+
+    Attributes:
+        threshold: in units.
+        candidates: upper edges of the candidate cells, in units.
+        bias: what the cut takes from all queries, root of the mean square, for each candidate.
+        noise: standard error, root of the mean square, for each candidate.
+        excess: for the threshold chosen: what the cut takes from the records of each cell, in units, shape (n,).
+    """
+
+    threshold: int
+    candidates: Wholes
+    bias: Reals
+    noise: Reals
+    excess: Reals
+
+
+def quick_noise(gram: Gram, limits: Wholes, norm: int) -> float:
+    """About the unit RMSE of the best strategy for W T, in milliseconds: right to a few percent in its dependence on the threshold.
+
+    Args:
+        gram: M = W^T W, of cells that some query tells apart.
+        limits: T_j.
+        norm: 1 for Laplace noise, 2 for Gaussian noise.
+
+    Source: what p-Identity and the Gaussian optimum reach for prefix sums, beside GreedyH and the singular value bound.
+
+    >>> from leastnoise.planner._gram import PrefixGram
+    >>> quick_noise(PrefixGram(100), np.full(100, 10), 1) > quick_noise(PrefixGram(100), np.full(100, 9), 1)
+    True
+    """
+    weighted = weighted_gram(gram, limits)
+    if norm == 2:
+        return 1.02 * singular_value_bound(weighted)
+    return min(0.75 * fit_greedy_h(weighted).rmse, math.sqrt(weighted.trace() / weighted.queries))
+
+
+def choose_threshold(
+    gram: Gram,
+    edges: Wholes,
+    cells: Wholes,
+    tail: Reals,
+    unit_noise: Callable[[Wholes], float],
+    noise: float,
+    *,
+    groups: int = 1,
+) -> ThresholdChoice:
+    """The candidate with the least predicted squared error.
+
+    Args:
+        gram: M = W^T W on the cells of the number.
+        edges: upper edges of the cells, in units, shape (n,).
+        cells: places of the candidates, from `candidate_cells`, shape (k,).
+        tail: noisy counts of records between one candidate and the next, shape (k - 1,).
+        unit_noise: unit RMSE of the strategy that would be taken for limits T_j, such as `quick_noise`.
+        noise: standard deviation of the noise on a query of sensitivity 1 with what is left of the budget.
+        groups: number of groups that the same sums are asked for; records are taken to be spread evenly over them.
+
+    Raises:
+        InputError: a number of counts that does not fit the candidates.
+
+    Guarantees: a function of noisy and public numbers; it costs nothing.
+
+    >>> from leastnoise.planner._gram import PrefixGram
+    >>> edges = 100 * np.arange(1, 9)
+    >>> for counts in ([0.0] * 7, [90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0]):
+    ...     choose_threshold(PrefixGram(8), edges, np.arange(8), np.array(counts), lambda limits: float(limits.max()), 3.0).threshold
+    100
+    700
+    """
+    whole("groups", groups, 1)
+    places = np.asarray(cells)
+    if len(tail) != len(places) - 1:
+        raise InputError(f"There must be one count for each interval between {len(places)} candidates; got {len(tail)}.")
+    spans = np.diff(places)
+    counts = np.zeros(len(edges))
+    for start, stop, count in zip(places[:-1], places[1:], falling_counts(tail, np.diff(edges[places])), strict=True):
+        counts[start + 1 : stop + 1] = count / (stop - start)
+    centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
+    candidates = edges[places]
+    bias, spread, excesses = [], [], []
+    for threshold in candidates:
+        excess = counts * np.maximum(centres - threshold, 0.0)
+        squared = float(gram.rows(excess[None, :])[0] @ excess) / groups**2
+        bias.append(math.sqrt(max(squared, 0.0) / gram.queries))
+        spread.append(noise * unit_noise(np.minimum(edges, threshold)))
+        excesses.append(excess)
+    best = int(np.argmin(np.square(bias) + np.square(spread))) if len(spans) else 0
+    return ThresholdChoice(
+        threshold=int(candidates[best]),
+        candidates=candidates,
+        bias=np.array(bias),
+        noise=np.array(spread),
+        excess=excesses[best],
+    )

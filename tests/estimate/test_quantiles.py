@@ -1,0 +1,158 @@
+"""Distribution functions, quantiles and means: simulated coverage at noise that is not of scale 1, and every refusal."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.accuracy import interval_multiplier, noise_variance, ratio_interval
+from leastnoise.domain import Bins, Domain, Integers, Measure
+from leastnoise.estimate import Estimate, cdf, means, quantiles, simulated_noise
+from leastnoise.linop import Tree
+from leastnoise.measure import SeededEntropy, simulate
+from leastnoise.plan import Block, Factor, Plan, fit
+from leastnoise.table import Table
+from leastnoise.workload import queries
+
+DOMAIN = Domain(age=Integers(1, 30), sex=["F", "M"], pay=Bins(0, 100, 20), measures={"pay": Measure("pay", 0, 100)})
+RNG = np.random.default_rng(8)
+ROWS = 900
+TABLE = Table(
+    DOMAIN,
+    {"age": RNG.binomial(29, 0.3, ROWS), "sex": RNG.integers(0, 2, ROWS), "pay": RNG.integers(0, 20, ROWS)},
+    {"pay": RNG.integers(0, 101, ROWS)},
+)
+AGES = np.bincount(TABLE._codes["age"], minlength=30)
+
+
+def tree_plan(privacy: Privacy, mechanism: str) -> Plan:
+    weights = np.concatenate([[3], np.full(5, 2), np.full(30, 7)])
+    return fit(DOMAIN, privacy, mechanism, [(Block((Factor(("age",), Tree(30, (30, 6, 1)), weights),), Fraction(1)), 1.0)], "tree")
+
+
+@pytest.mark.parametrize(
+    ("privacy", "mechanism"), [(Privacy(PureDP("1/7")), "discrete_laplace"), (Privacy(ZCDP("1/50")), "rounded_gaussian")]
+)
+def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy: Privacy, mechanism: str) -> None:
+    plan = tree_plan(privacy, mechanism)
+    truth = np.cumsum(AGES) / ROWS
+    shares = (0.1, 0.25, 0.5, 0.75, 0.9)
+    exact = [1 + int(np.searchsorted(truth, share)) for share in shares]
+    inside = quantiles_inside = 0
+    releases, first = 200, Estimate(simulate(plan, TABLE, SeededEntropy(0)))
+    first.answers(queries(DOMAIN, age="prefix").products[0])
+    for seed in range(releases):
+        found = cdf(first.like(simulate(plan, TABLE, SeededEntropy(seed))), "age", level=0.8, draws=19, seed=seed)
+        held = bool((found.low <= truth + 1e-12).all() and (truth <= found.high + 1e-12).all())
+        inside += held
+        quantiles_inside += all(one.low <= value <= one.high for one, value in zip(found.quantiles(shares), exact, strict=True))
+        assert (np.diff(found.share) >= 0).all()
+        assert (np.diff(found.low) >= 0).all()
+        assert (np.diff(found.high) >= 0).all()
+        assert (found.low <= found.share + 1e-12).all()
+        assert (found.share <= found.high + 1e-12).all()
+    # Binomial of 200 at 0.8: below 0.8 - 4 standard errors with a chance of less than 1e-4.
+    assert inside / releases > 0.8 - 4 * (0.16 / releases) ** 0.5
+    assert quantiles_inside >= inside
+
+
+def test_simulated_noise_has_the_promised_variances() -> None:
+    plan = tree_plan(Privacy(PureDP("1/7")), "discrete_laplace")
+    estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
+    product = queries(DOMAIN, age="prefix").products[0]
+    noise = simulated_noise(estimate, product, 3000, seed=3)
+    # Variances of 3000 draws of about normal noise are off by 2.6%: 30 of them, 5 standard errors.
+    assert noise.var(axis=0) == pytest.approx(estimate.variances(product), rel=0.14)
+
+
+def test_conditions_choose_rows() -> None:
+    both = Block((Factor(("age",), Tree(30, (30, 1))), Factor(("sex",), Tree(2, (1,)))), Fraction(1))
+    plan = fit(DOMAIN, Privacy(PureDP(500)), "discrete_laplace", [(both, 1.0)], "both")
+    seen = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
+    found = cdf(seen, "age", where={"sex": "F"}, draws=199)
+    ages = TABLE._codes["age"][TABLE._codes["sex"] == 0]
+    assert found.share == pytest.approx(np.cumsum(np.bincount(ages, minlength=30)) / len(ages), abs=0.01)
+    assert quantiles(seen, "age", [0.5], where={"sex": ["F", "M"]}, draws=199)[0].value == 1 + np.sort(TABLE._codes["age"])[449]
+
+
+def test_next_to_nothing_known_gives_the_whole_band() -> None:
+    plan = tree_plan(Privacy(PureDP("1/100000")), "discrete_laplace")
+    found = cdf(Estimate(simulate(plan, TABLE, SeededEntropy(1))), "age", draws=199)
+    assert found.low[0] == 0
+    assert found.high[-2] == 1
+    assert (found.quantiles([0.5])[0].low, found.quantiles([0.5])[0].high) == (1, 30)
+
+
+@pytest.mark.parametrize("count", [0, 5, 40, 4000])
+@pytest.mark.parametrize("scale", [(3.0, 170.0), (0.7, 400.0)])
+def test_intervals_of_quotients_cover_whatever_the_count(count: int, scale: tuple[float, float]) -> None:
+    rng = np.random.default_rng(count)
+    mean, draws = 37.0, 40_000
+
+    def noise(b: float) -> np.ndarray:
+        step = -np.expm1(-1 / b)
+        return rng.geometric(step, draws) - rng.geometric(step, draws)
+
+    low, high = ratio_interval(
+        count * mean + noise(scale[1]),
+        count + noise(scale[0]),
+        np.full(draws, noise_variance("discrete_laplace", scale[1])),
+        np.full(draws, noise_variance("discrete_laplace", scale[0])),
+        interval_multiplier("discrete_laplace", 0.9),
+        (0.0, 100.0),
+        steps=(0.5, 0.5),
+    )
+    covered = ((low <= mean + 1e-9) & (mean - 1e-9 <= high)).mean()
+    # 40000 draws at 0.9: 4 standard errors are 0.006.
+    assert covered > 0.9 - 0.006
+    if count == 4000:
+        assert (high - low).max() < 3
+        assert covered < 0.97
+
+
+def test_means_by_group_from_a_release() -> None:
+    asked = ln.queries(DOMAIN, sex="identity") + ln.queries(DOMAIN, sex="identity", sum="pay")
+    release = ln.release(ln.plan(asked, ln.PureDP(4)), TABLE_FRAME(), seed=5)
+    found = ln.means(release, "pay", by=["sex"])
+    for place in (0, 1):
+        exact = TABLE._values["pay"][TABLE._codes["sex"] == place].mean()
+        assert found.low[place] <= exact <= found.high[place]
+        assert found.high[place] - found.low[place] < 2
+    assert means(release, "pay").mean == pytest.approx(TABLE._values["pay"].mean(), abs=1)
+
+
+def TABLE_FRAME() -> object:  # noqa: N802 - a constant that needs pandas
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(
+        {"age": 1 + TABLE._codes["age"], "sex": np.array(["F", "M"])[TABLE._codes["sex"]], "pay": TABLE._values["pay"].astype(float)}
+    )
+
+
+def test_refusals_are_read() -> None:
+    estimate = Estimate(simulate(tree_plan(Privacy(PureDP(1)), "discrete_laplace"), TABLE, SeededEntropy(1)))
+    with pytest.raises(InputError, match="the attribute of a distribution function must be one of Integers or Bins"):
+        cdf(estimate, "sex")
+    with pytest.raises(InputError, match="level must be a number above 0 and below 1"):
+        cdf(estimate, "age", level=1)
+    with pytest.raises(InputError, match="draws must be at least 19 for the level"):
+        cdf(estimate, "age", draws=10)
+    with pytest.raises(InputError, match="cannot be restricted to some values of age itself"):
+        cdf(estimate, "age", where={"age": 3})
+    with pytest.raises(InputError, match="The measurements"):
+        cdf(estimate, "age", where={"sex": "F"})
+    with pytest.raises(InputError, match="a quantile must be a number above 0 and at most 1"):
+        quantiles(estimate, "age", [0], draws=19)
+    with pytest.raises(InputError, match="At most 2147483648 numbers are drawn to simulate releases"):
+        cdf(estimate, "age", draws=10**9)
+    with pytest.raises(InputError, match="A mean of pay needs its sums and the counts, both measured"):
+        means(estimate, "pay")
+    with pytest.raises(InputError, match="the groups of means must be attributes of age, sex, pay"):
+        means(estimate, "pay", by=["zone"])
+    with pytest.raises(InputError, match="level must be"):
+        means(estimate, "pay", level=0)
+    one = np.ones(1)
+    with pytest.raises(InputError, match="The bounds of a quotient must be a lower and an upper one"):
+        ratio_interval(one, one, one, one, 2.0, (3, 2))
