@@ -1,26 +1,38 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
 from leastnoise.estimate._consistency import consistent, disagreement, from_residual_parts, residual_parts, unknowns
+from leastnoise.estimate._isotonic import isotonic, simulated_isotonic_errors
 from leastnoise.estimate._least_squares import Estimate
 from leastnoise.estimate._local_non_negative import LocallyNonNegative, locally_non_negative
+from leastnoise.estimate._means import Means, means
 from leastnoise.estimate._nnls import NonNegativeCells, nnls, weak_total
 from leastnoise.estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
+from leastnoise.estimate._quantiles import Cdf, Quantile, cdf, quantiles, simulated_noise
 from leastnoise.estimate._synthetic import synthetic_counts, synthetic_rows
 
 __all__ = [
+    "Cdf",
     "Estimate",
     "LocallyNonNegative",
+    "Means",
     "NonNegativeCells",
+    "Quantile",
+    "cdf",
     "consistent",
     "disagreement",
     "from_residual_parts",
+    "isotonic",
     "locally_non_negative",
+    "means",
     "monotone",
     "nnls",
     "non_negative",
     "onto_simplex",
     "projection_method",
+    "quantiles",
     "residual_parts",
+    "simulated_isotonic_errors",
+    "simulated_noise",
     "synthetic_counts",
     "synthetic_rows",
     "unknowns",
