@@ -13,9 +13,11 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise.domain import Coded, Domain
 from leastnoise.estimate import consistent, from_residual_parts, residual_parts
 from leastnoise.planner._covering import covering_design
 from leastnoise.planner._datacube_cover import cover_errors, greedy_cover
+from leastnoise.planner._fourier import bits_of, coefficient_errors, signs
 from leastnoise.planner._marginal_weights import Norm, grouped_budgets, residual_noise
 from leastnoise.planner._residual_algebra import (
     AttributeSet,
@@ -28,6 +30,7 @@ from leastnoise.planner._residual_algebra import (
     table_sizes,
     total_squared_error,
 )
+from leastnoise.workload import Product, Workload, identity
 
 FloatArray = npt.NDArray[np.float64]
 Errors = dict[AttributeSet, FloatArray]
@@ -136,28 +139,25 @@ def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool)
     return Method("Q" if even else "Q+", float((sizes / theta**2).sum()), tuple(targets), theta, draw)
 
 
-def _bits(shape: Sequence[int]) -> list[int]:
-    """Binary coding of the paper: ceil(log2 n) bits an attribute."""
-    return [max(1, (n - 1).bit_length()) for n in shape]
-
-
 def fourier_groups(shape: Sequence[int], targets: Sequence[AttributeSet]) -> dict[AttributeSet, tuple[int, float]]:
     """For each set of attributes: the number of Fourier coefficients on exactly these, and what a unit of noise on one adds to the error.
 
     The error counts the cells that exist, not those that the binary coding adds.
     """
-    bits = _bits(shape)
-    groups: dict[AttributeSet, float] = {}
-    for target in targets:
-        added = math.prod(shape[i] for i in target) / 4.0 ** sum(bits[i] for i in target)
-        for k in range(len(target) + 1):
-            for tau in combinations(target, k):
-                groups[tau] = groups.get(tau, 0.0) + added
-    return {tau: (math.prod((1 << bits[i]) - 1 for i in tau), added) for tau, added in groups.items()}
+    domain = Domain({f"x{i}": Coded(n) for i, n in enumerate(shape)})
+    names = domain.names
+    products = [
+        Product(domain=domain, attributes=tuple(names[i] for i in target), query_sets=(identity(),) * len(target)) for target in targets
+    ]
+    groups = {}
+    for (_, tau), added in coefficient_errors(Workload(domain, tuple(products))).items():
+        places = tuple(names.index(one) for one in tau)
+        groups[places] = math.prod((1 << bits_of(shape[i])) - 1 for i in places), added
+    return groups
 
 
 def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
-    bits = _bits(shape)
+    bits = [bits_of(n) for n in shape]
     groups = fourier_groups(shape, targets)
     number = np.array([count for count, _ in groups.values()], dtype=float)
     added = np.array([each for _, each in groups.values()])
@@ -183,10 +183,7 @@ def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
 
 
 def _hadamard(bits: int) -> FloatArray:
-    matrix = np.ones((1, 1))
-    for _ in range(bits):
-        matrix = np.kron(matrix, np.array([[1.0, 1.0], [1.0, -1.0]]))
-    return matrix
+    return np.vstack([np.ones(1 << bits), signs(1 << bits)])
 
 
 def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:

@@ -1,6 +1,8 @@
 """One module a family of strategies, none importing another; a planner turns a workload into a strategy and never sees data."""
 
+from leastnoise.planner._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets
 from leastnoise.planner._cover import covering
+from leastnoise.planner._cuboids import cuboids
 from leastnoise.planner._factors import (
     Fit,
     best_hierarchy,
@@ -12,6 +14,7 @@ from leastnoise.planner._factors import (
     node_tree,
     p_identity,
 )
+from leastnoise.planner._fourier import fourier
 from leastnoise.planner._identity import identity
 from leastnoise.planner._kronecker import kronecker
 from leastnoise.planner._marginals import marginals
@@ -21,14 +24,20 @@ from leastnoise.planner._tilted import tilted
 from leastnoise.planner._workload import measured_workload
 
 __all__ = [
+    "MOST_BUCKETS",
     "Fit",
     "NotApplicable",
     "Planner",
     "Strategy",
     "best_hierarchy",
+    "bucket_gram",
     "covering",
+    "cuboids",
+    "difference_costs",
     "eigen_design",
     "every_cell",
+    "first_levels",
+    "fourier",
     "gaussian_optimum",
     "haar",
     "identity",
@@ -37,6 +46,7 @@ __all__ = [
     "marginals",
     "measured_workload",
     "node_tree",
+    "on_buckets",
     "p_identity",
     "residual",
     "tilted",

@@ -2,12 +2,13 @@
 
 from leastnoise.adapters import columns
 from leastnoise.measure import Entry, Ledger
-from leastnoise.session._choose import PLANNERS, Candidate, candidates, choose, mechanisms
+from leastnoise.session._choose import BY_NAME, PLANNERS, Candidate, candidates, choose, mechanisms
 from leastnoise.session._session import compare, plan, release, settle
 from leastnoise.session._spec import BLANK, Spec, parse_spec, read_spec
 
 __all__ = [
     "BLANK",
+    "BY_NAME",
     "PLANNERS",
     "Candidate",
     "Entry",
