@@ -6,6 +6,7 @@ Neighbours differ by one record in one cell (add/remove). All that is checked of
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,11 @@ from leastnoise.measure import Entropy
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
+Number = TypeVar("Number", np.float64, np.int64)
 
 MOST_CELLS = 2**20
 _MOST_PARTS = 2**32  # of an epsilon: scales are then within what the samplers take
-_MOST_RECORDS = 2**37  # in all cells together: integer products of the mechanisms then stay exact in float64
+_MOST_RECORDS = 2**50  # in all cells together: sums and differences stay exact, in float64 too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,15 +52,15 @@ class Ranges:
         if not ((self.low >= 0) & (self.low < self.high)).all():
             raise InputError("Ranges must have 0 <= low < high; at least one has not. Give half-open ranges [low, high).")
 
-    def answers(self, cells: Reals | Wholes) -> Reals | Wholes:
+    def answers(self, cells: NDArray[Number]) -> NDArray[Number]:
         """The sums of the cells in each range, shape (m,), of the type of ``cells``."""
         sums = np.zeros(tuple(side + 1 for side in cells.shape), dtype=cells.dtype)
         if cells.ndim == 1:
             sums[1:] = np.cumsum(cells)
-            return sums[self.high] - sums[self.low]
+            return np.asarray(sums[self.high] - sums[self.low])
         sums[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
         (a, b), (c, d) = self.low.T, self.high.T
-        return sums[c, d] - sums[a, d] - sums[c, b] + sums[a, b]
+        return np.asarray(sums[c, d] - sums[a, d] - sums[c, b] + sums[a, b])
 
 
 Mechanism = Callable[[Wholes, Fraction, Entropy, Ranges | None], Reals]
@@ -80,7 +82,9 @@ class Baseline:
 
     >>> from fractions import Fraction
     >>> from leastnoise.measure import SeededEntropy
-    >>> one = Baseline(name="Zero", dimensions=1, private=True, proof="Looks at nothing.", source="", mechanism=lambda x, e, u, w: 0.0 * x)
+    >>> one = Baseline(
+    ...     name="Zero", dimensions=1, private=True, proof="Looks at nothing.", source="", mechanism=lambda x, e, u, w: np.zeros(len(x))
+    ... )
     >>> one.run(np.array([3, 4]), Fraction(1, 10), SeededEntropy(1)).tolist()
     [0.0, 0.0]
     """

@@ -8,7 +8,7 @@ from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._greedy_h import as_defined, gram_of
 from baselines._tree import measured, whole_weights
 from leastnoise.measure import Entropy
-from leastnoise.measure._interval_costs import GRID
+from leastnoise.measure._interval_costs import GRID, cut_counts
 from leastnoise.measure._laplace import discrete_laplace
 from leastnoise.measure._partition import cheapest_of_powers, noisy_costs, on_powers
 from leastnoise.planner._gram import DenseGram
@@ -39,7 +39,7 @@ def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: En
     n = len(x)
     penalty = round(GRID / second)
     noisy = []
-    for power, level in enumerate(on_powers(x)):
+    for power, level in enumerate(on_powers(cut_counts(x))):
         cost = level + penalty
         if power:
             scale = (2 - Fraction(1, 2**power) - Fraction(1, n)) / first * GRID

@@ -16,6 +16,7 @@ from baselines._noise import choose, laplace
 from leastnoise.measure import Entropy
 
 FINE = 2**16
+MOST_RECORDS = 2**37  # times FINE this is 2^53: sums are exact in float64
 STEPS = 16  # scores are in multiples of 1/16 of a record
 # One record moves the norm of a tail by at most 1 (the basis is orthonormal but for 2^-17), so 16 of it, rounded down, by at most 17.
 SCORE_SENSITIVITY = STEPS + 1
@@ -103,7 +104,7 @@ def inverse(cosines: Reals, sines: Reals, size: int) -> Reals:
 def efpa(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Half the budget for how many frequencies, half for them."""
     size = len(x)
-    cosines, sines = coefficients(x)
+    cosines, sines = coefficients(np.minimum(x, MOST_RECORDS // size))  # cell by cell, so neighbours stay neighbours
     sensitivity = sensitivities(size)
     kept = np.arange(1, len(cosines) + 1)
     # Expected norm of the noise, public; in records.

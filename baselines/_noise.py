@@ -84,8 +84,8 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     while rate * 2**shift < 2 ** (_BITS - 1):
         shift += 1
     numerator, denominator = int(rate * 2**shift), 2**shift
-    behind = np.minimum(scores.max() - scores, _FURTHEST * denominator // numerator)
-    whole, rest = np.divmod(behind * numerator, denominator)
+    behind = np.minimum(scores.max() - scores, _FURTHEST * denominator // numerator + 1) * numerator
+    whole, rest = np.divmod(np.minimum(behind, _FURTHEST * denominator), denominator)
     count = len(scores)
     while True:
         drawn, fair = uniform_below(np.asarray(count, dtype=np.uint64), count, max(64, count), entropy)

@@ -9,7 +9,7 @@ from baselines._linear import chain, height
 from baselines._noise import choose, laplace
 from baselines._tree import even_weights, measured
 from leastnoise.measure import Entropy
-from leastnoise.measure._interval_costs import GRID, grid_sensitivity
+from leastnoise.measure._interval_costs import GRID, cut_counts, grid_sensitivity
 
 _CHUNK = 64
 MOST_CUTS = 512  # places where StructureFirst may cut; its table of costs has half the square of this
@@ -86,7 +86,7 @@ def bisect(x: Wholes, epsilon: Fraction, penalty: Fraction, depth: int, entropy:
 def p_h_partition(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Half the budget for at most log2 n levels of cuts, half for the counts of the buckets."""
     depth = max(1, height(len(x), 2))
-    starts, _decisions = bisect(x, epsilon / 2 / depth, 2 / epsilon, depth, entropy)
+    starts, _decisions = bisect(cut_counts(x), epsilon / 2 / depth, 2 / epsilon, depth, entropy)
     return averages(x, starts, epsilon / 2, entropy)
 
 
@@ -132,7 +132,7 @@ def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | 
     width = -(-len(x) // MOST_CUTS)
     edges = np.minimum(np.arange(0, len(x) + width, width), len(x))
     buckets = -(-(len(edges) - 1) // 10)
-    starts = structure(x, edges, buckets, epsilon / 2, entropy) if buckets > 1 else np.zeros(1, dtype=np.int64)
+    starts = structure(cut_counts(x), edges, buckets, epsilon / 2, entropy) if buckets > 1 else np.zeros(1, dtype=np.int64)
     parts = []
     for start, stop in zip(starts, np.append(starts[1:], len(x)), strict=True):
         widths = chain(int(stop - start), 2, root=True)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
-from baselines._baseline import Reals, Wholes
+from baselines._baseline import Number, Reals, Wholes
 from baselines._noise import weighted_laplace
 from leastnoise._check import InternalError
 from leastnoise.measure import Entropy
@@ -18,13 +19,13 @@ UNIT = 2**20
 _UNKNOWN = 1e30  # variance of a cell that nothing was measured of but the blocks around it: these are then spread evenly
 
 
-def sums_of_blocks(values: Wholes | Reals, width: int) -> Wholes | Reals:
+def sums_of_blocks(values: NDArray[Number], width: int) -> NDArray[Number]:
     """Sums over consecutive blocks of ``width``.
 
     >>> sums_of_blocks(np.arange(5), 2).tolist()
     [1, 5, 4]
     """
-    return np.add.reduceat(values, np.arange(0, len(values), width))
+    return np.asarray(np.add.reduceat(values, np.arange(0, len(values), width)))
 
 
 def even_weights(size: int, widths: Sequence[int]) -> list[Wholes]:

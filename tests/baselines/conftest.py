@@ -1,0 +1,116 @@
+"""Exact privacy of any mechanism that touches its data through ``laplace``, ``weighted_laplace`` and ``choose`` only.
+
+A run is recorded: every randomised step, with what went in and what came out. It is replayed on a neighbour: every step gives what it gave
+before, whatever goes in now. Then (1) the estimate must be the same, or something of the data went round the steps; and (2) the losses of
+the steps add up to at least the loss of the run, and must not exceed epsilon. (2) is exact for choices and the worst case over outcomes
+for noise. No statistics, so that no alarm is false.
+"""
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise.measure import SeededEntropy
+
+STEPS = ("laplace", "weighted_laplace", "choose")
+
+
+class OtherStep(Exception):
+    """The replay took another step than the run: data decided which."""
+
+
+class Tape:
+    """Records a run, then replays it on other data."""
+
+    def __init__(self, monkeypatch):
+        self.steps = []
+        self.place = None
+        self.loss = 0.0
+        real = {name: getattr(sys.modules["baselines._noise"], name) for name in STEPS}
+        mine = {"laplace": self.laplace, "weighted_laplace": self.weighted_laplace, "choose": self.choose}
+        self.real = real
+        for module in [module for name, module in sys.modules.items() if name.startswith("baselines.")]:
+            for name in STEPS:
+                if getattr(module, name, None) is real[name]:
+                    monkeypatch.setattr(module, name, mine[name])
+
+    def step(self, inside, draw, lost):
+        if self.place is None:
+            outcome = draw()
+            self.steps.append((np.array(inside), outcome))
+            return outcome
+        before, outcome = self.steps[self.place] if self.place < len(self.steps) else (np.zeros(0), None)
+        self.place += 1
+        if before.shape != np.shape(inside):
+            raise OtherStep
+        self.loss += float(lost(before, np.array(inside), outcome))
+        return outcome.copy() if isinstance(outcome, np.ndarray) else outcome
+
+    def laplace(self, answers, epsilon, entropy, sensitivity=1):
+        def lost(a, b, _):
+            return Fraction(int(np.abs(a - b).sum())) * epsilon / sensitivity
+
+        return self.step(answers, lambda: self.real["laplace"](answers, epsilon, entropy, sensitivity), lost)
+
+    def weighted_laplace(self, answers, weights, unit, epsilon, entropy):
+        def lost(a, b, _):
+            return Fraction(int((np.abs(a - b) * weights).sum()), unit) * epsilon
+
+        return self.step(answers, lambda: self.real["weighted_laplace"](answers, weights, unit, epsilon, entropy), lost)
+
+    def choose(self, scores, rate, entropy):
+        def lost(a, b, chosen):
+            return abs(log_chance(a, rate)[chosen] - log_chance(b, rate)[chosen])
+
+        return self.step(scores, lambda: self.real["choose"](scores, rate, entropy), lost)
+
+    def replay(self):
+        self.place, self.loss = 0, 0.0
+
+    def done(self):
+        return self.place == len(self.steps)
+
+
+def log_chance(scores, rate):
+    """Logarithms of the chances of the exponential mechanism."""
+    size = (scores - scores.max()) * float(rate)
+    return size - np.log(np.exp(size).sum())
+
+
+def neighbours(shape, seed):
+    """Counts of several kinds, and each with one record more in some cell."""
+    generator = np.random.default_rng(seed)
+    kinds = [np.zeros(shape), generator.poisson(3.0, shape), generator.poisson(2.0, shape) ** 6, np.zeros(shape)]
+    kinds[3].flat[0], kinds[3].flat[-1] = 10**6, 10**3
+    for kind in kinds:
+        x = kind.astype(np.int64)
+        for cell in np.unique([0, 1, x.size // 3, x.size - 1]):
+            y = x.copy()
+            y.flat[cell] += 1
+            yield x, y
+
+
+@pytest.fixture
+def audit(monkeypatch):
+    """``audit(run, shape)``: the largest loss found, and whether an estimate changed in a replay; neighbours both ways round."""
+
+    def audit_(run, shape, seeds=(1, 2), pairs=neighbours):
+        largest, leaks = 0.0, False
+        for seed in seeds:
+            for x, y in pairs(shape, seed):
+                for one, other in ((x, y), (y, x)):
+                    with monkeypatch.context() as patches:
+                        tape = Tape(patches)
+                        first = run(one, SeededEntropy(seed))
+                        tape.replay()
+                        try:
+                            second = run(other, SeededEntropy(seed))
+                        except OtherStep:
+                            second = None
+                    leaks |= not (tape.done() and np.array_equal(first, second))
+                    largest = max(largest, tape.loss)
+        return largest, leaks
+
+    return audit_

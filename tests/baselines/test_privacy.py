@@ -1,0 +1,324 @@
+"""Every baseline that says that it is private is audited; every fault that was found in released code is put in, and seen."""
+
+import inspect
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from baselines import ONE_DIMENSION, TWO_DIMENSIONS, _dawa, _fourier, _grids, _linear, _mwem, _noise, _partition, _tree
+from leastnoise._check import InputError, InternalError
+from leastnoise.measure import SeededEntropy
+from measure.test_partition_privacy import surely_lost
+
+EPSILON = Fraction(1, 2)
+ROUNDING = 1e-9
+ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_DIMENSIONS)}
+AUDITED = [name for name, one in ALL.items() if one.private and not one.name.startswith("DAWA")]
+
+
+# --- what is private -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", AUDITED)
+@pytest.mark.parametrize("side", [4, 9])
+def test_no_run_loses_more_than_epsilon_and_nothing_goes_round_the_noise(name, side, audit, monkeypatch):
+    monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
+    one = ALL[name]
+    loss, leaks = audit(lambda x, entropy: one.run(x, EPSILON, entropy), (side,) if one.dimensions == 1 else (side, side - 1))
+    assert not leaks
+    assert loss <= EPSILON + ROUNDING
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_the_budget_is_used(name, audit, monkeypatch):
+    """At least 40% of it is seen to be lost on some pair: the audit does measure, and no mechanism is made worse than it has to be."""
+    monkeypatch.setattr(_mwem, "_PASSES", 2)
+    one = ALL[name]
+    loss, _ = audit(lambda x, entropy: one.run(x, EPSILON, entropy), (8,) if one.dimensions == 1 else (8, 8), seeds=(1,))
+    assert loss >= 0.4 * EPSILON
+
+
+def test_the_second_stage_of_dawa_loses_what_it_says(audit):
+    starts = np.array([0, 1, 4])
+    loss, leaks = audit(lambda x, entropy: _dawa.second_stage(x, starts, EPSILON, entropy, None), (8,))
+    assert not leaks
+    assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
+
+
+def test_choices_have_the_chances_of_the_exponential_mechanism():
+    """Chi square with 4 degrees of freedom below 33.4: a false alarm in 10^6."""
+    entropy, scores = SeededEntropy(3), np.array([0, 3, 5, 1, -2])
+    drawn = Counter(_noise.choose(scores, Fraction(1, 2), entropy) for _ in range(8000))
+    chances = np.exp(scores / 2) / np.exp(scores / 2).sum()
+    assert sum((drawn[i] - 8000 * p) ** 2 / (8000 * p) for i, p in enumerate(chances)) < 33.4
+
+
+def test_far_choices_are_never_more_likely_than_they_should_be_by_much():
+    """A score 10^9 behind counts as 45 / rate behind; with 4096 of them the rest of the chance is below 10^-15."""
+    scores = np.full(4096, -(10**9))
+    scores[7] = 0
+    assert {_noise.choose(scores, Fraction(1, 100), SeededEntropy(seed)) for seed in range(20)} == {7}
+
+
+def test_choices_at_a_high_rate_are_the_best_ones():
+    assert {_noise.choose(np.array([-1, 0, -68]), Fraction(1500), SeededEntropy(seed)) for seed in range(20)} == {1}
+
+
+def test_too_small_a_rate_is_refused():
+    with pytest.raises(InputError, match=r"epsilon must be larger, for so many choices"):
+        _noise.choose(np.zeros(2, dtype=np.int64), Fraction(1, 2**41), SeededEntropy(1))
+
+
+# --- the faults of released code, put in -----------------------------------------------------------------------------------------
+
+
+def test_a_true_total_is_seen_uniform(audit):
+    _, leaks = audit(lambda x, _: np.full(len(x), x.sum() / len(x)), (8,))
+    assert leaks
+
+
+def test_a_true_total_is_seen_mwem(audit, monkeypatch):
+    def with_true_total(x, entropy):
+        with monkeypatch.context() as patches:
+            mine = _mwem.laplace
+            patches.setattr(_mwem, "laplace", lambda a, e, u: a if e == EPSILON * _mwem.TOTAL_SHARE else mine(a, e, u))
+            return _mwem.mwem(x, EPSILON, entropy, None)
+
+    monkeypatch.setattr(_mwem, "_PASSES", 2)
+    assert audit(with_true_total, (8,))[1]
+
+
+@pytest.mark.parametrize("grid", [_grids.uniform_grid, _grids.adaptive_grid])
+def test_a_true_total_is_seen_grids(grid, audit, monkeypatch):
+    def with_true_total(x, entropy):
+        with monkeypatch.context() as patches:
+            patches.setattr(_grids, "noisy_total", lambda x, e, _: (float(x.sum()), e))
+            return grid(x, EPSILON * 1000, entropy, None)
+
+    def few_and_one_more(shape, _):
+        for total in (0, 38, 39):  # where a grid changes its size
+            x = np.zeros(shape, dtype=np.int64)
+            x[0, 0] = total
+            yield x, x + (np.indices(shape).sum(axis=0) == 0)
+
+    assert audit(with_true_total, (12, 12), pairs=few_and_one_more)[1]
+    assert not audit(lambda x, entropy: grid(x, EPSILON * 1000, entropy, None), (12, 12), pairs=few_and_one_more)[1]
+
+
+def test_a_true_total_is_seen_ahp(audit):
+    def with_true_total(x, entropy):
+        estimate = _partition.ahp(x, EPSILON, entropy, None)
+        return estimate + (x.sum() - estimate.sum()) / len(x)
+
+    assert audit(with_true_total, (8,))[1]
+
+
+def test_exact_phases_are_seen_efpa(audit, monkeypatch):
+    """Noise on the sizes of the Fourier coefficients, the angles as they are."""
+
+    def with_true_phases(x, entropy):
+        with monkeypatch.context() as patches:
+            mine = _fourier.inverse
+            cosines, sines = _fourier.coefficients(x)
+
+            def turned(c, s, size):
+                angle = np.arctan2(sines[: len(c)], cosines[: len(c)])
+                return mine(np.hypot(c, s) * np.cos(angle), np.hypot(c, s) * np.sin(angle), size)
+
+            patches.setattr(_fourier, "inverse", turned)
+            return _fourier.efpa(x, EPSILON, entropy, None)
+
+    assert audit(with_true_phases, (8,))[1]
+
+
+def test_sensitivities_of_another_normalisation_are_seen_efpa(audit, monkeypatch):
+    """The sensitivities of the orthonormal transform with the coefficients of the one that is not: too small by sqrt(n)."""
+
+    def run(x, entropy):
+        with monkeypatch.context() as patches:
+            right = _fourier.sensitivities(len(x))
+            patches.setattr(_fourier, "sensitivities", lambda size: (right / math.sqrt(size)).astype(np.int64))
+            return _fourier.efpa(x, EPSILON, entropy, None)
+
+    loss, leaks = audit(run, (16,))
+    assert not leaks
+    assert loss > 1.5 * EPSILON
+
+
+def test_the_tail_of_efpa_moves_by_at_most_one_record():
+    """What its exponential mechanism rests on, in the exact integers that it uses; 17 is 1 record and rounding."""
+    generator = np.random.default_rng(4)
+    for x in (np.zeros(31, dtype=np.int64), generator.poisson(3.0, 32), generator.poisson(5.0, 33) ** 5):
+        before = _fourier.tails(*_fourier.coefficients(x), len(x))
+        moved = [
+            np.abs(_fourier.tails(*_fourier.coefficients(x + np.eye(len(x), dtype=np.int64)[j]), len(x)) - before).max()
+            for j in range(len(x))
+        ]
+        assert max(moved) <= _fourier.SCORE_SENSITIVITY
+        assert max(moved) > 5
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 8, 31])
+def test_efpa_sensitivities_are_the_column_sums_of_its_basis(size):
+    rows = [np.abs(_fourier.coefficients(np.eye(size, dtype=np.int64)[j])).sum(axis=0) for j in range(size)]
+    assert _fourier.sensitivities(size).tolist() == np.cumsum(rows, axis=1).max(axis=0).tolist()
+
+
+def test_nodes_without_noise_are_seen_structure_first(audit, monkeypatch):
+    """Noise on the cells of every bucket, none on the nodes above them."""
+
+    def without(x, entropy):
+        with monkeypatch.context() as patches:
+
+            def cells_only(part, weights, widths, epsilon, entropy):
+                values = [_tree.sums_of_blocks(part, width).astype(float) for width in widths]
+                values[0] = _noise_laplace(part, epsilon, entropy).astype(float)
+                return _tree.least_squares(values, [np.ones(len(level)) for level in weights], widths)
+
+            _noise_laplace = _partition.laplace
+            patches.setattr(_partition, "measured", cells_only)
+            return _partition.structure_first(x, EPSILON, entropy, None)
+
+    assert audit(without, (8,))[1]
+
+
+def peeled(n):
+    """Counts that can be cut cell by cell: each is far larger than all that follow."""
+    return (8 ** np.arange(n)[::-1]).astype(np.int64)
+
+
+def test_php_never_decides_more_often_than_it_pays_for():
+    n, depth = 16, _linear.height(16, 2)
+    _, decisions = _partition.bisect(peeled(n), Fraction(1), Fraction(0), depth, SeededEntropy(1))
+    assert decisions.max() == depth
+    assert decisions.max() * (EPSILON / depth) == EPSILON
+    _, unlimited = _partition.bisect(peeled(n), Fraction(1), Fraction(0), n, SeededEntropy(1))
+    assert unlimited.max() * (EPSILON / depth) > 2 * EPSILON  # the fault: a budget for log2 n decisions, and more of them
+
+
+def test_php_passes_that_depth_on(monkeypatch):
+    asked = []
+    mine = _partition.bisect
+    monkeypatch.setattr(_partition, "bisect", lambda x, e, p, depth, u: asked.append((e, depth)) or mine(x, e, p, depth, u))
+    for n in (1, 5, 16):
+        _partition.p_h_partition(peeled(n), EPSILON, SeededEntropy(1), None)
+    assert asked == [(EPSILON / 2, 1), (EPSILON / 6, 3), (EPSILON / 8, 4)]
+
+
+def test_noisy_maximum_of_differences_needs_twice_the_noise():
+    """Two differences, of which one record moves one up and the other down: with Lap(1 / epsilon) the loss is nearly 2 epsilon, exactly."""
+    epsilon, reach = 1.0, np.arange(-80, 81)
+
+    def first_wins(scores, scale):
+        chance = np.exp(-np.abs(reach) / scale)
+        chance /= chance.sum()
+        return sum(p * chance[reach <= z + scores[0] - scores[1]].sum() for z, p in zip(reach, chance, strict=True))
+
+    for scale, least, most in ((1 / epsilon, 1.3, 2.0), (2 / epsilon, 0.5, 1.0)):
+        loss = math.log(first_wins([5, 9], scale) / first_wins([4, 10], scale))
+        assert least * epsilon < loss <= most * epsilon
+    scores = [np.array([5, 9]), np.array([4, 10])]  # ours is the exponential mechanism with epsilon / 2
+    chances = [np.exp(s * epsilon / 2) / np.exp(s * epsilon / 2).sum() for s in scores]
+    assert abs(math.log(chances[0][0] / chances[1][0])) <= epsilon
+
+
+def test_mwem_chooses_with_half_of_a_step_in_the_exponent(monkeypatch):
+    rates = []
+    monkeypatch.setattr(_mwem, "choose", lambda scores, rate, _: rates.append(rate) or 0)
+    _mwem.mwem(np.arange(8), EPSILON, SeededEntropy(1), None)
+    step = EPSILON * Fraction(19, 20) / 20
+    assert rates == [step / 2] * 10
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, "-0.1", float("nan"), float("inf"), "1e-30", None, True])
+def test_every_baseline_refuses_an_impossible_epsilon(epsilon):
+    for one in ALL.values():
+        with pytest.raises(InputError, match="epsilon must be"):
+            one.run(np.zeros((4,) * one.dimensions, dtype=np.int64), epsilon, SeededEntropy(1))
+
+
+def test_there_are_no_default_seeds():
+    for one in ALL.values():
+        assert inspect.signature(one.run).parameters["entropy"].default is inspect.Parameter.empty
+        x = np.full((4,) * one.dimensions, 1000)
+        runs = [one.run(x, 1, SeededEntropy(seed)) for seed in (1, 1, 2)]
+        assert np.array_equal(runs[0], runs[1])  # the entropy given is the only source of chance
+        assert not np.array_equal(runs[0], runs[2])
+
+
+def test_sensitivities_are_of_sizes_not_of_signed_numbers():
+    """The released norm of -2 I is -2."""
+    assert _tree.spent_weight([np.array([-2, -2])], (1,)) == 2
+    with pytest.raises(InternalError, match="spends more than its budget"):
+        _tree.measured(np.zeros(2, dtype=np.int64), [np.array([-2, -2])], (1,), EPSILON, SeededEntropy(1))
+    with pytest.raises(InternalError, match="spends more than its budget"):
+        _tree.measured(np.zeros(2, dtype=np.int64), [np.array([2**20, 5]), np.array([1])], (1, 2), EPSILON, SeededEntropy(1))
+    columns = np.array([np.concatenate(_linear.wavelet_coefficients(row)) for row in np.eye(8, dtype=np.int64)])
+    assert np.abs(columns).sum(axis=1).tolist() == [4] * 8
+    assert columns.sum(axis=1).min() == -2  # what a sum without sizes would make of the last cell
+
+
+def test_the_height_of_hb_is_a_whole_number():
+    assert math.ceil(math.log(125, 5)) == 4  # the fault: a level too many
+    assert _linear.height(125, 5) == 3
+    for branching in range(2, 40):
+        for levels in range(1, 5):
+            assert _linear.height(branching**levels, branching) == levels
+            assert _linear.height(branching**levels + 1, branching) == levels + 1
+
+
+@pytest.mark.parametrize("one", [one for one in TWO_DIMENSIONS if one.name != "Uniform"], ids=lambda one: one.name)
+def test_estimates_in_two_dimensions_are_not_cut_to_32_bits(one):
+    x = np.zeros((16, 16), dtype=np.int64)
+    x[3, 5] = 3 * 2**31
+    assert one.run(x, 1000, SeededEntropy(1))[3, 5] == pytest.approx(3 * 2**31, rel=1e-6)
+    estimate = one.run(np.ones((16, 16), dtype=np.int64), "0.3", SeededEntropy(1))
+    assert estimate.dtype == np.float64
+    if one.name != "Identity":
+        assert (estimate != np.round(estimate)).any()
+
+
+# --- Monte Carlo: partitions at 4 and 8 cells ------------------------------------------------------------------------------------
+
+
+def pairs(n):
+    empty = np.zeros(n, dtype=np.int64)
+    single = empty.copy()
+    single[1] = 1
+    peak = np.array([4, 0, 3, 0, 0, 2, 2, 9][:n])
+    more = peak.copy()
+    more[2] += 1
+    return [(empty, single), (peak, more)]
+
+
+WAYS = {
+    "PHP": lambda x, u: _partition.bisect(x, Fraction(2, 3), Fraction(1, 2), 3, u)[0],
+    "StructureFirst": lambda x, u: _partition.structure(x, np.arange(len(x) + 1), 3, Fraction(2), u),
+    "DAWA as printed": lambda x, u: _dawa.printed_partition(x, Fraction(2), Fraction(6), u),
+}
+
+
+@pytest.mark.parametrize("n", [4, 8])
+@pytest.mark.parametrize("way", WAYS)
+def test_partitions_lose_no_more_than_epsilon(way, n):
+    for seed, (x, y) in enumerate(pairs(n)):
+        entropy = SeededEntropy(10 * n + seed)
+        one, other = ([tuple(WAYS[way](cells, entropy).tolist()) for _ in range(500)] for cells in (x, y))
+        assert surely_lost(one, other) <= 2
+
+
+@pytest.mark.parametrize("n", [4, 8])
+def test_the_released_first_stage_of_dawa_is_seen(n):
+    """Budget 1 for the partition, 3 for the counts: a loss of 2.5 at 4 cells and more at 8, of which these draws prove more than 1."""
+    x, y = pairs(n)[0]
+    entropy = SeededEntropy(n)
+    one, other = ([tuple(_dawa.released_partition(c, Fraction(1), Fraction(3), entropy).tolist()) for _ in range(6000)] for c in (x, y))
+    assert surely_lost(one, other) > 1
+
+
+def test_the_released_first_stage_is_marked():
+    marked = [one.label for one in ALL.values() if not one.private]
+    assert marked == ["DAWA, released first stage (not private, for comparison)"]
