@@ -7,7 +7,7 @@ counts, a budget, a source of randomness and the ranges that matter (docs/result
         estimate = baseline.run(x, "0.1", SeededEntropy(1), ranges)
 """
 
-from baselines._baseline import Baseline, Ranges, all_ranges
+from baselines._baseline import Baseline, Ranges, Reals, Wholes, all_ranges
 from baselines._dawa import DAWA, RELEASED_DAWA
 from baselines._fourier import EFPA
 from baselines._greedy_h import GREEDY_H, RELEASED_GREEDY_H
@@ -34,4 +34,4 @@ ONE_DIMENSION: tuple[Baseline, ...] = (
 )
 TWO_DIMENSIONS: tuple[Baseline, ...] = (cells_baseline(2), uniform_baseline(2), UNIFORM_GRID, ADAPTIVE_GRID, QUADTREE)
 
-__all__ = ["ONE_DIMENSION", "TWO_DIMENSIONS", "Baseline", "Ranges", "all_ranges"]
+__all__ = ["ONE_DIMENSION", "TWO_DIMENSIONS", "Baseline", "Ranges", "Reals", "Wholes", "all_ranges"]

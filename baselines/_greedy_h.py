@@ -104,7 +104,8 @@ def gram_of(ranges: Ranges | None, size: int) -> Reals:
     np.add.at(number, (ranges.low, ranges.high - 1), 1.0)
     reach = np.cumsum(np.cumsum(number, axis=0)[:, ::-1], axis=1)[:, ::-1]  # that begin by row i and end at column j or later
     upper = np.triu(reach)
-    return np.asarray(upper + np.triu(upper, 1).T)
+    upper += np.triu(upper, 1).T
+    return upper
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,84 @@
+"""Mean absolute error of all baselines over 2000 random ranges, in records.
+
+    python -m baselines [--data ../shared/data] [--epsilon 0.1 0.01] [--trials 5] [--plane] [--only ADULT ...]
+
+Noise comes from a seed, so nothing that is printed here is private; the column of a mechanism that never is says so.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Baseline, Ranges, Reals, Wholes
+from leastnoise.measure import SeededEntropy
+
+QUERIES = 2000
+
+
+def random_ranges(shape: Sequence[int], seed: int = 5) -> Ranges:
+    """QUERIES ranges with both ends uniform.
+
+    Args:
+        shape: of the cells, one or two sides.
+        seed: of the ends; the default gives those of ``experiments/dawa_partition.py``.
+    """
+    generator = np.random.default_rng(seed)
+    sides = [np.sort(generator.integers(0, side, (2, QUERIES)), axis=0) for side in shape]
+    low, high = (np.stack([side[end] + end for side in sides], axis=1) for end in (0, 1))
+    return Ranges(low[:, 0], high[:, 0]) if len(shape) == 1 else Ranges(low, high)
+
+
+def errors(one: Baseline, x: Wholes, epsilon: str, ranges: Ranges, trials: int, seed: int) -> Reals:
+    """Mean absolute error over the ranges of each trial, in records; (trials,)."""
+    entropy, truth = SeededEntropy(seed), ranges.answers(x)
+    return np.array([np.abs(ranges.answers(one.run(x, epsilon, entropy, ranges)) - truth).mean() for _ in range(trials)])
+
+
+def table(data: dict[str, Wholes], baselines: Sequence[Baseline], epsilon: str, trials: int, seed: int) -> None:
+    """Print one table: a row a data set, a column a baseline, then what the numbers are worth and what they took."""
+    print(f"\nepsilon {epsilon}\n\n| data | {' | '.join(one.label for one in baselines)} |\n|---|{'--:|' * len(baselines)}", flush=True)
+    ranges: dict[tuple[int, ...], Ranges] = {}  # one object a shape: strategies are fitted once
+    spread, seconds = [], np.zeros(len(baselines))
+    for place, (name, x) in enumerate(data.items()):
+        asked = ranges.setdefault(x.shape, random_ranges(x.shape))
+        row = []
+        for column, one in enumerate(baselines):
+            start = time.process_time()
+            row.append(errors(one, x, epsilon, asked, trials, 1000 * seed + place))
+            seconds[column] += time.process_time() - start
+        print(f"| {name} | {' | '.join(f'{found.mean():.0f}' for found in row)} |", flush=True)
+        spread.append([found.std(ddof=1) / found.mean() / np.sqrt(trials) for found in row])
+    print(f"| standard error, median | {' | '.join(f'{100 * share:.0f}%' for share in np.median(spread, axis=0))} |")
+    print(f"| CPU seconds a run | {' | '.join(f'{each:.2f}' for each in seconds / trials / len(data))} |", flush=True)
+
+
+def main() -> None:
+    """Print one table an epsilon."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--epsilon", nargs="+", default=["0.1", "0.01"])
+    parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument("--plane", action="store_true", help="two dimensions")
+    parser.add_argument("--only", nargs="+", default=None, help="names of data sets; default all")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    folder = options.data / ("hist2d" if options.plane else "hist1d")
+    files = sorted(folder.glob("*.npy"))
+    if not files:
+        sys.exit(f"No histograms in {folder}; give the folder that holds hist1d and hist2d with --data.")
+    if options.trials < 2:
+        sys.exit(f"--trials must be at least 2; got {options.trials}.")
+    data = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in files}
+    data = {name: x for name, x in data.items() if options.only is None or name in options.only}
+    if not data:
+        sys.exit(f"--only must name some of {', '.join(path.name.split('.')[0] for path in files)}; got {', '.join(options.only)}.")
+    for epsilon in options.epsilon:
+        table(data, TWO_DIMENSIONS if options.plane else ONE_DIMENSION, epsilon, options.trials, options.seed)
+
+
+if __name__ == "__main__":
+    main()
