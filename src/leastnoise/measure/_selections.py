@@ -12,6 +12,7 @@ from leastnoise.linop import IntArray
 from leastnoise.measure._entropy import Entropy
 from leastnoise.measure._partition import Partition, least_cost, noisy_costs
 from leastnoise.measure._partition_sampling import exponential_mechanism
+from leastnoise.measure._threshold_selections import ThresholdSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,5 +108,5 @@ class CheapestPartition:
         )
 
 
-Selection = LeastCost | SampledPartition | CheapestPartition
+Selection = LeastCost | SampledPartition | CheapestPartition | ThresholdSelection
 """Every choice that a series knows."""

@@ -18,9 +18,10 @@ from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._kernel import check_table, draw, verify
 from leastnoise.measure._ledger import Ledger, Receipt
 from leastnoise.measure._selections import Selection
+from leastnoise.measure._threshold_selections import ThresholdSelection
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan
-from leastnoise.table import Table, count
+from leastnoise.table import Table, amounts, count
 
 
 class Series:
@@ -128,9 +129,15 @@ class Series:
         """
         if type(selection) not in get_args(Selection):
             raise refuse("selection", type(selection).__name__, "one of " + ", ".join(kind.__name__ for kind in get_args(Selection)))
+        summed = self.plan.domain.measure(selection.measure) if isinstance(selection, ThresholdSelection) else None
+        if summed is not None and summed.low_units < 0:
+            raise refuse("the lower bound of a measure with a private limit", summed.low_units, "at least 0", "Declare it with low 0.")
         self._pay(charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)))
         privacy = self.plan.privacy
         distance = privacy.max_rows * (1 if privacy.neighbours == "add_remove" else 2)  # (K6)
+        if isinstance(selection, ThresholdSelection):
+            most = self.plan.domain.measure(selection.measure).high_units
+            return selection.draw(amounts(self._table, selection.measure), most, distance, self._entropy)
         ((_, cells),) = count(self._table, [selection.attributes])
         return selection.draw(cells, distance, self._entropy)
 
