@@ -149,9 +149,15 @@ class IdentityBasis(_Sums):
 
 @dataclass(frozen=True, slots=True)
 class DenseBasis(_Sums):
-    """Any strategy that determines every cell, by the inverse of its Gram matrix, shape (size, size)."""
+    """Any strategy that determines the total, by the inverse of its Gram matrix.
+
+    Args:
+        inverse: shape (size, size); the pseudo-inverse if not every cell is determined.
+        determined: the projector on what is determined, shape (size, size), or None if that is everything.
+    """
 
     inverse: FloatArray
+    determined: FloatArray | None = None
 
     @property
     def size(self) -> int:
@@ -176,6 +182,7 @@ class DenseBasis(_Sums):
 
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row."""
+        self._refuse_undetermined(operator)
         ends = interval_ends(operator)
         if ends is None:
             rows = dense(operator).astype(float)
@@ -187,7 +194,15 @@ class DenseBasis(_Sums):
 
     def total_variance(self, operator: Operator) -> float:
         """tr(M G^-1)."""
+        self._refuse_undetermined(operator)
         return float(np.trace(apply_gram(operator, self.inverse)))
+
+    def _refuse_undetermined(self, operator: Operator) -> None:
+        if self.determined is None:
+            return
+        asked, seen = (float(np.trace(apply_gram(operator, part))) for part in (np.eye(self.size), self.determined))
+        if not asked - seen <= 1e-9 * asked:
+            raise UnsupportedQuery("The queries measured along an attribute do not determine what is asked along it.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,6 +300,11 @@ def basis(factor: Factor) -> Basis:
     except np.linalg.LinAlgError:
         lower = np.zeros((1, 1))
     if not np.min(np.diag(lower)) > 1e-7 * np.max(np.diag(lower)):
+        values, vectors = np.linalg.eigh(gram)
+        seen = vectors[:, values > 1e-10 * values[-1]]
+        # What follows needs the total; with it everything holds within the space of what is determined.
+        if np.abs(seen @ seen.sum(axis=0) - 1).max() < 1e-7:
+            return DenseBasis((seen / values[values > 1e-10 * values[-1]]) @ seen.T, seen @ seen.T)
         raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")
     inverse = np.linalg.inv(lower)
     return DenseBasis(inverse.T @ inverse)

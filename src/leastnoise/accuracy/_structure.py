@@ -8,7 +8,8 @@ diagonal in the residual basis of ``_basis``: with tau a set of attributes, p_B 
 
 for a query q, a product of q_i over the attributes T. With identities everywhere this is ResidualPlanner's formula.
 
-Dense form: any blocks, on a joint domain of at most 4096 cells. Beyond, up to 2^24 cells: conjugate gradients, in ``_iterative``.
+Dense form: any blocks, on a joint domain of at most 4096 cells. Beyond, up to 2^24 cells: two tables in a common basis, in ``_pair``; any
+blocks by conjugate gradients, in ``_iterative``.
 
 Source: ResidualPlanner (arXiv 2305.08175); the general statement is proved in docs/mathematics.md.
 """
@@ -24,8 +25,9 @@ from leastnoise._check import InputError
 from leastnoise.accuracy._across import across_basis, contrast_strength, measured_across
 from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._iterative import IterativeStructure
-from leastnoise.accuracy._joint import Joint, used
+from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._noise import FloatArray, noise_variance
+from leastnoise.accuracy._pair import PairStructure, is_pair, pair_structure
 from leastnoise.domain import Domain
 from leastnoise.linop import Contrasts, Identity, Operator, Total, apply, dense
 from leastnoise.plan import Block, Factor, Plan
@@ -239,7 +241,7 @@ class DenseStructure:
         return joint_rows([operators.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)])
 
 
-Structure = ProductStructure | DenseStructure | IterativeStructure
+Structure = ProductStructure | DenseStructure | PairStructure | IterativeStructure
 
 
 def joint_rows(operators: Sequence[Operator]) -> FloatArray:
@@ -314,7 +316,11 @@ def structure(plan: Plan, measure: str | None) -> Structure:
             return _product_structure(plan, blocks, bases)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             pass
-    joint = Joint.of(plan.domain, [(block, block_variance(plan, block)) for block in blocks])
+    sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}
+    tables = [(block, block_variance(plan, block)) for block in blocks]
+    if math.prod(sizes.values()) > MOST_DENSE and is_pair(sizes, blocks, MOST_JOINT):
+        return pair_structure(sizes, tables)
+    joint = Joint.of(plan.domain, tables)
     return _dense_structure(plan, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
 
 

@@ -33,6 +33,8 @@ from leastnoise.linop import (
     run_sums,
 )
 
+_INTERVALS = (Identity, Total, Tree, Prefix, Ranges, AllRanges)
+
 
 @dataclass(frozen=True, eq=False)
 class TreeInverse:
@@ -121,9 +123,10 @@ class TreeInverse:
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator; O(log n) a row for intervals."""
         n = self.tree.size
-        if not isinstance(operator, (Identity, Total, Tree, Prefix, Ranges, AllRanges)):
+        if not isinstance(operator, _INTERVALS):
             rows = dense(operator).astype(float)
-            return np.einsum("ij,ji->i", rows, self.solve(rows.T))
+            solved = rows @ self.solve(np.eye(n)) if len(rows) > n else self.solve(rows.T).T
+            return np.einsum("ij,ij->i", rows, solved)
         if isinstance(operator, Prefix):
             return self.prefix_variances
         if isinstance(operator, (Ranges, AllRanges)):
@@ -137,6 +140,8 @@ class TreeInverse:
 
     def total_variance(self, operator: Operator) -> float:
         """The sum of ``variances``."""
+        if operator.rows > operator.size and not isinstance(operator, _INTERVALS):
+            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))
         return float(self.variances(operator).sum())
 
     def mean_squares(self, operator: Operator) -> float:

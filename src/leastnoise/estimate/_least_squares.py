@@ -19,6 +19,7 @@ from leastnoise.accuracy import (
     DenseStructure,
     IterativeStructure,
     Joint,
+    PairStructure,
     ProductStructure,
     Structure,
     UnsupportedQuery,
@@ -198,6 +199,9 @@ class Estimate:
             if isinstance(known, ProductStructure):
                 sizes = {name: plan.domain.kind(name).size for name in known.bases}
                 self._parts[measure] = known, _ProductEstimate(known, sizes, blocks, plan.grid)
+            elif isinstance(known, PairStructure):
+                gathered = sum(known.gather(block, values / plan.grid) / variance for block, values, variance in blocks)
+                self._parts[measure] = known, np.asarray(gathered)
             elif isinstance(known, IterativeStructure):
                 gathered = known.joint.gather([values[:, None] / plan.grid for _, values, _ in blocks])
                 self._parts[measure] = known, known.joint.solve(gathered, "the estimate")[:, 0]
@@ -223,6 +227,10 @@ class Estimate:
             if any(name not in known.bases for name in names):
                 raise UnsupportedQuery(f"The measurements do not determine the marginal on {' x '.join(names)}.")
             return part.marginal(names)
+        if isinstance(known, PairStructure):
+            if any(name not in known.axes for name in names):
+                raise UnsupportedQuery(f"The measurements do not determine the marginal on {' x '.join(names)}.")
+            return known.solve(np.asarray(part), names)
         joint = known.joint if isinstance(known, IterativeStructure) else known
         if not isinstance(joint, (DenseStructure, Joint)) or any(name not in joint.names for name in names):
             raise UnsupportedQuery(f"The measurements do not determine the marginal on {' x '.join(names)}.")

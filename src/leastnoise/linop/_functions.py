@@ -383,6 +383,13 @@ def apply_gram(operator: Operator, x: Array) -> Array:
 
 
 @apply_gram.register
+def _(operator: Dense, x: Array) -> Array:
+    if operator.rows <= 2 * operator.size and x.ndim == 1:
+        return apply_transpose(operator, apply(operator, x))
+    return np.asarray((operator.gram() @ x.reshape(operator.size, -1)).reshape(x.shape))
+
+
+@apply_gram.register
 def _(operator: AllRanges, x: Array) -> Array:
     # (A^T A)_ij = (min(i, j) + 1) (n - max(i, j)): cumulative sums instead of n^2 / 2 rows.
     column = (-1, *([1] * (x.ndim - 1)))
@@ -421,6 +428,8 @@ def dense(operator: Operator) -> IntArray:
     >>> dense(Tree.full(3, 2)).tolist()
     [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     """
+    if isinstance(operator, Dense):
+        return operator.matrix
     return np.asarray(apply(operator, np.eye(operator.size, dtype=np.int64)))
 
 

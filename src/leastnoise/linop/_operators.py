@@ -193,10 +193,19 @@ class Dense:
 
     matrix: IntArray
     largest: int = field(init=False, repr=False)
+    _kept: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", _frozen("matrix", self.matrix, 2))
         object.__setattr__(self, "largest", int(np.abs(self.matrix).max()))
+
+    def gram(self) -> npt.NDArray[np.float64]:
+        """A^T A in floating point, made once; not to be written to."""
+        if "gram" not in self._kept:
+            real = self.matrix.astype(np.float64)
+            self._kept["gram"] = real.T @ real
+            self._kept["gram"].setflags(write=False)
+        return np.asarray(self._kept["gram"])
 
     @property
     def rows(self) -> int:
@@ -209,10 +218,12 @@ class Dense:
         return int(self.matrix.shape[1])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dense) and np.array_equal(self.matrix, other.matrix)
+        return self is other or (isinstance(other, Dense) and np.array_equal(self.matrix, other.matrix))
 
     def __hash__(self) -> int:
-        return hash((self.matrix.shape, self.matrix.tobytes()))
+        if "hash" not in self._kept:
+            self._kept["hash"] = hash((self.matrix.shape, self.matrix.tobytes()))
+        return int(self._kept["hash"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

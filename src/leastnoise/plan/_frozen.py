@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+_PLAIN = {bool, int, float, str, type(None)}
+
 
 class FrozenDict(dict[str, Any]):
     """A dictionary that refuses every change; equal to, and written to JSON as, an ordinary one.
@@ -37,5 +39,7 @@ def frozen(value: Any) -> Any:
     if isinstance(value, Mapping):
         return FrozenDict({key: frozen(entry) for key, entry in value.items()})
     if isinstance(value, (list, tuple)):
+        if {*map(type, value)} <= _PLAIN:  # a matrix has millions of entries
+            return tuple(value)
         return tuple(frozen(entry) for entry in value)
     return value

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, apply_gram
+from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, apply_gram, dense
 from leastnoise.plan import Factor
 from leastnoise.planner._eigen import fit_eigen_design
 from leastnoise.planner._gaussian_optimal import fit_gaussian_optimum
-from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, to_dyadic
+from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, merge_equal_cells, to_dyadic
 from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._level_tree import fit_haar, fit_level_tree, uniform_tree
 from leastnoise.planner._node_tree import fit_node_tree
@@ -66,17 +66,44 @@ def gram_of(operator: Operator) -> Gram:
     if isinstance(operator, AllRanges):
         return AllRangesGram(n)
     if isinstance(operator, Ranges):
+        cells, places = np.arange(n), np.sort(operator.low * n + operator.high)
         width = int(operator.high[0] - operator.low[0]) + 1
-        if (
-            len(operator.low) == n - width + 1
-            and np.array_equal(operator.low, np.arange(n - width + 1))
-            and (operator.high - operator.low == width - 1).all()
-        ):
+        if operator.rows == n and np.array_equal(places, cells):
+            return PrefixGram(n)
+        if operator.rows == n - width + 1 and np.array_equal(places, (cells * (n + 1) + width - 1)[: n - width + 1]):
             return WidthGram(n, width)
+        if operator.rows == n * (n + 1) // 2 and np.array_equal(places, np.flatnonzero(np.tri(n, dtype=bool).T)):
+            return AllRangesGram(n)
     if n > MOST_DENSE:
         raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
     gram = apply_gram(operator, np.eye(n))
     return DenseGram((gram + gram.T) / 2, operator.rows)
+
+
+def fitted(fit: Fit, name: str, gram: Gram, power: int, bits: int) -> Fitted:
+    """What a family finds, on cells that the queries tell apart: those that no query does are merged first.
+
+    Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
+
+    Args:
+        fit: the family.
+        name: the attribute.
+        gram: what is asked along it.
+        power: 1 for Laplace, 2 for Gaussian.
+        bits: of the rounding.
+
+    >>> gram = DenseGram(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]), 2)
+    >>> fitted(every_cell, "a", gram, 1, 20).factor.operator.matrix.tolist()
+    [[1, 1, 0], [0, 0, 1]]
+    """
+    if not isinstance(gram, (DenseGram, ScaledSum)) or gram.size > MOST_DENSE:
+        return fit(name, gram, power, bits)
+    small, group = merge_equal_cells(gram if isinstance(gram, DenseGram) else DenseGram(gram.dense(), gram.queries))
+    if small.size == gram.size:
+        return fit(name, gram, power, bits)
+    found = fit(name, small, power, bits)
+    wide = Dense(dense(found.factor.operator)[:, group])
+    return Fitted(Factor((name,), wide, found.factor.row_weights), found.bound)
 
 
 def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
@@ -194,8 +221,8 @@ def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Fitte
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     found = fit_gaussian_optimum(gram)
     matrix = found.factor
-    if np.linalg.matrix_rank(matrix) < gram.size:
-        # Queries that do not tell all cells apart: a millionth of the norm on every cell, so that least squares has its product form.
+    if len(matrix) < gram.size and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7:
+        # Queries that do not even tell the total: a millionth of the norm on every cell, so that least squares has its product form.
         matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
     return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))), found.lower**2 * gram.queries)
 

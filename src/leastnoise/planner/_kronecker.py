@@ -15,7 +15,7 @@ from leastnoise.accounting import Privacy
 from leastnoise.accuracy import basis
 from leastnoise.plan import MOST_TABLE_CELLS, Factor
 from leastnoise.planner._designs import designed_strategy
-from leastnoise.planner._factors import Fit, gram_of, summed
+from leastnoise.planner._factors import Fit, fitted, gram_of, summed
 from leastnoise.planner._gram import Gram
 from leastnoise.planner._strategy import NotApplicable, Strategy
 from leastnoise.planner._tables import asked_tables, factor_along, weighted_strategy
@@ -61,8 +61,8 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
     bits = min(20, _MOST_BITS // len(rich))
     for _ in range(_SWEEPS if len(rich) > 1 else 1):
         for one in rich:
-            fitted = fit(one, summed(_grams(workload, one, along)), power, bits)
-            along[one], bounds[one] = fitted.factor, fitted.bound
+            found_along = fitted(fit, one, summed(_grams(workload, one, along)), power, bits)
+            along[one], bounds[one] = found_along.factor, found_along.bound
     tables = asked_tables(workload)
     for sets in tables.values():
         joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))

@@ -1,0 +1,222 @@
+"""The covariance of least squares from two tables of any strategies: two forms along an attribute always are diagonal in one basis.
+
+With X and Y the Gram matrices of the two tables along an attribute (of what is summed over: 11^T) and Z their sum, X + Y = Z and
+Z^(-1/2) X Z^(-1/2) = Q diag(a) Q^T give V = Q^T Z^(1/2) with X = V^T diag(a) V and Y = V^T diag(1 - a) V. The information matrix of both
+tables is the Kronecker product of the V around a diagonal matrix with entries
+
+    lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i]
+
+p and q one over the noise variances. So a query, a product of q_i, has the variance sum over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k),
+and is determined if it has no part outside the space of Z and none where lambda is 0. Nothing is larger than one joint table.
+
+Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise.accuracy._basis import UnsupportedQuery
+from leastnoise.accuracy._noise import FloatArray
+from leastnoise.linop import Operator, Total, along, apply, apply_gram, apply_transpose
+from leastnoise.plan import Block, Factor
+from leastnoise.workload import Product
+
+Names = tuple[str, ...]
+MOST_LONG = 2048
+"""The longest attribute whose eigenvectors are affordable."""
+_ZERO = 1e-9
+_MOST_LISTED = 2**22
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairAxis:
+    """Two strategies along one attribute in their common basis of r vectors.
+
+    Args:
+        outward: V^+ = Z^(-1/2) Q, shape (size, r).
+        shares: a and b, each of shape (r,).
+        determined: the projector on what the two see, shape (size, size), or None if that is everything.
+    """
+
+    outward: FloatArray
+    shares: tuple[FloatArray, FloatArray]
+    determined: FloatArray | None
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.outward)
+
+    def sees(self, operator: Operator) -> bool:
+        """Whether the rows of an operator are within what is seen."""
+        if self.determined is None:
+            return True
+        asked, seen = (float(np.trace(apply_gram(operator, part))) for part in (np.eye(self.size), self.determined))
+        return asked - seen <= _ZERO * asked
+
+    def squares(self, operator: Operator) -> FloatArray:
+        """(q V^+)^2 for every row q, shape (rows, r)."""
+        return np.asarray(apply(operator, self.outward) ** 2, dtype=np.float64)
+
+    def summed(self, operator: Operator) -> FloatArray:
+        """The sum of ``squares`` over the rows, without listing them, shape (r,)."""
+        return np.maximum((self.outward * apply_gram(operator, self.outward)).sum(axis=0), 0.0)
+
+
+def pair_axis(size: int, factors: tuple[Factor | None, Factor | None]) -> PairAxis:
+    """The common basis of two strategies along an attribute; None is for summing over it.
+
+    >>> from leastnoise.linop import Identity
+    >>> axis = pair_axis(2, (Factor(("a",), Identity(2)), None))
+    >>> [share.round(6).tolist() for share in axis.shares]
+    [[1.0, 0.333333], [0.0, 0.666667]]
+    """
+    forms = []
+    for factor in factors:
+        operator: Operator = Total(size) if factor is None else factor.operator
+        scaled = apply(operator, np.eye(size)) * (1.0 if factor is None else factor.scaling[:, None])
+        forms.append(scaled.T @ scaled)
+    # Forms of like size: which of the two a vector belongs to is then seen from its shares.
+    sizes = [float(np.trace(form)) / size for form in forms]
+    first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
+    values, vectors = np.linalg.eigh(first + second)
+    kept = values > 1e-10 * values[-1]
+    whitened = vectors[:, kept] / np.sqrt(values[kept])
+    shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
+    # From the largest share of the first on; rounding errors of 0 are 0.
+    shares, outward = np.clip(shares[::-1], 0.0, 1.0), whitened @ turn[:, ::-1]
+    a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
+    projector = None if kept.all() else vectors[:, kept] @ vectors[:, kept].T
+    return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairStructure:
+    """Covariance of least squares from two tables.
+
+    Args:
+        axes: for every attribute that one of them measures, in the order of the domain.
+        information: lambda, shape: the axes' numbers of vectors.
+    """
+
+    axes: Mapping[str, PairAxis]
+    information: FloatArray
+
+    def inverse(self) -> FloatArray:
+        """One over lambda, 0 where nothing is known."""
+        return np.divide(1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0)
+
+    def variances(self, product: Product) -> FloatArray:
+        """Variance of every answer of a product, shape ``product.shape``."""
+        operators = self._operators(product)
+        weights = [axis.squares(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)]
+        self._refuse_undetermined(product, [weight.sum(axis=0) for weight in weights])
+        cube = self.inverse()
+        for weight in weights:  # every axis goes to the end, so that they are in order again
+            cube = np.tensordot(cube, weight, axes=(0, 1))
+        return cube.reshape(product.shape)
+
+    def errors(self, product: Product) -> tuple[float, float]:
+        """The sum and the largest of the variances of a product's answers; over 2^22 answers the mean takes the place of the largest."""
+        if product.rows > _MOST_LISTED:
+            summed = self.total(product)
+            return summed, summed / product.rows
+        found = self.variances(product)
+        return float(found.sum()), float(found.max())
+
+    def total(self, product: Product) -> float:
+        """Sum of the variances of a product's answers, without listing them."""
+        operators = self._operators(product)
+        weights = [axis.summed(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)]
+        self._refuse_undetermined(product, weights)
+        return _contracted(self.inverse(), weights)
+
+    def solve(self, gathered: FloatArray, names: Names) -> FloatArray:
+        """The estimated cells of a marginal, shape: the sizes of ``names``, from coordinates of A^T D^-1 z.
+
+        Args:
+            gathered: sum over the tables of prod_i (V_i^+)^T F_i^T diag(w_i^2) z / variance, shape as ``information``.
+            names: attributes in the order of the domain.
+        """
+        cube = gathered * self.inverse()
+        for name, axis in self.axes.items():
+            moved = np.tensordot(cube, axis.outward if name in names else axis.outward.sum(axis=0)[None], axes=(0, 1))
+            cube = moved if name in names else moved[..., 0]
+        return cube
+
+    def gather(self, block: Block, values: FloatArray) -> FloatArray:
+        """What a table adds to the ``gathered`` of ``solve``, per unit of precision.
+
+        Args:
+            block: one of the two tables.
+            values: its noisy answers, shape (rows,).
+        """
+        factors = {factor.attributes[0]: factor for factor in block.factors}
+        cube = values.reshape([factor.operator.rows for factor in block.factors])
+        for name, axis in self.axes.items():
+            factor = factors.get(name)
+            if factor is None:
+                cube = np.multiply.outer(cube, axis.outward.sum(axis=0))
+                continue
+            cube = np.moveaxis(cube, 0, -1) * factor.scaling**2
+            spread = along(apply_transpose, factor.operator, cube, cube.ndim - 1)
+            cube = np.tensordot(spread, axis.outward, axes=(-1, 0))
+        return np.asarray(cube, dtype=np.float64)
+
+    def _operators(self, product: Product) -> list[Operator]:
+        asked = dict(zip(product.attributes, product.operators, strict=True))
+        if not set(asked) <= set(self.axes):
+            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+        operators: list[Operator] = [asked.get(name, Total(axis.size)) for name, axis in self.axes.items()]
+        if not all(axis.sees(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)):
+            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+        return operators
+
+    def _refuse_undetermined(self, product: Product, weights: Sequence[FloatArray]) -> None:
+        unknown = self.information <= 0
+        if unknown.any():
+            lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
+            if not lost <= _ZERO * whole:
+                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+
+
+def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
+    for weight in weights:
+        cube = np.tensordot(weight, cube, axes=(0, 0))
+    return float(cube)
+
+
+def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]]) -> PairStructure:
+    """The structure of two tables.
+
+    Args:
+        sizes: cells of every attribute that one of them measures, in the order of the domain.
+        tables: each with its noise variance at weight 1.
+
+    >>> from leastnoise.linop import Identity, Prefix
+    >>> cells, sums = (Block((Factor(("a",), operator),), 1) for operator in (Identity(3), Prefix(3)))
+    >>> pair_structure({"a": 3}, [(cells, 1.0), (sums, 1.0)]).information.shape
+    (3,)
+    """
+    along_each = [{factor.attributes[0]: factor for factor in block.factors} for block, _ in tables]
+    axes = {name: pair_axis(size, (along_each[0].get(name), along_each[1].get(name))) for name, size in sizes.items()}
+    information = np.zeros([len(axis.shares[0]) for axis in axes.values()])
+    for place, (_, variance) in enumerate(tables):
+        term = np.ones(())
+        for axis in axes.values():
+            term = np.multiply.outer(term, axis.shares[place])
+        information = information + term / variance
+    return PairStructure(axes, information)
+
+
+def is_pair(sizes: Mapping[str, int], blocks: Sequence[Block], most: int) -> bool:
+    """Whether blocks are two tables whose joint table of those sizes is affordable, each factor along one attribute."""
+    return (
+        len(blocks) == 2
+        and all(len(factor.attributes) == 1 for block in blocks for factor in block.factors)
+        and all(size <= MOST_LONG for size in sizes.values())
+        and math.prod(sizes.values()) <= most
+    )

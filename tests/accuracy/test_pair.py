@@ -1,0 +1,94 @@
+"""Two tables of different strategies: the common basis against dense least squares, and simulated estimates."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise.accounting import Privacy, PureDP
+from leastnoise.accuracy import DenseStructure, PairStructure, block_variance, pair_structure, structure
+from leastnoise.accuracy._basis import UnsupportedQuery
+from leastnoise.domain import Coded, Domain, Integers
+from leastnoise.estimate import Estimate
+from leastnoise.linop import Dense, Identity, Prefix, Total, Tree
+from leastnoise.measure import SeededEntropy, simulate
+from leastnoise.plan import Block, Factor, Plan
+from leastnoise.table import Table
+from leastnoise.workload import identity, matrix, prefix, queries, ranges
+
+DOMAIN = Domain(a=Integers(0, 4), b=Coded(3), c=Integers(0, 5))
+GROUPS = Dense([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]])
+WEIGHTED = Factor(("c",), Tree.full(6, 3), np.random.default_rng(0).integers(1, 9, Tree.full(6, 3).rows))
+
+
+def plan_of(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Plan:
+    blocks = tuple(Block(own, Fraction(7 + 2 * place, 3)) for place, own in enumerate(factors))
+    return Plan(domain=domain, privacy=Privacy(PureDP(100)), mechanism="discrete_laplace", blocks=blocks, strategy="two")
+
+
+def pair_of(plan: Plan) -> PairStructure:
+    names = [name for name in plan.domain.names if any(name in block.attributes for block in plan.blocks)]
+    sizes = {name: plan.domain.kind(name).size for name in names}
+    return pair_structure(sizes, [(block, block_variance(plan, block)) for block in plan.blocks])
+
+
+FULL = plan_of((Factor(("a",), Identity(5)), Factor(("b",), Identity(3)), Factor(("c",), Prefix(6))), (Factor(("a",), GROUPS), WEIGHTED))
+MERGED = plan_of((Factor(("a",), GROUPS), Factor(("b",), Dense([[2, 1, 0], [0, 1, 1], [1, 0, 3]])), WEIGHTED), (Factor(("a",), Prefix(5)),))
+ASKED = [
+    queries(DOMAIN, a=identity(), c=prefix()),
+    queries(DOMAIN, a=matrix([[1, 1, 0, 0, 0]]), b=identity(), c=ranges([(1, 3), (0, 5)])),
+    queries(DOMAIN, a=prefix()),
+    queries(DOMAIN),
+]
+
+
+@pytest.mark.parametrize("plan", [FULL, MERGED], ids=["full", "merged"])
+def test_variances_are_those_of_dense_least_squares(plan: Plan) -> None:
+    known, reference = pair_of(plan), structure(plan, None)
+    assert isinstance(reference, DenseStructure)
+    answered = 0
+    for workload in ASKED:
+        (product,) = workload.products
+        try:
+            expected = reference.variances(product)
+        except UnsupportedQuery:
+            with pytest.raises(UnsupportedQuery, match="do not determine"):
+                known.variances(product)
+            with pytest.raises(UnsupportedQuery, match="do not determine"):
+                known.total(product)
+            continue
+        answered += 1
+        np.testing.assert_allclose(known.variances(product), expected, rtol=1e-7)
+        assert known.total(product) == pytest.approx(float(expected.sum()))
+        assert known.errors(product) == pytest.approx((float(expected.sum()), float(expected.max())))
+    assert answered == (4 if plan is FULL else 3)
+
+
+def test_an_attribute_that_nothing_measures_is_refused() -> None:
+    known = pair_of(plan_of((Factor(("a",), Identity(5)),), (Factor(("a",), Prefix(5)),)))
+    with pytest.raises(UnsupportedQuery, match="do not determine"):
+        known.variances(queries(DOMAIN, b=identity()).products[0])
+
+
+def test_a_large_plan_of_two_tables_is_estimated_with_the_error_that_it_promises() -> None:
+    domain = Domain(a=Coded(16), b=Coded(18), c=Coded(17))
+    halves = Dense(np.kron(np.eye(2, dtype=int), np.ones((1, 8), dtype=int)))
+    first = tuple(Factor((name,), Identity(domain.kind(name).size)) for name in domain.names)
+    second = (Factor(("a",), halves), Factor(("b",), Total(18)), Factor(("c",), Tree.full(17, 4)))
+    plan = plan_of(first, second, domain=domain)
+    assert isinstance(structure(plan, None), PairStructure)
+    rng = np.random.default_rng(1)
+    table = Table(domain, {name: rng.integers(0, domain.kind(name).size, 4000) for name in domain.names})
+    asked = queries(domain, a=matrix([[1] * 8 + [0] * 8]), c=prefix()) + queries(domain, b=identity()) + queries(domain)
+    runs = [Estimate(simulate(plan, table, SeededEntropy(seed))) for seed in range(200)]
+    for product in asked.products:
+        found = np.array([run.answers(product) for run in runs]).reshape(200, -1)
+        ratio = (found.var(axis=0, ddof=1) / runs[0].variances(product).reshape(-1)).mean()
+        # The mean of ratios that are 1 in expectation, each with a standard deviation of sqrt(2 / 199) or little more: 5 of them.
+        assert abs(ratio - 1) < 5 * 1.3 * math.sqrt(2 / 199), product.name
+    cells, total = (queries(domain, **asked) for asked in ({"a": identity(), "b": identity()}, {}))
+    summed = runs[0].answers(cells.products[0]).sum()
+    assert summed == pytest.approx(float(runs[0].answers(total.products[0]).sum()))  # answers agree
+    mean = np.mean([float(run.answers(total.products[0]).sum()) for run in runs])
+    assert abs(mean - 4000) < 5 * math.sqrt(float(runs[0].variances(total.products[0]).sum()) / 200)  # no bias
