@@ -12,7 +12,7 @@ import resource
 import time
 from collections.abc import Iterator
 
-from leastnoise.planner._covering import covering_design, fourier_design
+from leastnoise.planner._covering import covering_design
 from leastnoise.planner._marginal_weights import optimal_weights, residual_noise
 from leastnoise.planner._residual_algebra import AttributeSet, attribute_sets, coefficients, downward_closure, incidence, table_sizes
 
@@ -54,14 +54,13 @@ def cubes(effort: float, seeds: int) -> Iterator[str]:
             closure = downward_closure(shape, targets)
             coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
             inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm="l1").error
-            fourier = f"{2 * fourier_design(closure, coefficient).error / figure:6.2f}" if max(shape) == 2 else "     -"
             for seed in range(seeds):
                 started = time.perf_counter()
                 design = covering_design(closure, coefficient, targets, seed=seed, effort=effort)
                 seconds = time.perf_counter() - started
                 yield (
                     f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best {2 * inside / figure:6.2f}"
-                    f"  F+/best {fourier}  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
+                    f"  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
                 )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from leastnoise._check import InputError
 from leastnoise.planner import _block_designs as blocks
-from leastnoise.planner._covering import covering_design, fourier_design
+from leastnoise.planner._covering import covering_design
 from leastnoise.planner._marginal_weights import optimal_weights
 from leastnoise.planner._residual_algebra import (
     attribute_sets,
@@ -143,17 +143,6 @@ def test_a_workload_without_symmetry_gets_merged_tables():
     assert all(any(set(target) <= set(table) for table in design.tables) for target in targets)
 
 
-def test_fourier_coefficients_alone_have_their_known_error():
-    closure, coefficient, _ = problem(NLTCS, ways(16, 1))
-    design = fourier_design(closure, coefficient)
-    assert 2 * design.error == pytest.approx(6352, abs=0.5)
-    eigenvalue = eigenvalues(closure, design.tables, design.theta, design.signed)
-    assert total_squared_error(coefficient, eigenvalue) == pytest.approx(design.error)
-    for k, kind, figure in ((1, "*", 475911), (1, "a", 39239), (2, "", 2.22e6), (2, "*", 5.58e7), (2, "a", 1.16e7)):
-        closure, coefficient, _ = problem(NLTCS, cube_workload(16, k, kind))
-        assert 2 * fourier_design(closure, coefficient).error == pytest.approx(figure, rel=3e-3)
-
-
 def test_every_guard_fires():
     closure, coefficient, targets = problem((2, 3), [(0, 1)])
     with pytest.raises(InputError, match="effort must be a finite number of at least 0; got -1"):
@@ -162,5 +151,3 @@ def test_every_guard_fires():
         covering_design(closure, coefficient, targets, effort=float("nan"))
     with pytest.raises(InputError, match="coefficient must be above 0 for at least one attribute set"):
         covering_design(closure, np.zeros(closure.count), targets)
-    with pytest.raises(InputError, match="shape must be two values for every attribute that is asked about"):
-        fourier_design(closure, coefficient)

@@ -98,7 +98,7 @@ SMALL = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2), measures={"pay": Measur
 MIXED = marginals(SMALL, ways=2) + queries(SMALL, b="prefix", weight=2) + marginals(SMALL, ways=1, of=["a", "c"], sum="pay")
 
 
-@pytest.mark.parametrize("name", [*BY_NAME, "workload"])
+@pytest.mark.parametrize("name", [*(name for name in BY_NAME if name != "residual_max"), "workload"])
 @pytest.mark.parametrize("budget", [PureDP("1/100"), ZCDP("1/20000")], ids=["pure", "gaussian"])
 def test_the_promise_is_that_of_dense_least_squares(name: str, budget: Budget) -> None:
     plan = planned(MIXED, name, budget)
@@ -164,3 +164,20 @@ def test_what_cannot_be_planned_is_refused() -> None:
     with pytest.raises(planner.NotApplicable, match="pairs of the two"):
         planner.cuboids(pairs, Privacy(PureDP(1)), 1)
     assert isinstance(planner.fourier(marginals(SMALL, ways=1), Privacy(PureDP(1)), 1).blocks[1][0].factors[0].operator, Dense)
+
+
+def test_the_largest_variance_is_least_under_residual_max() -> None:
+    workload = marginals(Domain(a=Coded(3), b=Coded(5), c=Coded(2)), upto=2) + marginals(
+        Domain(a=Coded(3), b=Coded(5), c=Coded(2)), ways=1, weight=2
+    )
+    largest = {}
+    for name in ("residual", "residual_max"):
+        plan = planned(workload, name, ZCDP("1/2000"))
+        largest[name] = max(one.weight * one.largest_std for one in plan.expected_error().tables)
+        if name == "residual_max":
+            assert plan.details["largest_variance_over_least"] <= 1 + 2e-6
+    assert largest["residual_max"] < 0.99 * largest["residual"]
+    with pytest.raises(planner.NotApplicable, match="choose cuboids"):
+        planner.residual_max(workload, Privacy(PureDP(1)), 1)
+    with pytest.raises(planner.NotApplicable, match="counts alone"):
+        planner.residual_max(MIXED, Privacy(ZCDP(1)), 2)

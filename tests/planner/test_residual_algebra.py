@@ -8,19 +8,14 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner._marginal_weights import contrast_rows
+from leastnoise.linop import Contrasts, dense
 from leastnoise.planner._residual_algebra import (
     attribute_sets,
-    cell_covariance,
-    cell_variances,
     coefficients,
     dimensions,
     downward_closure,
     eigenvalues,
     incidence,
-    lattice_difference_over_supersets,
-    lattice_sum_over_subsets,
-    lattice_sum_over_supersets,
     locate,
     total_squared_error,
 )
@@ -38,7 +33,7 @@ def signed_matrix(shape, attributes, signed):
     factors = []
     for i, n in enumerate(shape):
         if i in signed:
-            rows = contrast_rows(n)
+            rows = dense(Contrasts(n)) if n > 1 else np.zeros((1, 1))
             factors.append(rows / (1 if n == 2 else np.sqrt((rows**2).sum(axis=1, keepdims=True))))
         else:
             factors.append(np.eye(n) if i in attributes else np.ones((1, n)))
@@ -54,7 +49,7 @@ def signed_matrix(shape, attributes, signed):
         ((5, 1, 2), [(0, 1), (0, 2), (2,)], [(), (), (2,)]),
     ],
 )
-def test_error_and_variances_equal_those_of_the_pseudo_inverse(shape, tables, signed):
+def test_the_error_equals_those_of_the_pseudo_inverse(shape, tables, signed):
     theta = 0.3 + np.arange(len(tables)) * 0.41
     targets = {(0, 1): 0.7, (0,): 2.0, (): 1.3}
     closure = downward_closure(shape, [*targets, *tables])
@@ -65,23 +60,12 @@ def test_error_and_variances_equal_those_of_the_pseudo_inverse(shape, tables, si
     inverse = np.linalg.pinv(strategy.T @ strategy)
     expected = sum(w * np.trace(marginal_matrix(shape, s) @ inverse @ marginal_matrix(shape, s).T) for s, w in targets.items())
     assert total_squared_error(coefficients(closure, targets), eigenvalue) == pytest.approx(expected, rel=1e-10)
-    variances = cell_variances(closure, eigenvalue, list(targets))
-    for attributes, variance in zip(targets, variances, strict=True):
-        dense = marginal_matrix(shape, attributes) @ inverse @ marginal_matrix(shape, attributes).T
-        assert np.diag(dense) == pytest.approx(np.full(len(dense), variance), rel=1e-10)
-    dense = marginal_matrix(shape, (0, 1)) @ inverse @ marginal_matrix(shape, (0, 1)).T
-    cells = list(itertools.product(range(shape[0]), range(shape[1])))
-    for (i, first), (j, second) in itertools.product(enumerate(cells), repeat=2):
-        agree = tuple(a for a in (0, 1) if first[a] == second[a])
-        assert cell_covariance(closure, eigenvalue, (0, 1), agree) == pytest.approx(dense[i, j], rel=1e-9, abs=1e-12)
 
 
 def test_what_is_not_measured_has_infinite_error():
     closure = downward_closure((2, 3), [(0,), (1,)])
     eigenvalue = eigenvalues(closure, [(0,)], np.ones(1))
     assert total_squared_error(coefficients(closure, {(1,): 1.0}), eigenvalue) == math.inf
-    assert cell_variances(closure, eigenvalue, [(0,), (1,)]).tolist() == [1.0, math.inf]
-    assert cell_covariance(closure, eigenvalue, (1,), (1,)) == math.inf
 
 
 @pytest.mark.parametrize("count", [5, 70])
@@ -123,14 +107,6 @@ def test_hundred_attributes_three_ways_have_the_published_number_of_tables():
     assert coefficient[0] == pytest.approx(1 + 100 / 10 + 4950 / 100 + 161700 / 1000)
 
 
-def test_lattice_transforms_agree_with_sums_over_sets():
-    values = np.random.default_rng(0).random(32)
-    masks = range(32)
-    assert lattice_sum_over_supersets(values) == pytest.approx([sum(values[s] for s in masks if s & t == t) for t in masks])
-    assert lattice_sum_over_subsets(values) == pytest.approx([sum(values[s] for s in masks if s & t == s) for t in masks])
-    assert lattice_difference_over_supersets(lattice_sum_over_supersets(values)) == pytest.approx(values)
-
-
 def test_every_guard_fires():
     closure = downward_closure((2, 2), [(0, 1)])
     with pytest.raises(InputError, match="ascending order, none twice; got \\(1, 0\\)"):
@@ -147,8 +123,6 @@ def test_every_guard_fires():
         coefficients(downward_closure((2, 2), [(0,)]), {(0, 1): 1.0})
     with pytest.raises(InputError, match="signed attributes must be attributes of their table \\(0,\\); got \\(1,\\)"):
         incidence(closure, [(0,)], [(1,)])
-    with pytest.raises(InputError, match="lattice must be one value for each of 2\\^d sets; got 3"):
-        lattice_sum_over_supersets(np.ones(3))
 
 
 def test_too_many_containments_are_refused(monkeypatch):

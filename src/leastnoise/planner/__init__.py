@@ -18,7 +18,7 @@ from leastnoise.planner._fourier import fourier
 from leastnoise.planner._identity import identity
 from leastnoise.planner._kronecker import kronecker
 from leastnoise.planner._marginals import marginals
-from leastnoise.planner._residual import residual
+from leastnoise.planner._residual import residual, residual_max
 from leastnoise.planner._strategy import NotApplicable, Planner, Strategy
 from leastnoise.planner._tilted import tilted
 from leastnoise.planner._workload import measured_workload
@@ -49,5 +49,6 @@ __all__ = [
     "on_buckets",
     "p_identity",
     "residual",
+    "residual_max",
     "tilted",
 ]

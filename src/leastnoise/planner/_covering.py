@@ -4,9 +4,9 @@ A few tables larger than those asked, which between them contain every asked one
 far: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent, so the search is
 combinatorial:
 
-1. starts: the workload's own tables, block designs of finite geometry with attributes laid on their points (`_block_designs`), with and
-   without the most asked attribute added to every block, annealed random tables, and on small domains descents from random weights on all
-   2^d tables;
+1. starts: the workload's own tables, greedily chosen cuboids (`_datacube_cover`), block designs of finite geometry with attributes laid on
+   their points (`_block_designs`), with and without the most asked attribute added to every block, annealed random tables, and on small
+   domains descents from random weights on all 2^d tables;
 2. iterated local search: every exchange, addition and removal of one attribute of one table is scored at fixed weights, the best few with
    their own best weights (budgets and recovery in turn), until nothing improves; then a random change, and again;
 3. the weights of the best design, with the asked tables, their closure and the sign coefficients of two-valued attributes added.
@@ -26,6 +26,7 @@ import numpy as np
 from leastnoise._check import InputError, refuse
 from leastnoise.planner._block_designs import designs, zero_sum_blocks
 from leastnoise.planner._covering_search import Search, State, Tables, polish_design, search_designs
+from leastnoise.planner._datacube_cover import greedy_cover
 from leastnoise.planner._marginal_weights import improve_weights, optimal_weights
 from leastnoise.planner._residual_algebra import (
     AttributeSet,
@@ -35,7 +36,6 @@ from leastnoise.planner._residual_algebra import (
     dimensions,
     incidence,
     locate,
-    strengths,
     table_sizes,
 )
 
@@ -43,6 +43,7 @@ _OPERATIONS = 60_000_000  # of the local search per unit of effort: about a seco
 _SEARCHABLE = 4_000_000  # operations of one neighbourhood beyond which there is no local search
 _MOST_TABLES = 400_000
 _MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
+_MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
 _LATTICE = 1 << 10  # up to so many tables in all, random weights on all of them are starts
 _LATTICE_ORIGIN = "random weights on all tables"
 _SHORTLIST = 10
@@ -194,6 +195,8 @@ def _starts(
     yield "closure", asked
     if 1 < len(needed) <= _MOST_MERGED:
         yield "merged tables", _merged(closure, coefficient, needed)
+        if len(needed) << len({i for attributes in needed for i in attributes}) <= _MOST_CHOSEN:
+            yield "greedy cuboids", list(greedy_cover(closure.shape, needed).tables)
     width = max(len(attributes) for attributes in needed)
     used = sorted({i for attributes in needed for i in attributes})
     if not used:
@@ -331,21 +334,3 @@ def _pruned(closure: Closure, coefficient: Floats, design: Design) -> Design:
     if not bool(np.all(eigenvalue > 0)):
         raise InputError("the design does not cover all that is asked; this needs more tables.")
     return Design(tables=tables, signed=signed, theta=theta, error=float((coefficient[asked] / eigenvalue).sum()), origin=design.origin)
-
-
-def fourier_design(closure: Closure, coefficient: Floats) -> Design:
-    """Measure the sign coefficients alone, the budget split by cube roots (strategy F+): attributes of two values only.
-
-    >>> from leastnoise.planner._residual_algebra import coefficients, downward_closure
-    >>> closure = downward_closure((2, 2), [(0, 1)])
-    >>> fourier_design(closure, coefficients(closure, {(0, 1): 1.0})).error
-    16.0
-    """
-    asked = coefficient > 0
-    sets = [attributes for attributes, value in zip(attribute_sets(closure), asked.tolist(), strict=True) if value]
-    if not all(closure.shape[i] == 2 for attributes in sets for i in attributes):
-        raise refuse("shape", closure.shape, "two values for every attribute that is asked about", "Measure tables instead.")
-    squared = strengths(closure.shape, sets, sets)
-    root = np.cbrt(coefficient[asked] / squared)
-    theta = root / root.sum()
-    return Design(tables=tuple(sets), signed=tuple(sets), theta=theta, error=float(root.sum()) ** 3, origin="Fourier coefficients")

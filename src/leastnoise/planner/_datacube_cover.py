@@ -71,24 +71,25 @@ def greedy_cover(
     else:
         options = sorted({check_set("candidate", attributes, len(shape)) for attributes in candidates}, key=lambda s: (len(s), s))
     added = _cells_added(shape, options, asked)
-    if not bool(np.isfinite(added.min(axis=0)).all()):
-        lost = asked[int(np.argmax(~np.isfinite(added.min(axis=0))))]
+    nearest = added.min(axis=1)
+    if not bool(np.isfinite(nearest).all()):
+        lost = asked[int(np.argmax(~np.isfinite(nearest)))]
         raise refuse("candidates", f"none that contains {lost}", "marginals that between them contain every asked one")
     best: tuple[float, list[int]] | None = None
-    least = float(added.min(axis=0).max())  # below this threshold something has no source
+    least = float(nearest.max())  # below this threshold something has no source
     for threshold in np.unique(added[np.isfinite(added)]).tolist():
         if threshold < least:
             continue
         if best is not None and not threshold < best[0]:
             break
         chosen = _greedy(added <= threshold)
-        largest = float(len(chosen)) ** power * float(added[chosen].min(axis=0).max())
+        largest = float(len(chosen)) ** power * float(added[:, chosen].min(axis=1).max())
         if best is None or largest < best[0]:
             best = largest, chosen
     if best is None:
         raise refuse("candidates", len(options), "at least one marginal")
     largest, chosen = best
-    return Cover(tables=tuple(options[i] for i in chosen), source=added[chosen].argmin(axis=0), largest=largest)
+    return Cover(tables=tuple(options[i] for i in chosen), source=added[:, chosen].argmin(axis=1), largest=largest)
 
 
 def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], cover: Cover) -> Floats:
@@ -124,7 +125,10 @@ def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
 
 
 def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[AttributeSet]) -> NDArray[np.float32]:
-    """How many cells of each candidate make one cell of each asked marginal; infinite where the candidate does not contain it."""
+    """How many cells of each candidate make one cell of each asked marginal; infinite where the candidate does not contain it.
+
+    One row an asked marginal, one column a candidate.
+    """
     if not len(options) * len(asked) <= _MOST_ENTRIES:
         advice = "Give fewer candidates, or choose the strategy of searched covering designs."
         raise refuse("candidates", f"{len(options)} for {len(asked)} asked marginals", f"at most {_MOST_ENTRIES} pairs of the two", advice)
@@ -134,20 +138,20 @@ def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[
     member = np.zeros((len(shape), len(asked)), dtype=np.float32)
     for column, attributes in enumerate(asked):
         member[list(attributes), column] = 1
-    ratio = table_sizes(shape, options)[:, None] / table_sizes(shape, asked)
-    added: NDArray[np.float32] = np.where(outside @ member == 0, np.rint(ratio), np.inf).astype(np.float32)
-    return added
+    ratio = np.rint(table_sizes(shape, options) / table_sizes(shape, asked)[:, None]).astype(np.float32)
+    ratio[member.T @ outside.T > 0] = np.inf
+    return ratio
 
 
 def _greedy(covers: NDArray[np.bool_]) -> list[int]:
     """Take the candidate that covers most of what is left, the first of equals, until nothing is left."""
-    left = np.ones(covers.shape[1], dtype=bool)
-    counts = np.count_nonzero(covers, axis=1)
+    left = np.ones(len(covers), dtype=bool)
+    counts = np.count_nonzero(covers, axis=0)
     chosen = []
     while left.any():
         at = int(counts.argmax())
-        new = covers[at] & left
+        new = covers[:, at] & left
         chosen.append(at)
         left &= ~new
-        counts = counts - np.count_nonzero(covers[:, new], axis=1)
+        counts = counts - np.count_nonzero(covers[new], axis=0)
     return chosen

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise.planner._residual_algebra import AttributeSet, Closure, Floats, Matrix, dimensions, incidence, table_sizes
@@ -72,44 +71,6 @@ def grouped_budgets(errors: Sequence[float] | Floats, heights: Sequence[float] |
     square = np.sqrt(s) / height
     scale = float(height**2 @ square)
     return Weights(theta=np.sqrt(square / scale), error=scale**2)
-
-
-def contrast_rows(size: int) -> NDArray[np.int64]:
-    """Return orthogonal integer contrasts of one attribute: row k is k ones and then -k, squared norm k (k + 1).
-
-    >>> contrast_rows(3).tolist()
-    [[1, -1, 0], [1, 1, -2]]
-    """
-    rows = np.tri(size - 1, size, dtype=np.int64)
-    steps = np.arange(1, size)
-    rows[steps - 1, steps] = -steps
-    return rows
-
-
-def contrast_cost(size: int, norm: Norm) -> float:
-    """Return what one record costs when an attribute is measured by its contrasts, each row with noise proportional to its norm.
-
-    Rows are scaled to norm 1, for two values to (1, -1), which goes with `strengths`. In L1 the cost is above 1 from three values on.
-    Measuring the cells themselves costs 1 and tells as much and the total too: with pure budgets signs serve only attributes of two values.
-
-    >>> contrast_cost(2, "l1"), round(contrast_cost(3, "l1"), 4), round(contrast_cost(10, "l2") ** 2, 4)
-    (1.0, 1.1154, 0.9)
-    """
-    if size == 2:
-        return 1.0
-    rows = contrast_rows(size)
-    unit = rows / np.sqrt((rows**2).sum(axis=1, keepdims=True))
-    return float(np.abs(unit).sum(axis=0).max()) if norm == "l1" else math.sqrt((size - 1) / size)
-
-
-def table_costs(shape: Sequence[int], signed: Sequence[AttributeSet], norm: Norm) -> Floats:
-    """Return the cost of each measured table at weight 1: the product over its signed attributes.
-
-    >>> table_costs((2, 3), [(), (0,), (0, 1)], "l1").round(4).tolist()
-    [1.0, 1.0, 1.1154]
-    """
-    single = [contrast_cost(n, norm) for n in shape]
-    return np.array([math.prod(single[i] for i in attributes) for attributes in signed])
 
 
 def weights_objective(theta: Floats, matrix: Matrix, coefficient: Floats, cost: Floats, norm: Norm) -> tuple[float, Floats]:
@@ -246,21 +207,6 @@ def _error(theta: Floats, matrix: Matrix, c: Floats) -> float:
     return float((c / eigenvalue).sum()) if bool(np.all(eigenvalue > 0)) else math.inf
 
 
-def gaussian_lower_bound(theta: Floats, matrix: Matrix, coefficient: Floats) -> float:
-    """Return a lower bound on the error of any "l2" weights of the same tables (at cost 1 each), by convexity at theta.
-
-    >>> gaussian_lower_bound(np.sqrt([0.5, 0.5]), np.eye(2), np.ones(2))
-    4.0
-    """
-    u = theta**2 / float(theta @ theta)
-    eigenvalue = np.asarray(matrix @ u)
-    asked = coefficient > 0
-    each = np.where(asked, coefficient, 0.0) / np.where(asked, eigenvalue, 1.0)
-    slope = np.asarray(matrix.T @ (each / np.where(asked, eigenvalue, 1.0)))
-    # The tangent at u of the convex function u -> sum c / (K u), minimised over the simplex.
-    return max(0.0, 2 * float(each.sum()) - float(slope.max()))
-
-
 def residual_noise(closure: Closure, coefficient: Floats) -> tuple[Floats, float]:
     """Choose the noise of the residual basis for Gaussian budgets: optimal among all mechanisms for the sum of variances.
 
@@ -283,12 +229,18 @@ def residual_noise(closure: Closure, coefficient: Floats) -> tuple[Floats, float
     """
     if not bool(np.any(coefficient > 0)):
         raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
-    dims = dimensions(closure)
-    root = np.sqrt(coefficient * dims)
-    sizes = np.concatenate([np.array(closure.shape, dtype=np.float64)[block].prod(axis=1) for block in closure.blocks])
-    with np.errstate(divide="ignore"):
-        noise = np.where(coefficient > 0, np.sqrt(dims / coefficient) * float(root.sum()) / sizes, np.inf)
-    return noise, float(root.sum()) ** 2
+    asked = coefficient > 0
+    sizes = _sizes(closure)[asked]
+    # One group a residual space: its contrasts at unit noise add c size to the error, and cost dim / size.
+    best = grouped_budgets(coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), "l2")
+    noise = np.full(closure.count, np.inf)
+    noise[asked] = 1 / best.theta**2
+    return noise, best.error
+
+
+def _sizes(closure: Closure) -> Floats:
+    """Number of cells of every set of a closure."""
+    return np.concatenate([np.array(closure.shape, dtype=np.float64)[block].prod(axis=1) for block in closure.blocks])
 
 
 def residual_noise_max(
@@ -346,5 +298,4 @@ def residual_noise_max(
         share = share * variances / float(share @ variances)
     if best is None:
         raise refuse("iterations", iterations, "at least 1")
-    sizes = np.concatenate([np.array(closure.shape, dtype=np.float64)[block].prod(axis=1) for block in closure.blocks])
-    return best[0] / sizes, best[1], bound
+    return best[0] / _sizes(closure), best[1], bound
