@@ -25,12 +25,16 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
 
     Reads the spec file alone; the data need not exist.
     """
+    from leastnoise.cli._release import warn_of_bias
+    from leastnoise.release import check_columns
     from leastnoise.session import choose, read_spec
 
     what = read_spec(spec)
+    warn_of_bias(what)
     with Progress("planning") as progress:
         made = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
         seconds = progress.seconds
+    check_columns(made, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     if out is not None:
         write_new(out, made.to_json() + "\n", "Choose another file, or remove it first.")
     if as_json:

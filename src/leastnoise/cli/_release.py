@@ -22,6 +22,13 @@ _NOT_PRIVATE = """\
 !!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.
 !!  Nothing was paid. Use it for tests with data that are not secret, and publish nothing of it."""
 
+_NNLS = """\
+Warning: nnls = true adds answer_nnls, which is biased. Its cells come nearer to the truth; sums of cells need not, because what is cut off
+below 0 comes back as mass elsewhere. The total is fixed, nnls_rmse is simulated and no promise, and the unbiased answers stay beside it."""
+_LOCAL = """\
+Warning: local_non_negative = true adds answer_local, which is biased, small cells upwards and large ones downwards, by an amount that is
+not known. No error bars belong to it; the unbiased answers stay beside it."""
+
 
 @click.command()
 @click.argument("spec", type=click.Path(path_type=Path))
@@ -35,9 +42,11 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
 
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
+    from leastnoise.release import check_columns
     from leastnoise.session import choose, read_spec
 
     what = read_spec(spec)
+    warn_of_bias(what)
     data = source or what.source
     if data is None:
         raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
@@ -46,9 +55,22 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
         click.echo(_NOT_PRIVATE, err=True)
     with Progress("planning") as progress:
         plan = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
+    check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     new = not paying.exists()
     carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
     show_release(out, None if seed is not None else paying, new=new)
+
+
+def warn_of_bias(what: "Spec") -> None:
+    """Say what answers without negative cells are not, wherever they are asked for.
+
+    Args:
+        what: the spec.
+    """
+    if what.nnls:
+        click.echo(_NNLS, err=True)
+    if what.local_non_negative:
+        click.echo(_LOCAL, err=True)
 
 
 def carry_out(what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int | None = None) -> "Release":
@@ -80,6 +102,9 @@ def carry_out(what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int 
             formats=what.formats,
             non_negative=what.non_negative,
             integer=what.integer,
+            nnls=what.nnls,
+            local_non_negative=what.local_non_negative,
+            covariances=what.covariances,
             seed=seed,
             progress=lambda done, among: progress.rows(f"reading {name}", "measuring, estimating and writing", done, among),
         )

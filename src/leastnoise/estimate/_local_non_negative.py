@@ -29,7 +29,8 @@ from leastnoise._check import InputError, refuse, whole
 from leastnoise.accuracy import subsets
 from leastnoise.estimate._consistency import from_residual_parts, residual_parts
 from leastnoise.estimate._least_squares import Estimate
-from leastnoise.workload import identity, queries
+from leastnoise.linop import along, apply
+from leastnoise.workload import Product, identity, queries
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -69,6 +70,17 @@ class LocallyNonNegative:
             raise refuse("a table", " x ".join(names), "one of the tables that were asked for, or a part of one")
         # What is left of rounding below 0 is far below any noise.
         return np.maximum(from_residual_parts(self.parts, tuple(names), [self.sizes[name] for name in names]), 0.0)
+
+    def answers(self, product: Product) -> FloatArray:
+        """The answers that a table's cells give to a product on its attributes, shape ``product.shape``.
+
+        Raises:
+            InputError: its attributes are inside no asked table.
+        """
+        cube = self.marginal(product.attributes)
+        for axis, operator in enumerate(product.operators):
+            cube = along(apply, operator, cube, axis)
+        return cube
 
 
 @dataclass(frozen=True, slots=True, eq=False)

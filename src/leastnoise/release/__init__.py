@@ -1,8 +1,9 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
 from leastnoise.release._directory import check_target
+from leastnoise.release._extras import check_columns
 from leastnoise.release._release import Release, build
 from leastnoise.release._tables import Table, Tables
 from leastnoise.release._writing import read, write
 
-__all__ = ["Release", "Table", "Tables", "build", "check_target", "read", "write"]
+__all__ = ["Release", "Table", "Tables", "build", "check_columns", "check_target", "read", "write"]

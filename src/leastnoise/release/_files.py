@@ -95,6 +95,28 @@ def write_answers(release: Release, directory: Path, formats: Sequence[str], pro
     return entries
 
 
+def write_covariances(release: Release, directory: Path, formats: Sequence[str]) -> None:
+    """Write the covariances of the tables that were asked for, one file a table and format, each pair of answers once.
+
+    Args:
+        release: the release.
+        directory: an existing directory.
+        formats: csv, parquet or both.
+    """
+    import duckdb
+
+    if not release.options.covariances:
+        return
+    (directory / "covariances").mkdir()
+    with duckdb.connect(":memory:") as database:
+        for key in release.options.covariances:
+            matrix = release.covariance(key)
+            first, second = np.triu_indices(len(matrix))
+            columns: dict[str, npt.NDArray[Any]] = {"query": np.zeros(len(first), dtype=np.int32)}
+            columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
+            _copy(database, columns, {"query"}, [key], directory / f"covariances/{key}", formats)
+
+
 def _entry(release: Release, table: Table, stem: str) -> TableEntry:
     product = table.product
     unit = None if product.measure is None else product.domain.measures[product.measure].unit

@@ -115,6 +115,7 @@ def manifest(
         },
         "post_processing": _post_processing(release),
         "answers": _answers(release, entries, formats),
+        **_covariances(release),
         "files": [dict(entry) for entry in files],
     }
 
@@ -148,7 +149,8 @@ def _measurements(plan: Plan) -> dict[str, Any]:
     return {
         "plan": "measurements/plan.json",
         "observation": "measurements/observation.json",
-        "encoding": "values: one entry a measured table, zlib-compressed little-endian int64 in base64, in row-major order; divide by grid",
+        "encoding": "values: one entry a measured table, zlib-compressed little-endian int32 or int64 in base64, in row-major order; "
+        "divide by grid",
         "grid": plan.grid,
         "variance": "of a query of weight 1, in squared rows (or squared units of the measure); a row of weight w has 1/w^2 of it",
         "tables": tables if len(tables) <= MOST_LISTED else "listed in measurements/tables.csv",
@@ -189,7 +191,25 @@ def _post_processing(release: Release) -> dict[str, Any]:
             f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in which the estimate itself was the truth; it "
             "depends on the data and is no promise of the plan"
         )
-    return {"columns": columns, "note": words.post_processing_words(release)}
+    if release.options.local:
+        columns["answer_local"] = (
+            "the nearest tables, in the likelihood of the noise, that have no cell below 0 and agree with each other, the total fixed to "
+            "its own estimate (at least 0); no errors are known for them"
+        )
+    return {"columns": columns, "note": " ".join(words.post_processing_words(release))}
+
+
+def _covariances(release: Release) -> dict[str, Any]:
+    """Where the covariances of some tables are; nothing if none were asked for."""
+    if not release.options.covariances:
+        return {}
+    return {
+        "covariances": {
+            "tables": [{"query": key, "files": f"covariances/{key}"} for key in release.options.covariances],
+            "meaning": "of the noise in two answers of one table, numbered from 1 in row-major order, each pair once; squared rows or "
+            "amounts. The variance of a sum of answers is the sum of their covariances, both orders counted.",
+        }
+    }
 
 
 def _answers(release: Release, entries: Sequence[TableEntry], formats: Sequence[str]) -> dict[str, Any]:

@@ -1,19 +1,22 @@
 """A release: the answers to a workload with their error bars, computed from an observation alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
-from leastnoise.accuracy import interval_multiplier
-from leastnoise.estimate import Estimate, NonNegativeCells, nnls
+from leastnoise.accuracy import Structure, covariances, interval_multiplier, structure
+from leastnoise.estimate import Estimate
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
-from leastnoise.release._tables import Options, Tables, to_frame
+from leastnoise.release._extras import joint_cells, local_tables, table_place
+from leastnoise.release._tables import Options, Tables, in_unit, to_frame
 from leastnoise.workload import Workload, from_json
 
+FloatArray = npt.NDArray[np.float64]
 MOST_IN_ONE_FRAME = 20_000_000
 
 
@@ -37,6 +40,7 @@ class Release:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     tables: Tables
     _digests: list[str] = field(default_factory=list, init=False, repr=False)
+    _structures: dict[str | None, Structure] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def plan(self) -> Plan:
@@ -109,6 +113,38 @@ class Release:
         """
         return to_frame(self.tables[table_id].columns(), library)
 
+    def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
+        """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
+
+        Args:
+            table_id: such as ``q1``, or the table's name.
+            other_id: another table of the same measure; None for the same.
+
+        Returns:
+            Array of shape (answers, answers of the other), answers in row-major order, in squared rows or amounts. Its diagonal is
+            ``noise_std`` squared. The variance of a weighted sum w of answers is ``w @ covariance @ w``.
+
+        Raises:
+            InputError: no such table, tables of two measures, over 2^24 pairs, or estimates that need a linear solver.
+
+        >>> from leastnoise.accounting import Privacy, PureDP
+        >>> from leastnoise.accuracy import promised
+        >>> from leastnoise.domain import Domain
+        >>> from leastnoise.plan import Block
+        >>> from leastnoise.workload import marginals
+        >>> domain = Domain(sex=["F", "M"])
+        >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+        >>> plan = promised(marginals(domain, ways=0), plan)
+        >>> release = build(Observation(plan=plan, values=(np.array([5]),), receipt="", private=False))
+        >>> release.covariance("total").round(3).tolist()
+        [[1.841]]
+        """
+        products = [self.workload.products[self.tables.place(key)] for key in (table_id, table_id if other_id is None else other_id)]
+        measure = products[0].measure
+        if measure not in self._structures:
+            self._structures[measure] = structure(self.plan, measure)
+        return in_unit(products[0], in_unit(products[0], covariances(self._structures[measure], *products)))
+
 
 def build(
     observation: Observation,
@@ -117,6 +153,8 @@ def build(
     non_negative: bool = False,
     integer: bool = False,
     joint: bool = False,
+    local: bool = False,
+    covariances: Iterable[str] = (),
     receipt: Mapping[str, Any] | None = None,
 ) -> Release:
     """Make the release of an observation; its tables are computed when they are taken or written.
@@ -128,6 +166,8 @@ def build(
         integer: add the biased column ``answer_integer``, made from the non-negative one where that is there.
         joint: add the biased columns ``answer_nnls``, from non-negative least squares over all measurements with the total fixed, and
             ``nnls_rmse``, its simulated errors. It can be asked for after the release, of what `read` gives; it costs nothing.
+        local: add the biased column ``answer_local``, from the nearest tables without negative cells that agree with each other.
+        covariances: tables, by id or name, whose covariances `write` writes too; any others are given by `Release.covariance`.
         receipt: further facts about the payment for the manifest, such as ``{"ledger": "people.ledger"}``; JSON values.
 
     Raises:
@@ -162,13 +202,15 @@ def build(
         non_negative=bool(non_negative),
         integer=bool(integer),
         joint=bool(joint),
+        local=bool(local),
+        covariances=tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in covariances)),
     )
-    tables = Tables(Estimate(observation), workload.products, options, _joint(observation, workload) if joint else None)
+    estimate = Estimate(observation)
+    tables = Tables(
+        estimate,
+        workload.products,
+        options,
+        joint_cells(observation, workload) if joint else None,
+        local_tables(estimate, workload) if local else None,
+    )
     return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)
-
-
-def _joint(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:
-    """Non-negative cells of every measure that cannot be negative."""
-    domain = observation.plan.domain
-    measures = [one for one in workload.measures if one is None or domain.measures[one].low_units >= 0]
-    return {one: nnls(observation, measure=one) for one in measures}

@@ -296,15 +296,24 @@ def _files(release: Release, entries: Sequence[TableEntry]) -> str:
     first = escape(entries[0].files)
     biased = ""
     if release.options.biased:
-        biased = f"<p>{escape(words.post_processing_words(release))}</p>\n"
+        items = "".join(f"<li>{escape(text)}</li>" for text in words.post_processing_words(release))
+        biased = f"<h3>Beside the unbiased answers</h3>\n<ul>{items}</ul>\n"
     return (
         "<section>\n<h2>The files</h2>\n<ul>\n"
         f"<li><code>answers/</code>: all answers, as in <code>{first}</code>: keys, answer, noise_std, low, high</li>\n"
         "<li><code>tables.csv</code>: what every table asks, where it is, and its expected error</li>\n"
+        f"{_covariances(release)}"
         "<li><code>measurements/</code>: the noisy whole numbers from which all answers were computed, and the plan that made them</li>\n"
         "<li><code>manifest.json</code>: everything on this page and more, for programs, with the SHA-256 of every file</li>\n"
         f"</ul>\n{biased}</section>"
     )
+
+
+def _covariances(release: Release) -> str:
+    if not release.options.covariances:
+        return ""
+    names = ", ".join(escape(key) for key in release.options.covariances)
+    return f"<li><code>covariances/</code>: how the noise of the answers of {names} goes together, for the errors of sums of them</li>\n"
 
 
 def _footer(release: Release) -> str:

@@ -11,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, one_of
-from leastnoise.estimate import Estimate, NonNegativeCells, non_negative, whole_numbers
+from leastnoise.estimate import Estimate, LocallyNonNegative, NonNegativeCells, non_negative, whole_numbers
+from leastnoise.release._extras import table_place
 from leastnoise.workload import Product, QuerySet
 
 FloatArray = npt.NDArray[np.float64]
 Label = str | int
 Columns = dict[str, npt.NDArray[Any]]
 LIBRARIES = ("pandas", "polars", "pyarrow")
-NUMBERS = ("answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer", "answer_nnls", "nnls_rmse")
-SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse")  # columns that not every table of a release has
+NUMBERS = ("answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer", "answer_nnls", "nnls_rmse", "answer_local")
+SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")  # columns that not every table of a release has
 REPETITIONS = 50
 
 
@@ -34,6 +35,8 @@ class Options:
         non_negative: whether to add the biased column ``answer_non_negative``.
         integer: whether to add the biased column ``answer_integer``.
         joint: whether to add the biased column ``answer_nnls`` with its simulated errors ``nnls_rmse``.
+        local: whether to add the biased column ``answer_local``.
+        covariances: ids of the tables whose covariances are written.
     """
 
     level: float
@@ -42,16 +45,19 @@ class Options:
     non_negative: bool = False
     integer: bool = False
     joint: bool = False
+    local: bool = False
+    covariances: tuple[str, ...] = ()
 
     @property
     def biased(self) -> bool:
         """Whether there is any biased column."""
-        return self.non_negative or self.integer or self.joint
+        return self.non_negative or self.integer or self.joint or self.local
 
     @property
     def some(self) -> tuple[str, ...]:
         """The columns asked for that not every table has."""
-        return SOMETIMES[: 1 if self.non_negative else 0] + SOMETIMES[1 : 3 if self.joint else 1]
+        asked = (self.non_negative, self.joint, self.joint, self.local)
+        return tuple(name for name, wanted in zip(SOMETIMES, asked, strict=True) if wanted)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -71,6 +77,7 @@ class Table:
         integer: biased, whole multiples of the unit, or None if it was not asked for.
         nnls: biased, from non-negative least squares over all measurements, or None if it was not asked for or does not apply.
         nnls_rmse: its root mean square errors in a simulation at the estimate, or None.
+        local: biased, from non-negative tables that agree with each other, or None if it was not asked for or does not apply.
     """
 
     id: str
@@ -85,6 +92,7 @@ class Table:
     integer: npt.NDArray[Any] | None = None
     nnls: FloatArray | None = None
     nnls_rmse: FloatArray | None = None
+    local: FloatArray | None = None
 
     @property
     def cells(self) -> int:
@@ -98,7 +106,8 @@ class Table:
 
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order, without those that do not apply."""
-        values = (self.answer, self.noise_std, self.low, self.high, self.non_negative, self.integer, self.nnls, self.nnls_rmse)
+        unbiased = (self.answer, self.noise_std, self.low, self.high)
+        values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
         return {name: value.reshape(-1) for name, value in zip(NUMBERS, values, strict=True) if value is not None}
 
     def columns(self) -> Columns:
@@ -134,9 +143,11 @@ class Tables(Sequence[Table]):
         products: tuple[Product, ...],
         options: Options,
         joint: Mapping[str | None, NonNegativeCells] | None = None,
+        local: Mapping[str | None, LocallyNonNegative] | None = None,
     ) -> None:
         self._estimate = estimate
         self._joint = joint or {}
+        self._local = local or {}
         self._products = products
         self._options = options
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
@@ -170,18 +181,9 @@ class Tables(Sequence[Table]):
         Raises:
             InputError: no table is called so, or several.
         """
-        if not self._places:
-            seen: dict[str, int] = {}
-            for place, product in enumerate(self._products):
-                seen[product.name] = -1 if product.name in seen else place
-            self._places = {**seen, **{f"q{place + 1}": place for place in range(len(self))}}
-        found = self._places.get(key)
-        if found is None:
-            some = ", ".join(f"q{place + 1} ({product.name})" for place, product in enumerate(self._products[:5]))
-            raise InputError(f"A table must be called by its id or name; got {key!r}. This release has {some}{', ...' * (len(self) > 5)}.")
-        if found < 0:
-            raise InputError(f"Several tables are named {key!r}; take one by its id, q1 to q{len(self)}.")
-        return found
+        if key not in self._places:
+            self._places[key] = table_place(self._products, key)
+        return self._places[key]
 
     def labels(self, product: Product) -> tuple[tuple[Label, ...], ...]:
         """The labels of a product; those of a query set are made once."""
@@ -201,7 +203,7 @@ class Tables(Sequence[Table]):
         rounded = whole_numbers(product, counted if biased is None else biased) if options.integer else None
         answer, noise_std = in_unit(product, counted), in_unit(product, spread)
         margin = in_unit(product, options.multiplier * spread + options.half_step)
-        cells = self._joint.get(product.measure)
+        cells, local = self._joint.get(product.measure), self._local.get(product.measure)
         return Table(
             id=f"q{place + 1}",
             name=product.name,
@@ -215,6 +217,7 @@ class Tables(Sequence[Table]):
             integer=rounded if rounded is None or product.measure is None else in_unit(product, rounded.astype(np.float64)),
             nnls=None if cells is None else in_unit(product, cells.answers(product)),
             nnls_rmse=None if cells is None else in_unit(product, cells.simulated_rmse(product, REPETITIONS)),
+            local=None if local is None else in_unit(product, local.answers(product)),
         )
 
 

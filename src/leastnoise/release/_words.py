@@ -210,24 +210,31 @@ def limits(release: Release) -> list[str]:
         "their misses come together."
     )
     if release.options.biased:
-        found.append(post_processing_words(release))
+        found.append(post_processing_words(release)[0])
     return found
 
 
-def post_processing_words(release: Release) -> str:
-    """What the optional columns are, and are not."""
+def post_processing_words(release: Release) -> list[str]:
+    """What the optional columns are, and are not: first what holds for all of them, then a sentence or two a kind."""
     options = release.options
-    names = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer + ["answer_nnls"] * options.joint
-    columns = f"The columns {' and '.join(names)} are" if len(names) > 1 else f"The column {names[0]} is"
-    simulated = (
-        " answer_nnls (non-negative least squares, the total fixed) has errors of its own, nnls_rmse, from a simulation at the estimate."
-        if options.joint
-        else ""
-    )
-    return (
-        f"{columns} biased. noise_std, low and high belong to the unbiased column answer, and "
-        f"different tables need not agree in what is biased. Use answer for sums, means and any further statistics.{simulated}"
-    )
+    one_by_one = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer
+    names = one_by_one + ["answer_nnls"] * options.joint + ["answer_local"] * options.local
+    columns = f"The columns {', '.join(names[:-1])} and {names[-1]} are" if len(names) > 1 else f"The column {names[0]} is"
+    found = [f"{columns} biased. noise_std, low and high belong to the unbiased answer: use that for sums, means and further statistics."]
+    if one_by_one:
+        found.append(f"Different tables need not agree in {' and '.join(one_by_one)}.")
+    if options.joint:
+        found.append(
+            "answer_nnls (non-negative least squares, the total fixed) has errors of its own, nnls_rmse, from a simulation at the "
+            "estimate. Its cells come nearer to the truth; sums of cells need not, because what is cut off below 0 comes back as mass "
+            "elsewhere."
+        )
+    if options.local:
+        found.append(
+            "answer_local (the nearest tables without negative cells that agree with each other, the total fixed) has no known errors: "
+            "small cells are raised on average, large ones lowered, and there need be no data set that has all these tables."
+        )
+    return found
 
 
 def _number(value: Fraction) -> str:

@@ -12,7 +12,7 @@ from leastnoise.linop import pack
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
 from leastnoise.release._directory import check_target, list_files, sha256, whole_directory
-from leastnoise.release._files import FORMATS, Progress, default_formats, write_answers
+from leastnoise.release._files import FORMATS, Progress, default_formats, write_answers, write_covariances
 from leastnoise.release._manifest import FORMAT, MOST_LISTED, manifest, measured_tables
 from leastnoise.release._release import Release, build
 from leastnoise.release._report import report
@@ -35,7 +35,8 @@ def write(
 
     Returns:
         The absolute path of the directory. It holds ``report.html``, ``manifest.json``, the index ``tables.csv``, ``answers/`` (one file a
-        table and format, or parts of many tables where there are over 200), and ``measurements/`` (the noisy integers and their plan).
+        table and format, or parts of many tables where there are over 200), ``measurements/`` (the noisy integers and their plan), and
+        ``covariances/`` for the tables that `build` was asked for.
 
     Raises:
         InputError: the directory exists or cannot be made, or an unknown format.
@@ -63,6 +64,7 @@ def write(
     with whole_directory(target) as partial:
         _write_measurements(release, partial / "measurements")
         entries = write_answers(release, partial, kinds, progress)
+        write_covariances(release, partial, kinds)
         page = report(release, entries)
         (partial / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
         value = manifest(release, entries, kinds, list_files(partial))
@@ -127,6 +129,7 @@ def read(directory: str | os.PathLike[str]) -> Release:
             texts[name] = (place / name).read_text(encoding="utf-8")
         receipt = {name: entry for name, entry in (value["receipt"] or {}).items() if name != "id"}
         level, columns = value["intervals"]["level"], list(value["post_processing"]["columns"])
+        tables = [str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])]
     except OSError:
         raise InputError(f"There is no release in {str(place)!r}, or it cannot be read. {advice}") from None
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError):
@@ -138,5 +141,7 @@ def read(directory: str | os.PathLike[str]) -> Release:
         non_negative="answer_non_negative" in columns,
         integer="answer_integer" in columns,
         joint="answer_nnls" in columns,
+        local="answer_local" in columns,
+        covariances=tables,
         receipt=receipt,
     )

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import total_squared_error
 from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, measure, simulate
 from leastnoise.plan import Plan
-from leastnoise.release import Release, build, check_target, write
+from leastnoise.release import Release, build, check_columns, check_target, write
 from leastnoise.session._choose import Candidate, choose
 from leastnoise.session._spec import checked_formats, checked_level
 from leastnoise.table import Table
@@ -94,6 +95,9 @@ def release(
     formats: tuple[str, ...] = ("csv", "parquet"),
     non_negative: bool = False,
     integer: bool = False,
+    nnls: bool = False,
+    local_non_negative: bool = False,
+    covariances: tuple[str, ...] = (),
     seed: int | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Release:
@@ -109,6 +113,9 @@ def release(
         formats: of the files with answers: csv, parquet or both.
         non_negative: also give non-negative answers, beside the unbiased ones.
         integer: also give whole answers, beside the unbiased ones.
+        nnls: also give answers by non-negative least squares, with their simulated errors, beside the unbiased ones.
+        local_non_negative: also give the nearest tables without negative cells that agree, beside the unbiased ones.
+        covariances: tables, by id or name, whose covariances are written too.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so.
         progress: called with the rows read so far and their number if it is known.
 
@@ -135,13 +142,17 @@ def release(
     _check_promise(plan)
     checked_level(level)
     checked_formats(formats)
+    check_columns(plan, joint=nnls, local=local_non_negative, covariances=covariances)
+    made = partial(
+        build, level=level, non_negative=non_negative, integer=integer, joint=nnls, local=local_non_negative, covariances=covariances
+    )
     target = None if out is None else check_target(out)
     if seed is not None:
         entropy = SeededEntropy(seed)
         if ledger is not None:
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
         observation = simulate(plan, _table(plan, source, progress), entropy)
-        return _published(build(observation, level=level, non_negative=non_negative, integer=integer), target, formats)
+        return _published(made(observation), target, formats)
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
     if not isinstance(ledger, (str, Path, Ledger)):
@@ -159,8 +170,7 @@ def release(
     where = IN_MEMORY if target is None else str(target)
     tables = len(plan.expected_error().tables)
     observation, receipt = measure(plan, table, book, output=where, description=f"{tables} table{'s' * (tables != 1)}, {plan.strategy}")
-    made = build(observation, level=level, non_negative=non_negative, integer=integer, receipt=_facts(receipt, book))
-    published = _published(made, target, formats)
+    published = _published(made(observation, receipt=_facts(receipt, book)), target, formats)
     book.seal(receipt)
     return published
 

@@ -13,6 +13,8 @@ from leastnoise.workload import Workload, marginals, queries
 
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
 _MOST_LISTED = 10
+_OUTPUT_VALUES = ("level", "formats", "covariances")
+_OUTPUT_FLAGS = ("non_negative", "integer", "nnls", "local_non_negative")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,9 @@ class Spec:
         formats: of the answers' files.
         non_negative: also give non-negative answers.
         integer: also give whole answers.
+        nnls: also give answers by non-negative least squares.
+        local_non_negative: also give the nearest tables without negative cells.
+        covariances: tables, by id or name, whose covariances are written too.
     """
 
     source: Path | None
@@ -42,6 +47,9 @@ class Spec:
     formats: tuple[str, ...] = ("csv", "parquet")
     non_negative: bool = False
     integer: bool = False
+    nnls: bool = False
+    local_non_negative: bool = False
+    covariances: tuple[str, ...] = ()
 
     @property
     def domain(self) -> Domain:
@@ -105,7 +113,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
     source = known_keys("[source]", found.get("source", {}), ["path"])
     plan = known_keys("[plan]", found.get("plan", {}), ["strategy"])
-    output = known_keys("[output]", found.get("output", {}), ["level", "formats", "non_negative", "integer"])
+    output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
     domain = Domain.from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})))
     return Spec(
@@ -117,8 +125,8 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
         level=checked_level(output.get("level", 0.95)),
         formats=checked_formats(output.get("formats", ["csv", "parquet"])),
-        non_negative=_flag("[output] non_negative", output.get("non_negative", False)),
-        integer=_flag("[output] integer", output.get("integer", False)),
+        covariances=_texts("[output] covariances", output.get("covariances", [])),
+        **{name: _flag(f"[output] {name}", output.get(name, False)) for name in _OUTPUT_FLAGS},
     )
 
 
@@ -177,6 +185,12 @@ def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise refuse(name, value, "a text that is not empty")
     return value
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(entry, str) and entry for entry in value):
+        raise refuse(name, value, "a list of texts that are not empty")
+    return tuple(dict.fromkeys(value))
 
 
 def _flag(name: str, value: object) -> bool:
