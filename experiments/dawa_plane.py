@@ -1,6 +1,6 @@
 """Which private partition of a rectangle of cells is best on which data: random rectangles over two-dimensional histograms.
 
-    python experiments/dawa_plane.py [--data ../shared/data] [--trials 10] [--epsilon 1 0.1 0.01] [--ways D default ...] [--only GOWALLA ...]
+    python -m experiments.dawa_plane [--data ../shared/data] [--trials 10] [--epsilon 1 0.1 0.01] [--ways D default ...] [--made-up]
 
 Every way spends the same epsilon in all. Noise in the measurements is floating-point Laplace, so nothing here is private;
 the partitions and the test are drawn by the package's own code from a seeded source. Mean absolute error over 2000 random
@@ -13,7 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from fractions import Fraction
+from functools import cache, partial
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -21,9 +22,12 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines import ADAPTIVE_GRID, QUADTREE, UNIFORM_GRID, Baseline
+from leastnoise.estimate._blocks import block_counts, bounded_cells
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._partition_sampling import exponential_mechanism
 from leastnoise.measure._plane import least_block_cost, quadtree_mechanism
+from leastnoise.measure._plane_blocks import TEST_SHARE, adaptive_blocks, base_blocks
 from leastnoise.measure._plane_order import BlockTree, block_tree, hilbert_order
 from leastnoise.planner._gram import AllRangesGram, DenseGram
 from leastnoise.planner._greedy_h import fit_greedy_h
@@ -33,10 +37,6 @@ Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 Shape = tuple[int, int]
 
-# The default rule; docs/decisions/0011-private-rectangles.md.
-TEST_SHARE = 0.04
-EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of 1 / epsilon, per cell
-FIRST_SHARE = 0.55
 PARTITION_SHARE = 0.25
 SIDES = (1, 4, 16)
 WEIGHTS = (0.4, 0.3, 0.3)
@@ -80,7 +80,7 @@ def together(total: Reals, parts: list[Reals], tree: BlockTree) -> Reals:
 
 def tree_estimate(values: list[Reals], levels: tuple[int, ...], variances: Reals, tree: BlockTree) -> tuple[Reals, list[Reals]]:
     """Least squares on a hierarchy with one variance a level, cells first, and the variances of the differences, finest first."""
-    estimate, spread, firsts = [values[0]], [np.full(len(tree.order), variances[0])], []
+    estimate, spread, firsts = [values[0]], [np.broadcast_to(variances[0], len(tree.order))], []
     between: list[Reals] = []
     for place in range(len(levels)):
         coarse = levels[place + 1] if place + 1 < len(levels) else 0
@@ -90,7 +90,7 @@ def tree_estimate(values: list[Reals], levels: tuple[int, ...], variances: Reals
             first, parts, length = tree.children[level], tree.lengths(level + 1), tree.lengths(level)
             second = np.minimum(first + 1, len(parts) - 1)
             variance = 4 * (parts[second] ** 2 * own[first] + parts[first] ** 2 * own[second]) / length**2
-            between.append(np.where(tree.broods(level) > 1, variance, variances[0]))
+            between.append(np.where(tree.broods(level) > 1, variance, variance.max()))
         if place + 1 == len(levels):
             break
         first = np.searchsorted(tree.starts[levels[place]], tree.starts[coarse])
@@ -105,13 +105,11 @@ def tree_estimate(values: list[Reals], levels: tuple[int, ...], variances: Reals
         number = np.diff(first, append=len(noise))
         gap = (final - np.add.reduceat(estimate[place], first, axis=-1)) / np.add.reduceat(noise, first)
         final = estimate[place] + np.repeat(gap, number, axis=-1) * noise
-    return final, [np.array([spread[-1].sum()]), *between]
+    return final, between
 
 
-def shrink(
-    parts: list[Reals], spread: list[Reals], tail: float, tree: BlockTree, rounds: int = 10, states: int = 18
-) -> tuple[list[Reals], list[Reals]]:
-    """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes).
+def shrink(parts: list[Reals], spread: list[Reals], tail: float, tree: BlockTree, rounds: int = 10, states: int = 18) -> list[Reals]:
+    """Posterior means of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes).
 
     As in experiments/dawa_partition.py, where the model is described; a block that is its own only part says nothing.
     """
@@ -149,14 +147,7 @@ def shrink(
             counts += matrix * (parent.transpose(0, 2, 1) @ upward[place])
         matrix = counts + 20 * prior
         matrix /= matrix.sum(axis=-1, keepdims=True)
-    means, variances = [], []
-    for part, state, factor, sd in zip(parts, posterior, gain, spread, strict=True):
-        weight = np.einsum("tbs,bs->tb", state, factor)
-        mean = part * weight
-        square = part**2 * np.einsum("tbs,bs->tb", state, factor**2) + sd**2 * weight
-        means.append(mean)
-        variances.append(np.maximum(square - mean**2, 1e-6 * sd**2))
-    return means, variances
+    return [part * np.einsum("tbs,bs->tb", state, factor) for part, state, factor in zip(parts, posterior, gain, strict=True)]
 
 
 # --- measurements and strategies ---------------------------------------------------------------------------------------------------
@@ -227,10 +218,8 @@ def levels_of(shape: Shape, sides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def posterior_of(
-    run: Setting, sides: tuple[int, ...] = SIDES, weights: tuple[float, ...] = WEIGHTS
-) -> tuple[Reals, float, list[Reals], list[Reals]]:
-    """Total and its variance, and posterior means and variances of the differences, from levels of blocks at the run's budget."""
+def measured_levels(run: Setting, sides: tuple[int, ...], weights: tuple[float, ...]) -> tuple[Reals, list[Reals], list[Reals], float]:
+    """Total and differences by least squares, standard deviations of the differences, and the scale of the cells' noise."""
     tree = halves(run.shape())
     levels = levels_of(run.shape(), sides)
     scales = sum(weights[: len(levels)]) / (np.array(weights[: len(levels)]) * run.epsilon)
@@ -241,18 +230,30 @@ def posterior_of(
     ]
     cells, spread = tree_estimate(values, levels, 2 * scales**2, tree)
     total, parts = differences(cells, tree)
-    means, variances = shrink(parts, [np.sqrt(variance) for variance in spread[1:]], float(scales[0]), tree)
-    return total, float(spread[0][0]), means, variances
+    return total, parts, [np.sqrt(variance) for variance in spread], float(scales[0])
 
 
-def shrunk(run: Setting, sides: tuple[int, ...] = SIDES, weights: tuple[float, ...] = WEIGHTS) -> Reals:
-    """H: levels at the full budget, shrunk by ``shrink`` and made non-negative by ``together``."""
+def on_levels(run: Setting, sides: tuple[int, ...] = SIDES, weights: tuple[float, ...] = WEIGHTS, *, shrunk: bool = False) -> Reals:
+    """L and H: levels at the full budget, least squares, shrunk by ``shrink`` or not, and made non-negative by ``together``."""
     tree = halves(run.shape())
     out = []
     for _ in range(run.trials):
-        total, _, means, _ = posterior_of(run.less(1.0, trials=1), sides, weights)
-        out.append(together(total, means, tree))
+        total, parts, spread, tail = measured_levels(run.less(1.0, trials=1), sides, weights)
+        out.append(together(total, shrink(parts, spread, tail, tree) if shrunk else parts, tree))
     return as_table(np.concatenate(out), tree)
+
+
+def on_curve(way: Callable[[Setting], Reals]) -> Callable[[Setting], Reals]:
+    """A way along the Hilbert curve, as if the cells lay on a line."""
+
+    def along(run: Setting) -> Reals:
+        order = hilbert_order(*run.shape())
+        line = way(replace(run, x=run.x.reshape(1, -1)[:, order])).reshape(run.trials, -1)
+        out = np.empty_like(line)
+        out[:, order] = line
+        return out.reshape(run.trials, *run.shape())
+
+    return along
 
 
 def range_sums(size: int) -> Reals:
@@ -269,64 +270,80 @@ def rectangle_gram(starts: Wholes, lengths: Wholes, size: int) -> Reals:
     return block / np.outer(lengths, lengths)
 
 
+def boxes_gram(tops: Wholes, heights: Wholes, lefts: Wholes, widths: Wholes, shape: Shape) -> Reals:
+    """Mean over pairs of cells of the Gram matrix of all rectangles, for all pairs of boxes."""
+    return rectangle_gram(tops, heights, shape[0]) * rectangle_gram(lefts, widths, shape[1])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Buckets:
-    """A partition: the bucket of each cell (row-major), numbers of cells, Gram matrix of all rectangles on the buckets."""
+    """A partition: the bucket of each cell (row-major), numbers of cells, and a way to the Gram matrix of all rectangles on the buckets."""
 
     label: Wholes
     areas: Wholes
-    gram: Reals
+    gram: Callable[[], Reals]
 
 
 def of_rectangles(tops: Wholes, lefts: Wholes, heights: Wholes, widths: Wholes, label: Wholes) -> Buckets:
     """Buckets that are rectangles."""
     shape = label.shape
-    gram = rectangle_gram(tops, heights, shape[0]) * rectangle_gram(lefts, widths, shape[1])
-    return Buckets(label=label.reshape(-1), areas=heights * widths, gram=gram)
+    return Buckets(
+        label=label.reshape(-1),
+        areas=heights * widths,
+        gram=partial(boxes_gram, tops, heights, lefts, widths, (shape[0], shape[1])),
+    )
 
 
 def of_curve(label: Wholes, shape: Shape) -> Buckets:
     """Buckets that are any sets of cells."""
-    count = int(label.max()) + 1
     areas = np.bincount(label)
-    grams = [np.diff(np.diff(range_sums(size), axis=0), axis=1) for size in shape]
-    gram = np.empty((count, count))
-    for bucket in range(count):
-        row, column = np.nonzero((label == bucket).reshape(shape))
-        rows, row_of = np.unique(row, return_inverse=True)
-        columns, column_of = np.unique(column, return_inverse=True)
-        inside = np.zeros((len(rows), len(columns)))
-        inside[row_of, column_of] = 1.0
-        reached = grams[0][:, rows] @ inside @ grams[1][columns]
-        gram[bucket] = np.bincount(label, reached.reshape(-1), count) / areas / areas[bucket]
-    return Buckets(label=label, areas=areas, gram=(gram + gram.T) / 2)
+
+    def gram() -> Reals:
+        grams = [np.diff(np.diff(range_sums(size), axis=0), axis=1) for size in shape]
+        out = np.empty((len(areas), len(areas)))
+        for bucket in range(len(areas)):
+            row, column = np.nonzero((label == bucket).reshape(shape))
+            rows, row_of = np.unique(row, return_inverse=True)
+            columns, column_of = np.unique(column, return_inverse=True)
+            inside = np.zeros((len(rows), len(columns)))
+            inside[row_of, column_of] = 1.0
+            reached = grams[0][:, rows] @ inside @ grams[1][columns]
+            out[bucket] = np.bincount(label, reached.reshape(-1), len(areas)) / areas / areas[bucket]
+        return (out + out.T) / 2
+
+    return Buckets(label=label, areas=areas, gram=gram)
 
 
-def greedy(gram: Reals) -> Reals:
+Second = Callable[[Callable[[], Reals], int], Reals | None]  # a strategy from a way to the Gram matrix and the number of buckets
+
+
+def greedy(gram: Callable[[], Reals], count: int) -> Reals | None:
     """GreedyH on buckets, in their order."""
-    if len(gram) == 1:
-        return np.ones((1, 1))
-    strategy = fit_greedy_h(DenseGram(gram, 1)).matrix()
+    if not 1 < count < 4000:
+        return None
+    strategy = fit_greedy_h(DenseGram(gram(), 1)).matrix()
     return strategy[strategy.max(axis=1) > 0]
 
 
-def p_identity(gram: Reals) -> Reals:
-    """p-Identity on buckets."""
-    return fit_p_identity(DenseGram(gram, 1)).matrix() if len(gram) > 1 else np.ones((1, 1))
+def p_identity(gram: Callable[[], Reals], count: int) -> Reals | None:
+    """p-Identity on buckets if they are few."""
+    return fit_p_identity(DenseGram(gram(), 1)).matrix() if 1 < count <= 500 else greedy(gram, count)
 
 
-def identity(gram: Reals) -> Reals:
+def identity(_gram: Callable[[], Reals], _count: int) -> None:
     """Each bucket by itself."""
-    return np.eye(len(gram))
 
 
-def second_stage(run: Setting, buckets: Buckets, strategy_of: Callable[[Reals], Reals]) -> Reals:
+def second_stage(run: Setting, buckets: Buckets, strategy_of: Second) -> Reals:
     """Strategy on the buckets, least squares, uniform expansion; (height, width)."""
     sums = np.bincount(buckets.label, run.x.reshape(-1), len(buckets.areas))
-    strategy = strategy_of(buckets.gram)
-    strategy = strategy / np.abs(strategy).sum(axis=0).max()
-    values = strategy @ sums + run.noise(1 / run.epsilon, len(strategy))
-    found = np.linalg.solve(strategy.T @ strategy, strategy.T @ values)
+    strategy = strategy_of(buckets.gram, len(buckets.areas))
+    if strategy is None:
+        found = sums + run.noise(1 / run.epsilon, len(sums))
+    else:
+        strategy = strategy / np.abs(strategy).sum(axis=0).max()
+        values = strategy @ sums + run.noise(1 / run.epsilon, len(strategy))
+        found = np.linalg.solve(strategy.T @ strategy, strategy.T @ values)
     return (found / buckets.areas)[buckets.label].reshape(run.shape())
 
 
@@ -336,81 +353,29 @@ def bounded(table: Reals) -> Reals:
     return as_table(together(*differences(table.reshape(len(table), -1)[:, tree.order], tree), tree), tree)
 
 
-def worth_splitting(squares: list[Reals], noise: float, tree: BlockTree) -> list[NDArray[np.bool_]]:
-    """For each level which blocks are buckets: a block is one if its inner differences cost the rectangles less than the noise of splits.
-
-    Args:
-        squares: expected squares of the differences, finest first.
-        noise: variance of a difference that the second stage measures.
-        tree: the tree of halves.
-    """
-    bias, cost, split = np.zeros(len(tree.order)), np.zeros(len(tree.order)), []
-    for level, square in zip(range(len(tree.children) - 1, -1, -1), squares, strict=True):
-        first, several = tree.children[level], tree.broods(level) > 1
-        edge = np.where(several, cut_chance(tree, level), 0.0)
-        bias = np.add.reduceat(bias, first) + edge * square
-        divided = np.add.reduceat(cost, first) + edge * noise
-        split.append((divided < bias) | ~several)
-        cost = np.minimum(divided, bias)
-    alive, out = np.ones(1, dtype=bool), []
-    for level, apart in enumerate(reversed(split)):
-        out.append(alive & ~apart)
-        alive = np.repeat(alive & apart, tree.broods(level))
-    return [*out, alive]
-
-
-def cut_chance(tree: BlockTree, level: int) -> Reals:
-    """Roughly how likely a side of a random rectangle cuts each block."""
-    height, width = tree.shape
-    top, left = np.divmod(tree.order[tree.starts[level]], width)
-    bottom, right = np.divmod(tree.order[tree.starts[level] + tree.lengths(level) - 1], width)
-    return (bottom - top + 1) / height + (right - left + 1) / width
-
-
-def adaptive(run: Setting, share: float = 0.5, noise: float = 36.0, strategy_of: Callable[[Reals], Reals] | None = None) -> Reals:
-    """A: levels and their posterior, a partition from it, a strategy on its buckets, and the posterior of both."""
-    tree = halves(run.shape())
-    budget = run.epsilon * (1 - share)
+def grown(run: Setting, blocks: int = 64) -> Reals:
+    """G: the adaptive grid on the tree, least squares, non-negative from the top down; by the package's own code."""
     out = []
     for _ in range(run.trials):
-        total, spread, means, variances = posterior_of(run.less(share, trials=1))
-        squares = [mean[0] ** 2 + variance[0] for mean, variance in zip(means, variances, strict=True)]
-        kept = worth_splitting(squares, noise / budget**2, tree)
-        ends = [(tree.starts[level][keep], tree.starts[level][keep] + tree.lengths(level)[keep] - 1) for level, keep in enumerate(kept)]
-        first, last = (np.sort(np.concatenate(places)) for places in zip(*ends, strict=True))
-        areas = last - first + 1
-        top, left = np.divmod(tree.order[first], run.shape()[1])
-        bottom, right = np.divmod(tree.order[last], run.shape()[1])
-        gram = rectangle_gram(top, bottom - top + 1, run.shape()[0]) * rectangle_gram(left, right - left + 1, run.shape()[1])
-        strategy = (strategy_of or greedy)(gram) if len(areas) < 4000 else np.eye(len(areas))
-        values = strategy @ np.add.reduceat(run.ordered(), first) + run.noise(1 / budget, len(strategy))
-        columns, mean, variance, places = [areas / areas.sum()], [total[0, 0]], [spread], []
-        alive = np.ones(1, dtype=bool)
-        for level in range(len(tree.children)):
-            fine = len(tree.children) - 1 - level
-            open_ones = alive & ~kept[level]
-            for node in np.flatnonzero(open_ones & (tree.broods(level) > 1)).tolist():
-                child = int(tree.children[level][node])
-                low, middle = int(tree.starts[level][node]), int(tree.starts[level + 1][child + 1])
-                a, b, c = np.searchsorted(first, (low, middle, low + int(tree.lengths(level)[node])))
-                column = np.zeros(len(areas))
-                column[a:b] = areas[a:b] / (2 * areas[a:b].sum())
-                column[b:c] = -areas[b:c] / (2 * areas[b:c].sum())
-                columns.append(column)
-                mean.append(means[fine][0, node])
-                variance.append(variances[fine][0, node])
-                places.append((fine, node))
-            alive = np.repeat(open_ones, tree.broods(level))
-        seen = strategy @ np.array(columns).T
-        prior = np.array(mean)
-        gain = np.linalg.solve(
-            np.diag(1 / np.array(variance)) + seen.T @ seen * budget**2 / 2, seen.T @ (values - seen @ prior) * budget**2 / 2
-        )
-        found = prior + gain
-        for (fine, node), value in zip(places, found[1:], strict=True):
-            means[fine][0, node] = value
-        out.append(together(found[:1][None], means, tree))
-    return as_table(np.concatenate(out), tree)
+        found = adaptive_blocks(run.x, repr(run.epsilon), run.entropy, blocks=blocks)
+        counts = block_counts(found.starts, found.values, found.scales)
+        out.append(bounded_cells(counts, found.starts[0], halves(run.shape()).starts))
+    return as_table(np.array(out), halves(run.shape()))
+
+
+def by_rule(run: Setting) -> Reals:
+    """The default: a private test with a small share of the budget, then D or G with all the rest."""
+    out = []
+    for _ in range(run.trials):
+        blocks = base_blocks(cost_of(run), repr(run.epsilon), run.x.size)
+        rest = run.less(1 - float(TEST_SHARE), trials=1)
+        out.append(fixed(rest)[0] if blocks is None else grown(rest, blocks)[0])
+    return np.array(out)
+
+
+def cost_of(run: Setting) -> Fraction:
+    """The noisy least cost."""
+    return least_block_cost(run.x, repr(run.epsilon * float(TEST_SHARE)), run.entropy, penalty=repr(1 / run.epsilon), split="halves")
 
 
 def along_curve(run: Setting, epsilon: str, *, prior: str = "1.386294361", centre: str = "mean") -> Buckets:
@@ -429,7 +394,7 @@ def quadtree(run: Setting, epsilon: str, *, split: str, prior: str | None = None
 
 
 def two_stages(
-    draw: Callable[[Setting, str], Buckets], strategy_of: Callable[[Reals], Reals] = greedy, share: float = PARTITION_SHARE
+    draw: Callable[[Setting, str], Buckets], strategy_of: Second = greedy, share: float = PARTITION_SHARE
 ) -> Callable[[Setting], Reals]:
     """A partition with a quarter of the budget, and a strategy on its buckets with the rest; made non-negative."""
 
@@ -437,23 +402,35 @@ def two_stages(
         out = []
         for _ in range(run.trials):
             buckets = draw(run, repr(run.epsilon * share))
-            out.append(second_stage(run.less(1 - share), buckets, strategy_of if len(buckets.areas) < 6000 else identity))
+            out.append(second_stage(run.less(1 - share), buckets, strategy_of))
         return bounded(np.array(out))
 
     return way
 
 
+def baseline(mechanism: Baseline) -> Callable[[Setting], Reals]:
+    """Other people's."""
+    return lambda run: np.array([mechanism.run(run.x, repr(run.epsilon), run.entropy) for _ in range(run.trials)])
+
+
 WAYS: dict[str, Callable[[Setting], Reals]] = {
     "D": fixed,
-    "H": shrunk,
-    "A": adaptive,
+    "UGrid": baseline(UNIFORM_GRID),
+    "AGrid": baseline(ADAPTIVE_GRID),
+    "QuadTree": baseline(QUADTREE),
     "c hilbert": two_stages(along_curve),
     "c halves": two_stages(lambda run, e: quadtree(run, e, split="halves")),
     "c quarters": two_stages(lambda run, e: quadtree(run, e, split="quarters")),
-    "c quarters median": two_stages(lambda run, e: quadtree(run, e, split="quarters", centre="median")),
-    "c quarters identity": two_stages(lambda run, e: quadtree(run, e, split="quarters"), identity),
+    "c median": two_stages(lambda run, e: quadtree(run, e, split="quarters", centre="median")),
+    "H hilbert": on_curve(partial(on_levels, sides=(1, 8, 64, 512), weights=(0.20, 0.22, 0.26, 0.32), shrunk=True)),
+    "H": partial(on_levels, shrunk=True),
+    "L": on_levels,
+    "G hilbert": on_curve(grown),
+    "G": grown,
+    "default": by_rule,
 }
 FAST = {"D": 60}  # trials
+SLOW = {"H": 3, "H hilbert": 3, "c hilbert": 3}
 
 
 # --- data, errors, tables ----------------------------------------------------------------------------------------------------------
@@ -471,7 +448,7 @@ def read_data(folder: Path) -> dict[str, Wholes]:
     data["ADULT age x fnlwgt"] = tabulate(adult["age"], adult["fnlwgt"], (85, 100))
     data["ADULT gain x loss"] = tabulate(adult["capital-gain"], adult["capital-loss"], (100, 100))
     data["ADULT school x country"] = tabulate(adult["education-num"], adult["native-country"], (16, 42))
-    recency, since = list(blood.values())[0], list(blood.values())[3]
+    recency, _, _, since, _ = blood.values()
     data["BLOOD recency x time"] = tabulate(recency, since, (75, 99))
     return data
 
@@ -486,6 +463,31 @@ def tabulate(row: Wholes, column: Wholes, shape: Shape) -> Wholes:
     """Counts of pairs; values beyond the last go there."""
     place = np.minimum(row, shape[0] - 1) * shape[1] + np.minimum(column, shape[1] - 1)
     return np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
+
+
+def made_up(data: dict[str, Wholes], folder: Path) -> dict[str, Wholes]:
+    """Shapes that nothing was tuned on, thinned data, and some at the full resolution."""
+    generator = np.random.default_rng(79)
+    down, across = np.mgrid[0:128, 0:128]
+    bell = np.exp(-((down - 50) ** 2 + (across - 70) ** 2) / (2 * 20.0**2))
+    rates = {
+        "empty": np.zeros((128, 128)),
+        "even 3": np.full((128, 128), 3.0),
+        "even 300": np.full((128, 128), 300.0),
+        "bell 7e5": 300 * bell,
+        "bell 7e3": 3 * bell,
+        "rough 30": generator.exponential(30.0, (128, 128)),
+        "rough 500": generator.exponential(500.0, (128, 128)),
+        "spikes 0.1": np.where(generator.random((128, 128)) < 0.1, generator.pareto(0.8, (128, 128)) * 30, 0.0),
+        "spikes 0.01": np.where(generator.random((128, 128)) < 0.01, generator.pareto(0.8, (128, 128)) * 300, 0.0),
+        "band 97 x 61": 500 * np.exp(-((np.mgrid[0:97, 0:61][0] - 1.5 * np.mgrid[0:97, 0:61][1]) ** 2) / 50),
+    }
+    out = {name: generator.poisson(rate).astype(np.int64) for name, rate in rates.items()}
+    for name in ("GOWALLA", "LC-2D", "CPS income x age", "ADULT age x hours"):
+        out[f"~{name}"] = generator.binomial(data[name], 0.1).astype(np.int64)
+    for name in ("BJ-CABS-S", "MD-SAL-2D", "SF-CABS-S"):
+        out[f"{name} 256"] = np.load(folder / "hist2d" / f"{name}.256x256.npy").astype(np.int64)
+    return out
 
 
 def error(estimate: Reals, x: Wholes, corners: Wholes) -> Reals:
@@ -506,25 +508,37 @@ def main() -> None:
     """Print one table an epsilon, and the geometric means."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--trials", type=int, default=8)
+    parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1, 0.1, 0.01])
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--made-up", action="store_true", help="thinned, synthetic and larger histograms in the place of the others")
     parser.add_argument("--only", nargs="+", default=None, help="names of histograms; default all")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if not (options.data / "hist2d").is_dir():
         sys.exit(f"No histograms in {options.data / 'hist2d'}; give the folder with --data.")
-    data = {name: x for name, x in read_data(options.data).items() if options.only is None or name in options.only}
+    data = read_data(options.data)
+    data = made_up(data, options.data) if options.made_up else data
+    data = {name: x for name, x in data.items() if options.only is None or name in options.only}
     for epsilon in options.epsilon:
-        print(f"\nepsilon {epsilon}\n\n| data | {' | '.join(options.ways)} |")
-        print("|---|" + "--:|" * len(options.ways))
+        print(f"\nepsilon {epsilon}\n\n| data | {' | '.join(options.ways)} | regime |")
+        print("|---|" + "--:|" * len(options.ways) + "---|")
         table: dict[str, dict[str, float]] = {}
         for place, (name, x) in enumerate(data.items()):
             seed = 1000 * options.seed + place  # errors of different histograms are independent
             run = Setting(x=x, epsilon=epsilon, trials=options.trials, generator=np.random.default_rng(seed), entropy=SeededEntropy(seed))
             corners = rectangles(run.shape())
-            table[name] = {way: float(error(WAYS[way](run.less(1.0, trials=FAST.get(way))), x, corners).mean()) for way in options.ways}
-            print(f"| {name} | {' | '.join(f'{found:.3g}' for found in table[name].values())} |", flush=True)
+            table[name] = {
+                way: float(
+                    error(
+                        WAYS[way](run.less(1.0, trials=FAST.get(way, min(options.trials, SLOW.get(way, options.trials))))), x, corners
+                    ).mean()
+                )
+                for way in options.ways
+            }
+            chosen = [base_blocks(cost_of(run), repr(epsilon), x.size) for _ in range(10)]
+            told = " ".join(f"{'D' if one is None else f'G({one})'}:{chosen.count(one)}" for one in sorted(set(chosen), key=str))
+            print(f"| {name} | {' | '.join(f'{found:.3g}' for found in table[name].values())} | {told} |", flush=True)
         for way in options.ways:
             mean = np.exp(np.mean([np.log(row[way] / row[options.ways[0]]) for row in table.values()]))
             print(f"{way}: geometric mean over data sets of error / {options.ways[0]}: {mean:.3f}")

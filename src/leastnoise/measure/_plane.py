@@ -110,7 +110,7 @@ def quadtree_mechanism(
     [1, 1]
     """
     spent = exact_positive("epsilon", epsilon)
-    tree, cells = _read(x, split)
+    tree, cells = read_plane(x, split)
     one_of("centre", centre, ("mean", "median"))
     n = len(cells)
     each = spent / whole("distance", distance, 1) - plane_charge(len(tree.starts))  # Q3: group privacy
@@ -122,7 +122,9 @@ def quadtree_mechanism(
         raise refuse("prior", prior, "from 0 to 1024, with a penalty that is not much larger")
     fixed = round(natural / _LN2 * 2**bits)
     weights = [powers_of_half(exponents(cost, step, sensitivity) + fixed, bits) for cost in block_costs(cells, tree, centre)]
-    return _rectangles(tree, draw_blocks(weights, tree, entropy), spent)
+    buckets = draw_blocks(weights, tree, entropy)
+    starts = np.sort(np.concatenate([level[kept] for level, kept in zip(tree.starts, buckets, strict=True)]))
+    return rectangles(tree, starts, spent)
 
 
 def least_block_cost(
@@ -154,7 +156,7 @@ def least_block_cost(
     """
     spent = exact_positive("epsilon", epsilon)
     each = spent / whole("distance", distance, 1)
-    tree, cells = _read(x, split)
+    tree, cells = read_plane(x, split)
     fixed = read_penalty(penalty, len(cells))
     costs = [cost + fixed for cost in block_costs(cells, tree, "median")]
     best = costs[-1]
@@ -263,8 +265,12 @@ def _coins(weight: Scaled, parts: Scaled, below: Scaled, tree: BlockTree, level:
     return result
 
 
-def _read(x: Integers, split: str) -> tuple[BlockTree, Integers]:
-    """Check the shape, which is public, and cut the counts, which are private, to the range of exact arithmetic (C1)."""
+def read_plane(x: Integers, split: str) -> tuple[BlockTree, Integers]:
+    """Check the shape, which is public, and cut the counts, which are private, to the range of exact arithmetic (C1).
+
+    >>> read_plane(np.array([[3, -1]]), "halves")[1].tolist()
+    [3, 0]
+    """
     if not (isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 2 and 1 <= x.size <= 2**24):
         got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
         raise refuse("The table of counts", got, "an int64 array of shape (height, width) with 1 to 2^24 cells")
@@ -272,11 +278,17 @@ def _read(x: Integers, split: str) -> tuple[BlockTree, Integers]:
     return tree, cut_counts(x.reshape(-1)[tree.order])
 
 
-def _rectangles(tree: BlockTree, buckets: Sequence[Bools], spent: Fraction) -> RectanglePartition:
-    """The drawn blocks as rectangles: a block begins at its first cell and ends at its last."""
-    first = np.concatenate([starts[kept] for starts, kept in zip(tree.starts, buckets, strict=True)])
-    last = np.concatenate([(tree.starts[level] + tree.lengths(level))[kept] - 1 for level, kept in enumerate(buckets)])
-    place = np.argsort(first)
-    top, left = np.divmod(tree.order[first[place]], tree.shape[1])
-    bottom, right = np.divmod(tree.order[last[place]], tree.shape[1])
+def rectangles(tree: BlockTree, starts: Integers, spent: Fraction) -> RectanglePartition:
+    """Blocks that cover all cells as rectangles: a block begins at its first cell and ends at its last.
+
+    Args:
+        tree: the blocks.
+        starts: where each begins in the order of the tree, increasing.
+        spent: what choosing them has cost.
+
+    >>> rectangles(block_tree(2, 3, "halves"), np.array([0, 4]), Fraction(1)).widths.tolist()
+    [2, 1]
+    """
+    top, left = np.divmod(tree.order[starts], tree.shape[1])
+    bottom, right = np.divmod(tree.order[np.append(starts[1:], len(tree.order)) - 1], tree.shape[1])
     return RectanglePartition(shape=tree.shape, tops=top, lefts=left, heights=bottom - top + 1, widths=right - left + 1, spent=spent)

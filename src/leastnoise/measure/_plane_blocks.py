@@ -1,0 +1,167 @@
+"""An adaptive grid on the tree of halved blocks: measure some blocks, then the parts of each that its noisy count deserves.
+
+Both rounds are noisy counts of disjoint blocks, so the grid and all measurements are released together, and nothing paid for is thrown
+away. The labels (W1 ...) refer to PROOFS-plane.md beside this file.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import Exact, exact_positive, refuse, whole
+from leastnoise.measure._drawing import Integers
+from leastnoise.measure._entropy import Entropy
+from leastnoise.measure._laplace import discrete_laplace
+from leastnoise.measure._partition import noise_scale
+from leastnoise.measure._plane import RectanglePartition, read_plane, rectangles
+from leastnoise.measure._plane_order import BlockTree, block_tree
+
+Reals = npt.NDArray[np.float64]
+
+# The default rule; docs/decisions/0011-private-rectangles.md. Costs are in buckets' worth, 1 / epsilon each.
+TEST_SHARE = Fraction(4, 100)
+_HARD = 0.6  # of the cells: above it nothing can be joined
+_BUCKETS_A_BLOCK = 10
+_FEWEST, _MOST = 4, 8  # levels: 16 to 256 blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdaptiveBlocks:
+    """Noisy counts of blocks that nest, in three layers, finest first: parts, groups of parts, and the blocks of the first round; public.
+
+    Attributes:
+        shape: height and width.
+        order: places of the cells in row-major order; each block of each layer is a run of it.
+        starts: for each layer, where its blocks begin in ``order``; each layer covers all cells, and each later one is coarser.
+        values: for each layer, the noisy counts, int64; 0 where nothing was measured.
+        scales: for each layer, the scale of the discrete Laplace noise of each, in records; infinite where nothing was measured.
+        spent: the pure epsilon of all of it, for the distance it was asked for.
+    """
+
+    shape: tuple[int, int]
+    order: Integers
+    starts: tuple[Integers, ...]
+    values: tuple[Integers, ...]
+    scales: tuple[Reals, ...]
+    spent: Fraction
+
+    def partition(self) -> RectanglePartition:
+        """The finest layer as rectangles."""
+        return rectangles(block_tree(*self.shape, "halves"), self.starts[0], self.spent)
+
+
+def base_blocks(cost: Exact, epsilon: Exact, cells: int) -> int | None:
+    """What the default does with the least cost: how many blocks to begin with, or None for a plan without a look at the data.
+
+    Args:
+        cost: noisy least cost, in records, by ``least_block_cost`` with the penalty 1 / epsilon and split "halves".
+        epsilon: of the whole release.
+        cells: height times width.
+
+    >>> base_blocks(4000, "0.1", 16384), base_blocks(100_000, "0.1", 16384), base_blocks(-5, 1, 8)
+    (32, None, 16)
+    """
+    buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
+    if buckets > _HARD * cells:
+        return None
+    return int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), _FEWEST), _MOST))
+
+
+def adaptive_blocks(
+    x: Integers,
+    epsilon: Exact,
+    entropy: Entropy,
+    *,
+    blocks: int,
+    share: Exact = Fraction(1, 4),
+    records: Exact = 3,
+    middle: Exact = Fraction(7, 20),
+    deep: int = 4,
+    distance: int = 1,
+) -> AdaptiveBlocks:
+    """Measure blocks of the tree, then divide each by its noisy count and measure the parts.
+
+    Args:
+        x: counts, int64 of shape (height, width); private.
+        epsilon: what both rounds may cost, for data sets that differ by ``distance`` records.
+        entropy: the source of the noise.
+        blocks: least number of blocks of the first round (less than twice as many, or all cells if these are fewer); public.
+        share: of the budget for the first round, between 0 and 1.
+        records: a block is halved until its parts have about so many records' worth of noise each, ``records / epsilon2`` on average.
+        middle: of the second round's budget for groups of parts, where a block has many; between 0 and 1.
+        deep: so many halvings are many; the groups are made by half as many.
+        distance: how many records neighbours differ by.
+
+    Returns:
+        The measurements; they cost ``epsilon``.
+
+    Raises:
+        InputError: an argument is not of this kind; never because of a count.
+
+    Guarantees:
+        epsilon-DP (theorem W of PROOFS-plane.md).
+
+    Source:
+        The adaptive grid of Qardaji, Yang, Li, ICDE 2013, on a tree and with least squares.
+
+    >>> from leastnoise.measure._entropy import SeededEntropy
+    >>> found = adaptive_blocks(np.array([[90, 90, 0, 0]]), 1, SeededEntropy(1), blocks=2)
+    >>> [starts.tolist() for starts in found.starts]
+    [[0, 1, 2], [0, 2], [0, 2]]
+    """
+    spent = exact_positive("epsilon", epsilon)
+    each = spent / whole("distance", distance, 1)  # Q3: group privacy
+    first, groups = exact_positive("share", share), exact_positive("middle", middle)
+    if not (first < 1 and groups < 1):
+        raise refuse("share and middle", f"{share}, {middle}", "both between 0 and 1")
+    tree, cells = read_plane(x, "halves")
+    least = whole("blocks", blocks, 1)
+    base = next((level for level, starts in enumerate(tree.starts) if len(starts) >= least), len(tree.starts) - 1)
+    coarse, coarse_scale = _measured(
+        cells, tree.starts[base], [each * first], np.zeros(len(tree.starts[base]), dtype=np.int64), entropy
+    )  # W1
+    # From here on the tree is refined by noisy counts and public numbers alone (W2).
+    rest = each * (1 - first)
+    deserved = np.maximum(coarse, 1) * float(rest / exact_positive("records", records))
+    depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
+    many = (depth >= whole("deep", deep, 1)).astype(np.int64)
+    layers = (_refined(tree, base, depth), _refined(tree, base, depth // 2))
+    kind = [many[np.searchsorted(tree.starts[base], layer, side="right") - 1] for layer in layers]
+    fine, fine_scale = _measured(cells, layers[0], [rest, rest * (1 - groups)], kind[0], entropy)  # W3
+    group, group_scale = _measured(cells, layers[1], [None, rest * groups], kind[1], entropy)
+    return AdaptiveBlocks(
+        shape=tree.shape,
+        order=tree.order,
+        starts=(*layers, tree.starts[base]),
+        values=(fine, group, coarse),
+        scales=(fine_scale, group_scale, coarse_scale),
+        spent=spent,
+    )
+
+
+def _measured(
+    cells: Integers, starts: Integers, budgets: list[Fraction] | list[Fraction | None], kind: Integers, entropy: Entropy
+) -> tuple[Integers, Reals]:
+    """Noisy counts of disjoint blocks, each with the budget of its kind, and their scales; without a budget 0 and infinity (W1, W3)."""
+    values = np.zeros(len(starts), dtype=np.int64)
+    scales = np.full(len(starts), np.inf)
+    sums = np.add.reduceat(cells, starts)
+    for number, budget in enumerate(budgets):
+        mine = np.flatnonzero(kind == number)
+        if budget is not None and len(mine) > 0:
+            numerator, denominator = noise_scale(1, budget, len(cells))
+            values[mine] = sums[mine] + discrete_laplace(numerator, denominator, len(mine), entropy)
+            scales[mine] = numerator / denominator
+    return values, scales
+
+
+def _refined(tree: BlockTree, base: int, depth: Integers) -> Integers:
+    """Starts of the blocks that lie so many levels below each block of the base."""
+    starts = np.zeros(len(tree.order), dtype=np.bool_)
+    for level in range(base, len(tree.starts)):
+        block = np.searchsorted(tree.starts[base], tree.starts[level], side="right") - 1
+        starts[tree.starts[level][depth[block] >= level - base]] = True
+    return np.flatnonzero(starts)
