@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
-from baselines._greedy_h import as_defined, gram_of
+from baselines._greedy_h import MOST_DENSE, as_defined, gram_of
 from baselines._tree import measured, whole_weights
 from leastnoise.measure import Entropy
 from leastnoise.measure._interval_costs import GRID, cut_counts
@@ -77,7 +77,7 @@ DAWA = Baseline(
     source="Li, Hay, Miklau, Wang, PVLDB 2014",
     mechanism=dawa_as_printed,
     aware=True,
-    most_cells=2**13,
+    most_cells=MOST_DENSE,
 )
 RELEASED_DAWA = Baseline(
     name="DAWA, released first stage",
@@ -87,5 +87,5 @@ RELEASED_DAWA = Baseline(
     source="the authors' code of 2013 and its copies",
     mechanism=dawa_as_released,
     aware=True,
-    most_cells=2**13,
+    most_cells=MOST_DENSE,
 )

@@ -13,12 +13,14 @@ import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._tree import measured, sums_of_blocks, whole_weights
+from leastnoise._check import refuse
 from leastnoise.measure import Entropy
 from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram
 from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._tree import full_chain, path_scales
 
 _GRID = 100
+MOST_DENSE = 2**13  # cells of a dense Gram matrix: half a GB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,9 +99,11 @@ def gram_of(ranges: Ranges | None, size: int) -> Reals:
     >>> gram_of(Ranges(np.array([0, 1]), np.array([2, 3])), 3).tolist()
     [[1.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 1.0]]
     """
+    if size > MOST_DENSE:
+        raise refuse("The counts", f"{size} cells", f"at most {MOST_DENSE} cells where ranges are listed", "Leave the ranges out.")
     if ranges is None:
         cell = np.arange(size)
-        return np.minimum.outer(cell + 1.0, cell + 1.0) * (size - np.maximum.outer(cell, cell))
+        return np.asarray(np.minimum.outer(cell + 1.0, cell + 1.0) * (size - np.maximum.outer(cell, cell)))
     number = np.zeros((size, size))
     np.add.at(number, (ranges.low, ranges.high - 1), 1.0)
     reach = np.cumsum(np.cumsum(number, axis=0)[:, ::-1], axis=1)[:, ::-1]  # that begin by row i and end at column j or later
@@ -149,4 +153,5 @@ RELEASED_GREEDY_H = Baseline(
     source="the same, with W^T W in the place of W",
     mechanism=released_greedy_h,
     aware=True,
+    most_cells=MOST_DENSE,
 )

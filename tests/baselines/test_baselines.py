@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _greedy_h, _grids, _linear, _partition, _tree, all_ranges
+from baselines import __main__ as command
 from leastnoise._check import InputError
 from leastnoise.measure import SeededEntropy
 from leastnoise.planner._gram import AllRangesGram, DenseGram, PrefixGram
@@ -75,6 +76,8 @@ def test_other_counts_are_refused(x):
 def test_what_would_take_hours_is_refused():
     with pytest.raises(InputError, match="1 to 16384 cells"):
         NAMED["EFPA"].run(np.zeros(2**14 + 1, dtype=np.int64), 1, SeededEntropy(1))
+    with pytest.raises(InputError, match="at most 8192 cells where ranges are listed"):
+        NAMED["GreedyH"].run(np.zeros(2**13 + 1, dtype=np.int64), 1, SeededEntropy(1), Ranges(np.array([0]), np.array([4])))
     long = np.zeros((1, 2**13), dtype=np.int64)
     with pytest.raises(InputError, match=r"within a square of 2\^24 cells"):
         _grids.QUADTREE.run(long, 1, SeededEntropy(1))
@@ -220,6 +223,40 @@ def test_dawa_uses_a_quarter_of_its_budget_for_the_partition(monkeypatch):
     monkeypatch.setattr(_dawa, "printed_partition", lambda x, first, second, _: asked.append((first, second)) or np.array([0]))
     NAMED["DAWA, Algorithm 1 as printed"].run(np.zeros(4, dtype=np.int64), 1, SeededEntropy(1))
     assert [float(share) for share in asked[0]] == [0.25, 0.75]
+
+
+# --- the command -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("folder", "shape", "flags"), [("hist1d", (32,), []), ("hist2d", (8, 8), ["--plane"])])
+def test_the_command_prints_a_table_that_says_what_is_not_private(folder, shape, flags, tmp_path, monkeypatch, capsys):
+    (tmp_path / folder).mkdir()
+    np.save(tmp_path / folder / "SMALL.n.npy", np.random.default_rng(1).poisson(9.0, shape))
+    monkeypatch.setattr("sys.argv", ["baselines", "--data", str(tmp_path), "--trials", "2", "--epsilon", "1", *flags])
+    command.main()
+    head, _, row, *_ = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert ("DAWA, released first stage (not private, for comparison)" in head) == (not flags)
+    assert row.startswith("| SMALL |")
+    assert row.count("|") == head.count("|") == (7 if flags else 16)
+
+
+def test_the_command_asks_the_ranges_of_the_partition_experiment():
+    ends = np.sort(np.random.default_rng(5).integers(0, 4096, (2, 2000)), axis=0)
+    ranges = command.random_ranges((4096,))
+    assert np.array_equal(ranges.low, ends[0])
+    assert np.array_equal(ranges.high, ends[1] + 1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"), [([], "No histograms in"), (["--trials", "1"], "--trials must be at least 2"), (["--only", "X"], "--only must")]
+)
+def test_the_command_says_what_is_missing(flags, message, tmp_path, monkeypatch):
+    if flags:
+        (tmp_path / "hist1d").mkdir()
+        np.save(tmp_path / "hist1d" / "SMALL.n.npy", np.arange(4))
+    monkeypatch.setattr("sys.argv", ["baselines", "--data", str(tmp_path), *flags])
+    with pytest.raises(SystemExit, match=message):
+        command.main()
 
 
 # --- apart from the package ------------------------------------------------------------------------------------------------------
