@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from baselines import ONE_DIMENSION, TWO_DIMENSIONS, _dawa, _fourier, _grids, _linear, _mwem, _noise, _partition, _tree
+from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _fourier, _grids, _linear, _mwem, _noise, _partition, _tree
 from leastnoise._check import InputError, InternalError
 from leastnoise.measure import SeededEntropy
 from measure.test_partition_privacy import surely_lost
@@ -39,6 +39,15 @@ def test_the_budget_is_used(name, audit, monkeypatch):
     one = ALL[name]
     loss, _ = audit(lambda x, entropy: one.run(x, EPSILON, entropy), (8,) if one.dimensions == 1 else (8, 8), seeds=(1,))
     assert loss >= 0.4 * EPSILON
+
+
+@pytest.mark.parametrize("name", [name for name in AUDITED if ALL[name].aware])
+def test_nor_when_it_is_made_for_some_ranges(name, audit, monkeypatch):
+    monkeypatch.setattr(_mwem, "_PASSES", 2)
+    ranges = Ranges(np.array([0, 1, 1, 5]), np.array([2, 6, 9, 9]))
+    loss, leaks = audit(lambda x, entropy: ALL[name].run(x, EPSILON, entropy, ranges), (9,))
+    assert not leaks
+    assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
 
 
 def test_the_second_stage_of_dawa_loses_what_it_says(audit):
