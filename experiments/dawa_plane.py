@@ -314,12 +314,14 @@ def of_curve(label: Wholes, shape: Shape) -> Buckets:
     return Buckets(label=label, areas=areas, gram=gram)
 
 
-Second = Callable[[Callable[[], Reals], int], Reals | None]  # a strategy from a way to the Gram matrix and the number of buckets
+Second = Callable[
+    [Callable[[], Reals], int], Reals | None
+]  # a strategy from a way to the Gram matrix and the number of buckets; None: each by itself
 
 
 def greedy(gram: Callable[[], Reals], count: int) -> Reals | None:
-    """GreedyH on buckets, in their order."""
-    if not 1 < count < 4000:
+    """GreedyH on buckets, in their order, if they are not too many."""
+    if not 1 < count <= 1000:
         return None
     strategy = fit_greedy_h(DenseGram(gram(), 1)).matrix()
     return strategy[strategy.max(axis=1) > 0]
@@ -328,10 +330,6 @@ def greedy(gram: Callable[[], Reals], count: int) -> Reals | None:
 def p_identity(gram: Callable[[], Reals], count: int) -> Reals | None:
     """p-Identity on buckets if they are few."""
     return fit_p_identity(DenseGram(gram(), 1)).matrix() if 1 < count <= 500 else greedy(gram, count)
-
-
-def identity(_gram: Callable[[], Reals], _count: int) -> None:
-    """Each bucket by itself."""
 
 
 def second_stage(run: Setting, buckets: Buckets, strategy_of: Second) -> Reals:
@@ -421,6 +419,7 @@ WAYS: dict[str, Callable[[Setting], Reals]] = {
     "c hilbert": two_stages(along_curve),
     "c halves": two_stages(lambda run, e: quadtree(run, e, split="halves")),
     "c quarters": two_stages(lambda run, e: quadtree(run, e, split="quarters")),
+    "c p-identity": two_stages(lambda run, e: quadtree(run, e, split="quarters"), p_identity),
     "c median": two_stages(lambda run, e: quadtree(run, e, split="quarters", centre="median")),
     "H hilbert": on_curve(partial(on_levels, sides=(1, 8, 64, 512), weights=(0.20, 0.22, 0.26, 0.32), shrunk=True)),
     "H": partial(on_levels, shrunk=True),

@@ -359,7 +359,7 @@ def test_bad_arguments_are_refused(call, message):
 
 FOLDER = Path(plane.__file__).parent
 PROOFS = FOLDER / "PROOFS-plane.md"
-PROVED = ["_plane.py", "_plane_order.py"]
+PROVED = ["_plane.py", "_plane_blocks.py", "_plane_order.py"]
 
 
 @pytest.mark.parametrize("name", PROVED)
@@ -372,7 +372,7 @@ def test_the_proof_was_read_for_this_code(name):
 
 @pytest.mark.parametrize("name", PROVED)
 def test_every_label_in_the_code_is_proved(name):
-    proved = set(re.findall(r"\*\*([OYCQX]\d)\b", PROOFS.read_text("utf-8") + (FOLDER / "PROOFS-partition.md").read_text("utf-8")))
-    used = set(re.findall(r"\b([OYCQX]\d)\b", (FOLDER / name).read_text("utf-8")))
+    proved = set(re.findall(r"\*\*([OYWCQX]\d)\b", PROOFS.read_text("utf-8") + (FOLDER / "PROOFS-partition.md").read_text("utf-8")))
+    used = set(re.findall(r"\b([OYWCQX]\d)\b", (FOLDER / name).read_text("utf-8")))
     assert used <= proved
     assert used
