@@ -223,3 +223,34 @@ def test_a_release_holds_what_it_was_made_of(observation):
     assert release.receipt == {"ledger": "people.ledger"}
     with pytest.raises(AttributeError):
         release.tables = ()
+
+
+def test_covariances_are_those_of_dense_least_squares(making, observation):
+    release = build(observation)
+    plan = observation.plan
+    for one, other in (("q2", "q2"), ("q2", "q3"), ("q1", "q2")):
+        products = [release.workload.products[release.tables.place(key)] for key in (one, other)]
+        assert products[0].measure is None
+        information = sum(
+            (rows := making.block_matrix(plan.domain, block)).T @ rows / block_variance(plan, block)
+            for block in plan.blocks
+            if block.measure is None
+        )
+        covariance = np.linalg.pinv(information, hermitian=True)
+        expected = making.product_matrix(products[0]) @ covariance @ making.product_matrix(products[1]).T
+        np.testing.assert_allclose(release.covariance(one, other), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_covariances_are_in_the_measures_own_unit(observation):
+    release = build(observation)
+    summed = next(table for table in release.tables if table.product.measure == "pay")
+    np.testing.assert_allclose(np.sqrt(np.diag(release.covariance(summed.id))), summed.noise_std.reshape(-1))
+    with pytest.raises(InputError, match="Covariances must be of one measure"):
+        release.covariance("q1", summed.id)
+
+
+def test_covariances_of_unknown_tables_are_refused(observation):
+    with pytest.raises(InputError, match="A table must be called by its id or name; got 'q99'"):
+        build(observation).covariance("q99")
+    with pytest.raises(InputError, match="A table must be called by its id or name; got 'zone'"):
+        build(observation, covariances=["zone"])

@@ -22,7 +22,7 @@ MOST_LISTED = 2**11
 _ROUNDS = 2**27  # rounds times cells of the local projection
 
 
-def check_columns(plan: Plan, *, joint: bool = False, local: bool = False, covariances: Iterable[str] = ()) -> None:
+def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: bool = False, covariances: Iterable[str] = ()) -> None:
     """Refuse optional results that this plan cannot give, before anything is paid for it.
 
     Args:
@@ -46,6 +46,9 @@ def check_columns(plan: Plan, *, joint: bool = False, local: bool = False, covar
     wanted = tuple(covariances)
     if not (joint or local or wanted):
         return
+    if isinstance(plan, DataAwarePlan) or is_data_aware(plan.details):
+        asked = [name for name, given in (("nnls", joint), ("local_non_negative", local), ("covariances", wanted)) if given]
+        raise InputError(f"{' and '.join(asked)} cannot be given by {plan.strategy}, whose answers are no linear estimates. Leave it out.")
     workload = from_json(plan.domain, plan.questions)
     if joint or local:
         _check_biased(plan, workload, joint=joint, local=local)
@@ -99,9 +102,9 @@ def table_place(products: Sequence[Product], key: str) -> int:
     >>> table_place(products, "sex"), table_place(products, "q1")
     (1, 0)
     """
+    if key[:1] == "q" and key[1:].isdecimal() and key == f"q{int(key[1:])}" and 1 <= int(key[1:]) <= len(products):
+        return int(key[1:]) - 1
     found = [place for place, product in enumerate(products) if product.name == key]
-    if not found and key[:1] == "q" and key[1:].isdecimal() and 1 <= int(key[1:]) <= len(products):
-        found = [int(key[1:]) - 1]
     if len(found) == 1:
         return found[0]
     if found:

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise.release._release import Release
-from leastnoise.release._tables import NUMBERS, SOMETIMES, Label, Table, key_columns, label_array
+from leastnoise.release._tables import MAY_BE_UNKNOWN, NUMBERS, Label, Table, key_columns, label_array
 
 FORMATS = ("csv", "parquet")
 MOST_TABLE_FILES = 200
 MOST_CSV_CELLS = 10_000_000
 BATCH_CELLS = 1_000_000
 Progress = Callable[[int, int], None]
+_QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the standard output stream of an interactive program
 _OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet, COMPRESSION zstd"}
 
 
@@ -84,6 +85,7 @@ def write_answers(release: Release, directory: Path, formats: Sequence[str], pro
     (directory / "answers").mkdir()
     entries = []
     with duckdb.connect(":memory:") as database:
+        database.execute(_QUIET)
         writer = (
             _batched(release, directory, formats, database) if in_batches(release) else _one_by_one(release, directory, formats, database)
         )
@@ -109,6 +111,7 @@ def write_covariances(release: Release, directory: Path, formats: Sequence[str])
         return
     (directory / "covariances").mkdir()
     with duckdb.connect(":memory:") as database:
+        database.execute(_QUIET)
         for key in release.options.covariances:
             matrix = release.covariance(key)
             first, second = np.triu_indices(len(matrix))
@@ -259,7 +262,7 @@ def _copy(
         if name in looked_up:
             selected.append(f"t{short}.label AS {quoted}")
             joins.append(f"JOIN texts t{short} ON t{short}.place = batch.{short}")
-        elif name in SOMETIMES:
+        elif name in MAY_BE_UNKNOWN:
             selected.append(f"CASE WHEN isnan({short}) THEN NULL ELSE {short} END AS {quoted}")
         else:
             selected.append(f"batch.{short} AS {quoted}")

@@ -139,6 +139,7 @@ class Release:
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
+        check_columns(self.plan, covariances=[table_id])
         products = [self.workload.products[self.tables.place(key)] for key in (table_id, table_id if other_id is None else other_id)]
         measure = products[0].measure
         if measure not in self._structures:
@@ -205,6 +206,10 @@ def build(
         local=bool(local),
         covariances=tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in covariances)),
     )
+    if is_data_aware(plan.details):
+        check_columns(plan, joint=joint, local=local, covariances=options.covariances)
+        tables = Tables(data_aware(observation), workload.products, options)
+        return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)
     estimate = Estimate(observation)
     tables = Tables(
         estimate,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, one_of
-from leastnoise.estimate import Estimate, LocallyNonNegative, NonNegativeCells, non_negative, whole_numbers
+from leastnoise.estimate import Answers, LocallyNonNegative, NonNegativeCells, non_negative, whole_numbers
 from leastnoise.release._extras import table_place
 from leastnoise.workload import Product, QuerySet
 
@@ -19,8 +19,20 @@ FloatArray = npt.NDArray[np.float64]
 Label = str | int
 Columns = dict[str, npt.NDArray[Any]]
 LIBRARIES = ("pandas", "polars", "pyarrow")
-NUMBERS = ("answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer", "answer_nnls", "nnls_rmse", "answer_local")
+NUMBERS = (
+    "answer",
+    "noise_std",
+    "approximation_std",
+    "low",
+    "high",
+    "answer_non_negative",
+    "answer_integer",
+    "answer_nnls",
+    "nnls_rmse",
+    "answer_local",
+)
 SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")  # columns that not every table of a release has
+MAY_BE_UNKNOWN = ("approximation_std", *SOMETIMES)  # columns of which an entry may be missing
 REPETITIONS = 50
 
 
@@ -70,13 +82,14 @@ class Table:
         product: the queries.
         labels: one tuple of labels an attribute.
         answer: unbiased least squares, shape ``product.shape``.
-        noise_std: standard error of ``answer``, as the plan promised it, same shape.
+        noise_std: standard error of ``answer``, as the plan promised it; for a data-aware release given the outcome of its choices.
         low: lower end of the interval.
         high: upper end of the interval.
         non_negative: biased, or None if it was not asked for or does not apply.
         integer: biased, whole multiples of the unit, or None if it was not asked for.
         nnls: biased, from non-negative least squares over all measurements, or None if it was not asked for or does not apply.
         nnls_rmse: its root mean square errors in a simulation at the estimate, or None.
+        approximation_std: of a data-aware release: the rest of the error, estimated; NaN where nothing tells. Else None.
         local: biased, from non-negative tables that agree with each other, or None if it was not asked for or does not apply.
     """
 
@@ -92,6 +105,7 @@ class Table:
     integer: npt.NDArray[Any] | None = None
     nnls: FloatArray | None = None
     nnls_rmse: FloatArray | None = None
+    approximation_std: FloatArray | None = None
     local: FloatArray | None = None
 
     @property
@@ -101,12 +115,13 @@ class Table:
 
     @property
     def rmse(self) -> float:
-        """Square root of the mean variance of the answers."""
-        return math.sqrt(float(np.mean(self.noise_std**2)))
+        """Square root of the mean variance of the answers, with what is known of their approximation."""
+        rest = 0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std)
+        return math.sqrt(float(np.mean(self.noise_std**2 + rest**2)))
 
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order, without those that do not apply."""
-        unbiased = (self.answer, self.noise_std, self.low, self.high)
+        unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
         return {name: value.reshape(-1) for name, value in zip(NUMBERS, values, strict=True) if value is not None}
 
@@ -202,7 +217,9 @@ class Tables(Sequence[Table]):
         biased = non_negative(product, counted) if options.non_negative else None
         rounded = whole_numbers(product, counted if biased is None else biased) if options.integer else None
         answer, noise_std = in_unit(product, counted), in_unit(product, spread)
-        margin = in_unit(product, options.multiplier * spread + options.half_step)
+        rest = self._estimate.approximations(product) if isinstance(self._estimate, DataAware) else None
+        whole = spread if rest is None else np.sqrt(spread**2 + np.nan_to_num(rest))
+        margin = in_unit(product, options.multiplier * whole + options.half_step)
         cells, local = self._joint.get(product.measure), self._local.get(product.measure)
         return Table(
             id=f"q{place + 1}",
@@ -211,6 +228,7 @@ class Tables(Sequence[Table]):
             labels=self.labels(product),
             answer=answer,
             noise_std=noise_std,
+            approximation_std=None if rest is None else in_unit(product, np.sqrt(rest)),
             low=answer - margin,
             high=answer + margin,
             non_negative=None if biased is None else in_unit(product, biased),

@@ -1,0 +1,89 @@
+"""What may stand beside the unbiased answers: found out before anything is paid, and bounded in what it takes."""
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.accounting import Privacy, PureDP
+from leastnoise.accuracy import promised
+from leastnoise.domain import Domain, Integers
+from leastnoise.estimate import Estimate, locally_non_negative, nnls
+from leastnoise.linop import Identity, Ranges
+from leastnoise.observation import Observation
+from leastnoise.plan import Block, Factor, Plan
+from leastnoise.release import _extras, build, check_columns
+from leastnoise.workload import marginals, queries
+
+DOMAIN = Domain(sex=["F", "M"], age=Integers(0, 7))
+
+
+def planned(*blocks, asked=None):
+    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(9)), mechanism="discrete_laplace", blocks=blocks, strategy="test")
+    return promised(asked or marginals(DOMAIN, upto=2), plan)
+
+
+CELLS = Block((Factor(("sex",), Identity(2)), Factor(("age",), Identity(8))), 5)
+TWO_RANGES = Factor(("age",), Ranges(8, [0, 4], [3, 7]))
+
+
+def test_what_can_be_given_is_not_refused():
+    check_columns(planned(CELLS), joint=True, local=True, covariances=["q1", "sex x age"])
+
+
+def test_cells_that_are_not_determined_are_found_out_on_made_up_numbers():
+    plan = planned(Block((TWO_RANGES,), 5), asked=queries(DOMAIN, age={"ranges": [[0, 3], [4, 7]]}))
+    check_columns(plan)
+    with pytest.raises(InputError, match="do not determine"):
+        check_columns(plan, local=True)
+
+
+def test_covariances_that_need_a_solver_are_refused():
+    domain = Domain(sex=["F", "M"], age=Integers(0, 4999))
+    joint = Factor(("sex", "age"), Identity(10_000))
+    plan = Plan(
+        domain=domain,
+        privacy=Privacy(PureDP(9)),
+        mechanism="discrete_laplace",
+        blocks=(Block((joint,), 5), Block((Factor(("sex",), Identity(2)),), 5)),
+        strategy="odd",
+    )
+    plan = promised(marginals(domain, ways=1, of=["sex"]), plan)
+    with pytest.raises(InputError, match="The covariances of 'sex' are not known under the strategy 'odd', whose estimates need a linear"):
+        check_columns(plan, covariances=["sex"])
+    release = build(Observation(plan, (np.zeros(10_000, dtype=int), np.zeros(2, dtype=int)), "", private=False))
+    with pytest.raises(InputError, match="Covariances are not known where estimates need a linear solver"):
+        release.covariance("sex")
+
+
+def test_ids_win_over_names_and_tables_of_one_name_need_them():
+    domain = Domain(q2=["F", "M"], age=Integers(0, 7))
+    products = (marginals(domain, ways=1) + marginals(domain, ways=1, of=["age"])).products
+    assert [_extras.table_place(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
+    with pytest.raises(InputError, match="Several tables are named 'age'; take one by its id, q1 to q3"):
+        _extras.table_place(products, "age")
+
+
+def test_the_columns_are_those_of_the_functions():
+    values = np.random.default_rng(5).integers(-9, 12, 16)
+    observation = Observation(planned(CELLS), (values,), "", private=False)
+    release = build(observation, joint=True, local=True)
+    local = locally_non_negative(Estimate(observation), [("sex",), ("age",), ("sex", "age")])
+    cells = nnls(observation).cells
+    both = release.tables["sex x age"]
+    np.testing.assert_allclose(both.local, local.marginal(("sex", "age")))
+    np.testing.assert_allclose(both.nnls, cells)
+    assert both.answer.min() < 0 <= both.local.min()
+    np.testing.assert_allclose(release.tables["sex"].local, both.local.sum(axis=1))
+    assert {"answer_nnls", "nnls_rmse", "answer_local"} <= set(release.long("pandas").columns)
+
+
+def test_nothing_that_is_iterated_fails_after_the_payment(monkeypatch):
+    observation = Observation(planned(CELLS), (np.random.default_rng(5).integers(-9, 12, 16),), "", private=False)
+    monkeypatch.setattr("leastnoise.estimate._nnls._MOST_STEPS", 1)
+    with pytest.raises(InputError, match="Non-negative least squares did not converge: after 1 steps"):
+        nnls(observation)
+    stopped = build(observation, joint=True).tables["sex x age"]
+    assert stopped.nnls.min() >= 0
+    assert np.isfinite(stopped.nnls_rmse).all()
+    monkeypatch.setattr(_extras, "_ROUNDS", 0)
+    assert build(observation, local=True).tables["sex x age"].local.min() >= 0
