@@ -11,9 +11,11 @@ from leastnoise import planner
 from leastnoise.accounting import ZCDP, Budget, Privacy, PureDP, covers
 from leastnoise.accuracy import joint_rows
 from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.linop import Dense, Total
+from leastnoise.linop import Dense, Identity, Total
 from leastnoise.plan import Plan, cost
+from leastnoise.planner._covering import covering_design
 from leastnoise.planner._fourier import bits_of, signs
+from leastnoise.planner._residual_algebra import coefficients, downward_closure
 from leastnoise.session import BY_NAME, candidates
 from leastnoise.workload import Product, Workload, identity, marginals, predicates, queries, ranges
 
@@ -181,3 +183,27 @@ def test_the_largest_variance_is_least_under_residual_max() -> None:
         planner.residual_max(workload, Privacy(PureDP(1)), 1)
     with pytest.raises(planner.NotApplicable, match="counts alone"):
         planner.residual_max(MIXED, Privacy(ZCDP(1)), 2)
+
+
+def test_covering_measures_signs_beside_tables_as_the_design_has_them() -> None:
+    # Marginals of very unlike weight: the lightest one is best measured by its sign alone, beside a table that knows the total.
+    sets = {(0,): 1.0, (1,): 100.0, (2,): 10000.0}
+    closure = downward_closure((2, 2, 2), list(sets))
+    design = covering_design(closure, coefficients(closure, sets), list(sets))
+    assert any(design.signed)
+    domain = Domain({f"x{i}": Coded(2) for i in range(3)})
+    workload = marginals(domain, ways=1, of=["x0"])
+    workload += marginals(domain, ways=1, of=["x1"], weight=10) + marginals(domain, ways=1, of=["x2"], weight=100)
+    plan = planned(workload, "covering", PureDP(EPSILON))
+    assert Dense(np.array([[1, -1]])) in {factor.operator for block in plan.blocks for factor in block.factors}
+    found = plan.expected_error().total_squared_error * float(EPSILON) ** 2
+    assert found == pytest.approx(2 * design.error, rel=1e-4)
+    rows, variances = [], []
+    for block in plan.blocks:
+        along = {factor.attributes[0]: factor.operator for factor in block.factors}
+        rows.append(joint_rows([along.get(one, Total(2)) for one in domain.names]))
+        variances += [2 * float(block.scale) ** 2] * block.rows
+    stacked = np.vstack(rows)
+    covariance = np.linalg.pinv(stacked.T @ (stacked / np.array(variances)[:, None]), hermitian=True)
+    asked = np.vstack([10**k * joint_rows([Identity(2) if i == k else Total(2) for i in range(3)]) for k in range(3)])
+    assert found == pytest.approx(float(np.einsum("ij,jk,ik->", asked, covariance, asked)) * float(EPSILON) ** 2, rel=1e-5)

@@ -46,6 +46,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         return weighted_strategy(name, workload, along, asked_tables(workload), 1)  # nothing to combine
     places = {one: place for place, one in enumerate(domain.names)}
     chosen: dict[str | None, list[Names]] = {}
+    signed: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in asked_tables(workload).items():
         products = [product for product in workload if product.measure == measure]
@@ -58,17 +59,19 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         # ``_covering`` counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
         coefficient = np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in named])
         design = covering_design(closure, coefficient, [tuple(places[one] for one in names) for names in sets], effort=_EFFORT)
-        # Attributes that the design measures by sign are measured by their cells here, which tells at least as much.
-        weights: dict[Names, float] = {}
-        for table, theta in zip(design.tables, design.theta.tolist(), strict=True):
+        # Attributes that the design measures by sign must have two cells; a strategy along one takes its place.
+        weights: dict[tuple[Names, Names], float] = {}
+        for table, signs, theta in zip(design.tables, design.signed, design.theta.tolist(), strict=True):
             names = tuple(domain.names[place] for place in table)
-            weights[names] = weights.get(names, 0.0) + theta
-        if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names in weights):
-            weights = dict.fromkeys(sets, 1.0)
+            across = tuple(domain.names[place] for place in signs if domain.shape[place] == 2 and domain.names[place] not in along)
+            weights[names, across] = weights.get((names, across), 0.0) + theta
+        if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names, _ in weights):
+            weights = dict.fromkeys(((names, ()) for names in sets), 1.0)
         # Between measures the budget is split as between tables that share nothing; the optimiser goes on from there.
         largest = 1 if measure is None else domain.measures[measure].largest
         share = (design.error * largest**2) ** (1 / 3)
-        norms = [block_norm(domain, Block(tuple(factors[one] for one in names), Fraction(1), measure), 1) for names in weights]
-        chosen[measure] = list(weights)
+        norms = [block_norm(domain, Block(tuple(factors[one] for one in names), Fraction(1), measure), 1) for names, _ in weights]
+        chosen[measure] = [names for names, _ in weights]
+        signed[measure] = [across for _, across in weights]
         start[measure] = [share * weight / norm for weight, norm in zip(weights.values(), norms, strict=True)]
-    return weighted_strategy(name, workload, along, chosen, 1, start=start)
+    return weighted_strategy(name, workload, along, chosen, 1, start=start, signed=signed)

@@ -117,7 +117,7 @@ def optimal_budgets(magnitudes: Floats, errors: Floats, norm: Norm, *, gap: floa
         group, heights = found
         first = np.unique(group, return_index=True)[1]
         if np.allclose(errors, errors[first][group], rtol=1e-9, atol=0):
-            best = grouped_budgets(np.bincount(group, errors), heights, norm)
+            best = grouped_budgets(np.bincount(group, errors).astype(np.float64), heights, norm)
             return Budgets(theta=best.theta[group], error=best.error, lower=best.error, groups=group)
     return _programme(magnitudes if norm == "l1" else magnitudes**2, errors, 3 if norm == "l1" else 2, gap, steps)
 
