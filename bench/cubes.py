@@ -1,17 +1,13 @@
-"""Data cubes: expected error of each workload, ours over the best of the others and over the reference figures; seconds and memory.
+"""Data cubes: expected error of each workload, ours over the best of the others and over the reference figures.
 
-    python bench/cubes.py [--effort 10] [--attributes 6 10 20 50 100]
+    python bench/cubes.py [--effort 10]
 
 Errors are total squared errors at epsilon 1, factor 2 included, add/remove neighbours; a ratio of at most 1.00 is reached. The others are
 the strategies of Cormode et al., those with tables also recovered by least squares, and the best weights inside the workload's closure.
-Planning is measured in a process of its own for every number of attributes of ten values, all marginals up to 3-way.
+Seconds and memory of up to 100 attributes are measured by bench/scale.py.
 """
 
 import argparse
-import json
-import math
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -29,21 +25,6 @@ CUBES = {
     "NLTCS": ((2,) * 16, {"1": 4608, "1*": 163427, "1a": 14560, "2": 639334, "2*": 8.91e6, "2a": 1.84e6}),
     "Adult": ((9, 16, 7, 15, 6, 5, 2, 2), {"1": 5202, "1*": 207235, "1a": 59476, "2": 989989, "2*": 9.57e6, "2a": 6.54e6}),
 }
-# Root mean square error per cell at privacy cost 1 of ResidualPlanner, attributes of ten values, all marginals up to 3-way.
-RESIDUAL_PLANNER = {6: 4.2752, 10: 9.3481, 20: 26.917, 50: 107.258, 100: 303.216}
-
-_PLAN = """
-import json, math, resource, sys, time
-import leastnoise as ln
-count, strategy = int(sys.argv[1]), sys.argv[2]
-workload = ln.marginals(ln.Domain({f"a{i}": ln.Coded(10) for i in range(count)}), upto=3)
-start = time.perf_counter()
-plan = ln.plan(workload, ln.PureDP(1) if strategy == "covering" else ln.ZCDP("1/2"), strategy=strategy)
-seconds = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-rmse = math.sqrt(plan.expected_error().total_squared_error / workload.rows)
-print(json.dumps({"seconds": seconds, "peak": peak, "rmse": rmse, "blocks": len(plan.blocks)}))
-"""
 
 
 def others(shape: Sequence[int], targets: list[AttributeSet]) -> dict[str, float]:
@@ -78,44 +59,12 @@ def cubes(effort: float) -> Iterator[str]:
             )
 
 
-def planning(counts: Sequence[int]) -> Iterator[str]:
-    """Seconds and peak memory of planning."""
-    for count in counts:
-        for strategy in ("residual", "covering"):
-            done = subprocess.run(  # noqa: S603 - our own program
-                [sys.executable, "-c", _PLAN, str(count), strategy],
-                capture_output=True,
-                text=True,
-                check=False,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-            )
-            if done.returncode:
-                yield f"ten^{count} {strategy}: {(done.stderr.strip() or 'failed').splitlines()[-1]}"
-                continue
-            own = json.loads(done.stdout)
-            known = (
-                f"  over ResidualPlanner {own['rmse'] / RESIDUAL_PLANNER[count]:.4f}"
-                if strategy == "residual" and count in RESIDUAL_PLANNER
-                else ""
-            )
-            tables = sum(math.comb(count, k) for k in range(4))
-            yield (
-                f"ten^{count:<3} up to 3-way, {tables:6} tables  {strategy:8}  {own['seconds']:6.1f} s  peak {own['peak']:5.0f} MB"
-                f"  rmse {own['rmse']:.4f}{known}  {own['blocks']} blocks"
-            )
-
-
 def main() -> None:
     """Print all comparisons, one a line as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--effort", type=float, default=10.0, help="work of the search, about seconds of one core a workload")
-    parser.add_argument("--attributes", type=int, nargs="*", default=[6, 10, 20])
-    parser.add_argument("--no-errors", action="store_true", help="only seconds and memory")
     arguments = parser.parse_args()
-    if not arguments.no_errors:
-        for line in cubes(arguments.effort):
-            print(line, flush=True)
-    for line in planning(arguments.attributes):
+    for line in cubes(arguments.effort):
         print(line, flush=True)
 
 
