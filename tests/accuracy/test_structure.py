@@ -137,3 +137,19 @@ def test_a_long_hierarchy_needs_no_matrix() -> None:
     variances = structure(plan, None).variances(queries(domain, a="prefix").products[0])
     assert variances.shape == (2**16,)
     assert variances[-1] < variances.max()
+
+
+@every
+def test_the_sum_and_the_largest_are_those_of_the_variances(case: Case) -> None:
+    known = structures(case.workload, case.plan)
+    for product in case.workload:
+        listed = known[product.measure].variances(product)
+        np.testing.assert_allclose(known[product.measure].errors(product), (listed.sum(), listed.max()), rtol=1e-9)
+
+
+def test_over_four_million_answers_are_not_listed_for_their_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(case for case in CASES if isinstance(structure(case.plan, None), ProductStructure))
+    product = next(product for product in case.workload if product.measure is None and product.rows > 1)
+    monkeypatch.setattr("leastnoise.accuracy._structure._MOST_COMPARED", 1)
+    total, largest = structure(case.plan, None).errors(product)
+    assert largest == total / product.rows
