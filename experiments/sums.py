@@ -1,0 +1,267 @@
+"""Sums of incomes up to many bounds: the figures of Wu, Pujol, Kotsogiannis and Machanavajjhala, their 15 configurations, and ours.
+
+    leastnoise experiments sums --data ../shared/data [--out DIR] [--quick]
+
+Five algorithms without a threshold, with one from the sparse vector technique and with one from the recursive mechanism; the same
+thresholds with the best strategy; and ours, which picks the threshold by the predicted error from noisy counts of the tail. Every
+configuration is private as built (experiments/sums_mechanisms.py); the noise comes from a seed.
+"""
+
+import csv
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.sums_figures import draw_algorithms, draw_answers, draw_comparison, draw_isotonic
+from experiments.sums_mechanisms import (
+    MOST,
+    READINGS,
+    TAIL_SHARE,
+    Column,
+    Reals,
+    income,
+    least_error_threshold,
+    made,
+    recursive_threshold,
+    single_queries,
+    svt_threshold,
+    tail_threshold,
+    workload,
+)
+from leastnoise._check import InputError
+from leastnoise.estimate import isotonic
+from leastnoise.measure import SeededEntropy
+from leastnoise.planner._truncated_sums import PrefixSums
+
+Row = dict[str, Any]
+Report = Callable[[str], None]
+WORKLOADS = {"Q1": 1000, "Q2": 100, "Q3": 10}
+EPSILONS = tuple(Fraction(text) for text in ("1/100", "3/100", "1/10", "3/10", "1"))
+SHARES = (Fraction(1, 10), Fraction(1, 2))
+PAPER = ("identity", "workload", "timm", "tamm")
+OWN = {"tail": tail_threshold, "least error": least_error_threshold}
+_LEAST_ANSWER = 100
+_SINGLE = 2_000  # queries answered one by one in each configuration, at most
+
+# (reading, epsilon, share of the threshold or None, algorithm, threshold)
+Key = tuple[str, Fraction, Fraction | None, str, str]
+
+
+def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> dict[str, list[Row]]:
+    """Carry out the experiment.
+
+    Args:
+        data: the folder with ``microdata/cps.csv``; None for generated incomes.
+        out: where tables and figures go; made if it is not there.
+        quick: few trials of 100 queries, in about half a minute.
+        seed: of all noise.
+        report: called with every line to be shown.
+
+    Returns:
+        The rows of every table, by its name.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    column = income(data, seed)
+    trials = 3 if quick else 100
+    names = ("Q2",) if quick else tuple(WORKLOADS)
+    epsilons = EPSILONS[::4] if quick else EPSILONS
+    thresholds = shared_thresholds(column, epsilons, trials, seed)
+    rows: list[Row] = []
+    queries: list[Row] = []
+    for name in names:
+        sums = workload(WORKLOADS[name])
+        found = trial_answers(column, sums, epsilons, trials, thresholds, seed)
+        rows += summaries(name, column, sums, found)
+        queries += by_query(name, column, sums, found)
+        for line in findings([row for row in rows if row["workload"] == name]):
+            report(f"{name}: {line}")
+    tables = {"configurations": rows, "queries": queries}
+    for name, table in tables.items():
+        with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table)
+    first = names[0]
+    draw_answers([row for row in queries if row["workload"] == first], out / "figure-2")
+    draw_algorithms([row for row in queries if row["workload"] == first], out / "figure-3")
+    draw_isotonic([row for row in queries if row["workload"] == "Q2"], out / "figure-4")
+    draw_comparison(rows, out / "comparison")
+    report(f"Tables and figures are in {out}.")
+    return tables
+
+
+def shared_thresholds(
+    column: Column, epsilons: Iterable[Fraction], trials: int, seed: int
+) -> dict[tuple[Fraction, Fraction, str], list[int]]:
+    """Thresholds of the paper's two ways for every trial; as in the paper, all algorithms of a trial share them."""
+    entropy = SeededEntropy(seed)
+    searches = {"svt": svt_threshold, "recursive": recursive_threshold}
+    return {
+        (epsilon, share, name): [search(column, epsilon * share, entropy) for _ in range(trials)]
+        for epsilon in epsilons
+        for share in SHARES
+        for name, search in searches.items()
+    }
+
+
+# What is asked of a threshold: algorithm, budget of the answers, epsilon, share of the threshold, its kind, number of trials.
+Job = tuple[str, Fraction, Fraction, Fraction | None, str, int]
+
+
+def trial_answers(
+    column: Column,
+    sums: PrefixSums,
+    epsilons: Sequence[Fraction],
+    trials: int,
+    thresholds: Mapping[tuple[Fraction, Fraction, str], list[int]],
+    seed: int,
+) -> dict[Key, Reals]:
+    """Noisy answers of every configuration, shape (trials, m); of SQM fewer trials, because each of its queries searches by itself."""
+    entropy = SeededEntropy(seed + 1)
+    jobs = _jobs(column, sums, epsilons, trials, thresholds, entropy)
+    found: dict[Key, list[Reals]] = defaultdict(list)
+    for threshold in sorted(jobs):
+        for name in dict.fromkeys(job[0] for job in jobs[threshold]):
+            rows, bins = made(name, sums, threshold)
+            own = [job for job in jobs[threshold] if job[0] == name]
+            for reading in READINGS:
+                cut = column.cut_sums(bins.edges, threshold, reading)
+                for _, rest, epsilon, share, kind, count in own:
+                    found[reading, epsilon, share, name, kind].append(rows.draw(cut, rest, count, entropy))
+    answers = {key: np.concatenate(parts) for key, parts in found.items()}
+    for reading in READINGS:
+        for epsilon in epsilons:
+            answers |= _single(column, sums, reading, epsilon, trials, SeededEntropy(seed + 2))
+    return answers
+
+
+def _jobs(
+    column: Column,
+    sums: PrefixSums,
+    epsilons: Sequence[Fraction],
+    trials: int,
+    thresholds: Mapping[tuple[Fraction, Fraction, str], list[int]],
+    entropy: SeededEntropy,
+) -> dict[int, list[Job]]:
+    """All that has to be measured, by threshold, so that every strategy is made once."""
+    jobs: dict[int, list[Job]] = defaultdict(list)
+    for epsilon in epsilons:
+        for name in (*PAPER, "optimum"):
+            jobs[MOST].append((name, epsilon, epsilon, None, "none", trials))
+        for share, kind in ((share, kind) for share in SHARES for kind in ("svt", "recursive")):
+            names = (*PAPER, "optimum") if (share, kind) == (SHARES[0], "svt") else PAPER
+            for threshold, count in _counted(thresholds[epsilon, share, kind]):
+                jobs[threshold] += [(name, epsilon * (1 - share), epsilon, share, kind, count) for name in names]
+        for kind, choose in OWN.items():
+            for threshold, count in _counted(choose(column, sums, epsilon, entropy) for _ in range(trials)):
+                jobs[threshold].append(("optimum", epsilon * (1 - TAIL_SHARE), epsilon, TAIL_SHARE, kind, count))
+    return jobs
+
+
+def _counted(thresholds: Iterable[int]) -> list[tuple[int, int]]:
+    values, counts = np.unique(list(thresholds), return_counts=True)
+    return [(int(value), int(count)) for value, count in zip(values, counts, strict=True)]
+
+
+def _single(column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, trials: int, entropy: SeededEntropy) -> dict[Key, Reals]:
+    """SQM, where the search can be made with a query's part of the budget."""
+    many = len(sums.last) == 100 and epsilon == EPSILONS[0] and reading == READINGS[0]
+    answers = {}
+    for share, kind in ((None, "none"), *((share, kind) for share in SHARES for kind in ("svt", "recursive"))):
+        count = (
+            trials if kind == "none" or (kind == "svt" and many and share == SHARES[0]) else max(2, min(trials, _SINGLE // len(sums.last)))
+        )
+        if kind == "recursive":
+            count = max(1, count // 10)
+        try:
+            drawn = [single_queries(column, sums, reading, epsilon, share, kind, entropy)[0] for _ in range(count)]
+        except InputError:  # more than 2^22 steps
+            continue
+        answers[reading, epsilon, share, "sqm", kind] = np.array(drawn)
+    return answers
+
+
+def relative_errors(noisy: Reals, truth: Reals) -> Reals:
+    """|answer - truth| / max(truth, 100), the paper's error."""
+    return np.abs(noisy - truth) / np.maximum(truth, _LEAST_ANSWER)
+
+
+def monotone(noisy: Reals) -> Reals:
+    """Isotonic regression of every trial, as in the paper over all answers alike."""
+    return np.array([isotonic(one) for one in noisy])
+
+
+def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Reals]) -> list[Row]:
+    """One row a configuration: mean over the queries of the relative error, and how it varies from trial to trial."""
+    rows = []
+    for (reading, epsilon, share, algorithm, kind), noisy in found.items():
+        truth = column.answers(sums, reading).astype(float)
+        for step, answers in (("none", noisy), ("isotonic", monotone(noisy))):
+            errors = relative_errors(answers, truth).mean(axis=1)
+            rows.append(
+                {
+                    "workload": name,
+                    "reading": reading,
+                    "epsilon": float(epsilon),
+                    "threshold share": "" if share is None else float(share),
+                    "algorithm": algorithm,
+                    "threshold": kind,
+                    "post-processing": step,
+                    "trials": len(errors),
+                    "mean relative error": float(f"{errors.mean():.5g}"),
+                    "standard error": float(f"{errors.std(ddof=1) / len(errors) ** 0.5:.3g}") if len(errors) > 1 else "",
+                    "5%": float(f"{np.percentile(errors, 5):.5g}"),
+                    "95%": float(f"{np.percentile(errors, 95):.5g}"),
+                    "rmse": float(f"{np.sqrt(np.mean((answers - truth) ** 2)):.5g}"),
+                }
+            )
+    return rows
+
+
+def by_query(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Reals]) -> list[Row]:
+    """Means and bands for every query at epsilon = 0.01 of the configurations that the figures show; records, a share of 0.1."""
+    shown = [("identity", kind) for kind in ("none", "svt", "recursive")]
+    shown += [(algorithm, "svt") for algorithm in ("workload", "timm", "tamm", "sqm", "optimum")] + [("optimum", "tail")]
+    truth = column.answers(sums, "records").astype(float)
+    rows = []
+    for algorithm, kind in shown:
+        key: Key = ("records", EPSILONS[0], None if kind == "none" else SHARES[0], algorithm, kind)
+        if key not in found:
+            continue
+        for step, answers in (("none", found[key]), ("isotonic", monotone(found[key]))):
+            errors = relative_errors(answers, truth)
+            bands = [np.percentile(part, (5, 95), axis=0) for part in (answers, errors)]
+            for place, edge in enumerate(sums.edges[sums.last].tolist()):
+                numbers = (truth[place], answers[:, place].mean(), *bands[0][:, place], errors[:, place].mean(), *bands[1][:, place])
+                titles = ("truth", "answer", "answer 5%", "answer 95%", "error", "error 5%", "error 95%")
+                rows.append(
+                    {"workload": name, "algorithm": algorithm, "threshold": kind, "post-processing": step, "up to": edge}
+                    | {title: float(f"{number:.5g}") for title, number in zip(titles, numbers, strict=True)}
+                )
+    return rows
+
+
+def picked(rows: Iterable[Row], **wanted: Any) -> Row | None:
+    """The one row with these values, None if there is none."""
+    names = {"share": "threshold share", "step": "post-processing"}
+    for row in rows:
+        if all(row[names.get(name, name)] == value for name, value in wanted.items()):
+            return row
+    return None
+
+
+def findings(rows: Sequence[Row], reading: str = "records") -> list[str]:
+    """The measure of the comparison, at every epsilon."""
+    lines = []
+    for epsilon in sorted({row["epsilon"] for row in rows}):
+        common = {"reading": reading, "epsilon": epsilon, "step": "isotonic", "share": 0.1}
+        ours = picked(rows, algorithm="optimum", threshold="tail", **common)
+        theirs = picked(rows, algorithm="tamm", threshold="svt", **common)
+        if ours and theirs:
+            one, other = ours["mean relative error"], theirs["mean relative error"]
+            lines.append(f"epsilon = {epsilon:g}: ours {one:.4g}, TaMM with SVT {other:.4g}, ratio {one / other:.2f}")
+    return lines

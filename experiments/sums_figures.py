@@ -1,0 +1,121 @@
+"""The figures of the experiment on sums."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.matrix_mechanism_figures import _pyplot, _save
+
+Row = Mapping[str, Any]
+_COLOURS = {
+    ("identity", "none"): "#777777",
+    ("identity", "svt"): "#3b75af",
+    ("identity", "recursive"): "#8d3b8f",
+    ("workload", "svt"): "#c8682d",
+    ("timm", "svt"): "#519e3e",
+    ("tamm", "svt"): "#b03a3a",
+    ("sqm", "svt"): "#8a6d3b",
+    ("optimum", "svt"): "#2b8c8c",
+    ("optimum", "tail"): "#111111",
+}
+_NAMES = {"identity": "Identity", "workload": "Workload", "timm": "TiMM", "tamm": "TaMM", "sqm": "SQM", "optimum": "p-Identity on WT"}
+_THRESHOLDS = {"none": "no threshold", "svt": "SVT", "recursive": "recursive", "tail": "from the tail", "least error": "least error"}
+
+
+def _label(algorithm: str, kind: str) -> str:
+    return "ours" if (algorithm, kind) == ("optimum", "tail") else f"{_NAMES[algorithm]}, {_THRESHOLDS[kind]}"
+
+
+def _curves(panel: Any, rows: Sequence[Row], shown: Sequence[tuple[str, str]], what: str, step: str) -> None:
+    for algorithm, kind in shown:
+        own = [row for row in rows if (row["algorithm"], row["threshold"], row["post-processing"]) == (algorithm, kind, step)]
+        across = [row["up to"] / 1000 for row in own]
+        colour = _COLOURS[algorithm, kind]
+        panel.fill_between(
+            across, [row[f"{what} 5%"] for row in own], [row[f"{what} 95%"] for row in own], color=colour, alpha=0.13, linewidth=0
+        )
+        panel.plot(across, [row[what] for row in own], color=colour, linewidth=1.5, label=_label(algorithm, kind))
+    panel.set_xlabel("records up to (thousands)")
+    panel.grid(axis="y", color="#eeeeee")
+    panel.set_axisbelow(True)
+
+
+def draw_answers(rows: Sequence[Row], stem: Path) -> None:
+    """Figure 2: noisy answers of Identity by threshold, and of the matrix mechanisms with the sparse vector technique."""
+    plt = _pyplot()
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4.3), sharey=True)
+    parts = (
+        ("Identity, by threshold", (("identity", "none"), ("identity", "recursive"), ("identity", "svt"))),
+        ("strategies, threshold from SVT; ours", (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))),
+    )
+    for panel, (title, shown) in zip(panels, parts, strict=True):
+        _curves(panel, rows, shown, "answer", "isotonic")
+        exact = [row for row in rows if (row["algorithm"], row["threshold"], row["post-processing"]) == ("identity", "none", "none")]
+        panel.plot([row["up to"] / 1000 for row in exact], [row["truth"] for row in exact], color="#111111", linestyle=":", label="truth")
+        panel.set_title(title, fontsize=10)
+        panel.legend(frameon=False, fontsize=8, loc="lower right")
+    panels[0].set_ylabel("sum of incomes (mean and 5 to 95%)")
+    _save(plt, figure, stem)
+
+
+def draw_algorithms(rows: Sequence[Row], stem: Path) -> None:
+    """Figure 3: relative errors with the sparse vector technique."""
+    plt = _pyplot()
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4.3), sharey=True)
+    parts = (
+        ("truncated matrix mechanisms", (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))),
+        ("baselines", (("sqm", "svt"), ("workload", "svt"), ("identity", "svt"), ("optimum", "tail"))),
+    )
+    for panel, (title, shown) in zip(panels, parts, strict=True):
+        _curves(panel, rows, shown, "error", "isotonic")
+        panel.set_yscale("log")
+        panel.set_title(title, fontsize=10)
+        panel.legend(frameon=False, fontsize=8)
+    panels[0].set_ylabel("relative error (mean and 5 to 95%)")
+    _save(plt, figure, stem)
+
+
+def draw_isotonic(rows: Sequence[Row], stem: Path) -> None:
+    """Figure 4: Workload and SQM without and with isotonic regression."""
+    plt = _pyplot()
+    figure, panels = plt.subplots(1, 2, figsize=(11, 4.3), sharey=True)
+    for panel, (title, step) in zip(
+        panels, (("without isotonic regression", "none"), ("with isotonic regression", "isotonic")), strict=True
+    ):
+        _curves(panel, rows, (("workload", "svt"), ("sqm", "svt")), "error", step)
+        panel.set_yscale("log")
+        panel.set_title(title, fontsize=10)
+    panels[0].set_ylabel("relative error (mean and 5 to 95%)")
+    panels[0].legend(frameon=False, fontsize=8)
+    _save(plt, figure, stem)
+
+
+def draw_comparison(rows: Sequence[Row], stem: Path) -> None:
+    """Mean relative error against epsilon, a panel a workload."""
+    plt = _pyplot()
+    names = list(dict.fromkeys(row["workload"] for row in rows))
+    figure, panels = plt.subplots(1, len(names), figsize=(4.2 * len(names), 4.0), sharey=True, squeeze=False)
+    shown = (("identity", "none"), ("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "svt"), ("optimum", "tail"))
+    for panel, name in zip(panels[0], names, strict=True):
+        for algorithm, kind in shown:
+            own = [
+                row
+                for row in rows
+                if (row["workload"], row["algorithm"], row["threshold"], row["reading"], row["post-processing"])
+                == (name, algorithm, kind, "records", "isotonic")
+                and row["threshold share"] in ("", 0.1)
+            ]
+            own.sort(key=lambda row: row["epsilon"])
+            means = [row["mean relative error"] for row in own]
+            across = [row["epsilon"] for row in own]
+            panel.plot(across, means, color=_COLOURS[algorithm, kind], marker="o", markersize=3.5, label=_label(algorithm, kind))
+            panel.fill_between(across, [row["5%"] for row in own], [row["95%"] for row in own], color=_COLOURS[algorithm, kind], alpha=0.1)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        panel.set_title(name, fontsize=10)
+        panel.set_xlabel("epsilon")
+        panel.grid(axis="y", color="#eeeeee")
+    panels[0][0].set_ylabel("mean over queries of the relative error")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, 0.02), fontsize=9)
+    _save(plt, figure, stem)

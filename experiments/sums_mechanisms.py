@@ -1,0 +1,216 @@
+"""The mechanisms of the experiment on sums: thresholds from the kernel, measurements in whole numbers with the kernel's exact noise.
+
+Every way is private as built, with the faults of the printed algorithms repaired (FORMULAS 6.5): SQM divides its budget among the queries,
+the number of records stays private, searches end at the public maximum, values are filtered before they are cut, and beta belongs to the
+budget of the threshold.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise.measure import Entropy
+from leastnoise.measure._laplace import discrete_laplace
+from leastnoise.measure._threshold import geometric_candidates, recursive, sparse_vector
+from leastnoise.measure._threshold_joint import least_error
+from leastnoise.planner._truncated_sums import PrefixSums, SumStrategy, sum_strategy
+from leastnoise.planner._truncated_sums_threshold import candidate_cells, choose_threshold, quick_noise
+from leastnoise.planner._truncated_sums_tree import fit_halved_tree
+
+Reals = npt.NDArray[np.float64]
+Wholes = npt.NDArray[np.int64]
+READINGS = ("records", "edges")
+MOST = 800_000
+WIDTH = 800
+START = 50_000
+_ROUND = 16_000  # thresholds of the recursive mechanism are rounded up to multiples of this, so that strategies can be kept
+_BITS = 12
+TAIL_SHARE = Fraction(1, 10)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of whole numbers, clipped to 0 and the public maximum.
+
+    Args:
+        values: int64, one a record.
+    """
+
+    values: Wholes
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", np.sort(np.clip(np.asarray(self.values, dtype=np.int64), 0, MOST)))
+
+    @cached_property
+    def cells(self) -> Wholes:
+        """The bin of every record: (0, 800], (800, 1600] and so on; 0 is in the first."""
+        return np.maximum(-(-self.values // WIDTH) - 1, 0)
+
+    def cut_sums(self, edges: Wholes, threshold: int, reading: str) -> Wholes:
+        """Sums by bin of the cut values of the records, or of the cut upper edges of their bins; exact, shape of the edges."""
+        upper = (self.cells + 1) * WIDTH
+        counted = np.minimum(self.values if reading == "records" else upper, threshold)
+        place = np.searchsorted(edges, upper)
+        return np.bincount(place, weights=counted, minlength=len(edges)).astype(np.int64)[: len(edges)]
+
+    def answers(self, sums: PrefixSums, reading: str) -> Wholes:
+        """The true answers, without a cut."""
+        return np.cumsum(self.cut_sums(sums.edges, MOST, reading))[sums.last]
+
+
+def workload(count: int) -> PrefixSums:
+    """Q1, Q2 or Q3: 1000, 100 or 10 prefix sums up to multiples of 800, 8000 or 80000."""
+    step = 1000 // count
+    return PrefixSums(edges=WIDTH * np.arange(1, 1001), last=np.arange(step - 1, 1000, step))
+
+
+@cache
+def merged(sums: PrefixSums) -> PrefixSums:
+    """The same queries on the bins that they tell apart; the limit of a bin is that of its upper end, which its sums need anyway."""
+    return PrefixSums(edges=sums.edges[sums.last], last=np.arange(len(sums.last)))
+
+
+def income(data: Path | None, seed: int = 0) -> Column:
+    """The incomes of the Current Population Survey, or generated ones."""
+    if data is None:
+        return Column(np.rint(np.random.default_rng(seed).lognormal(10.6, 0.8, 20_000)).astype(np.int64))
+    return Column(np.loadtxt(data / "microdata" / "cps.csv", delimiter=",", skiprows=1, usecols=0).astype(np.int64))
+
+
+def svt_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
+    """The paper's sparse vector technique: r = 0.998, c = 1.2, s = 50000."""
+    found = sparse_vector(column.values, epsilon, entropy, candidates=geometric_candidates(START, "1.2", MOST), most=MOST)
+    return int(found.limit)
+
+
+def recursive_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
+    """The paper's recursive mechanism: beta = 2 epsilon1 / 5, theta = 50000, mu = 0.5; rounded up to a multiple of 16000."""
+    limit = recursive(column.values, epsilon, entropy, start=START, most=MOST).limit
+    return min(MOST, -(-limit // _ROUND) * _ROUND)
+
+
+def tail_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
+    """Ours: a tenth of the budget on counts of the tail, then the least predicted error for what is left."""
+    small = merged(sums)
+    places = candidate_cells(sums.edges)
+    first = epsilon * TAIL_SHARE
+    counts = np.bincount(np.searchsorted(places, column.cells), minlength=len(places))[1:].astype(np.int64)
+    noisy = counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)
+    noise = 2**0.5 / float(epsilon - first)
+    return choose_threshold(
+        sums.gram(), sums.edges, places, noisy.astype(float), lambda limits: _quick(small, int(limits.max())), noise
+    ).threshold
+
+
+@cache
+def _quick(small: PrefixSums, threshold: int) -> float:
+    return quick_noise(small.gram(), small.limits(threshold), 1)
+
+
+def least_error_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
+    """The kernel's choice by the predicted error itself: a tenth of the budget."""
+    first = epsilon * TAIL_SHARE
+    candidates = tuple(int(edge) for edge in sums.edges[candidate_cells(sums.edges)] if edge >= START)
+    noise = np.array([2**0.5 / float(epsilon - first) * _spread(sums, threshold) for threshold in candidates])
+    ends = sums.edges[sums.last]
+    low = np.full(len(ends), -1, dtype=np.int64)
+    return int(least_error(column.values, first, entropy, candidates=candidates, most=MOST, low=low, high=ends, noise=noise).limit)
+
+
+@cache
+def _spread(sums: PrefixSums, threshold: int) -> Reals:
+    """Predicted standard errors of the queries: as they grow with the limits, scaled to the predicted root mean square."""
+    small = merged(sums)
+    shape = np.sqrt(np.cumsum(small.limits(threshold).astype(float)))
+    return np.asarray(shape / np.sqrt((shape**2).mean()) * _quick(small, threshold))
+
+
+@dataclass(frozen=True, eq=False)
+class WholeRows:
+    """A strategy in whole numbers.
+
+    Args:
+        rows: coefficients on the cut sums by bin, int64, shape (k, n).
+        weights: what a row must be multiplied by, shape (k,).
+        cost: the pure epsilon at noise scales of 1 / weights.
+        recover: answers from the weighted rows, shape (m, k).
+    """
+
+    rows: Wholes
+    weights: Reals
+    cost: float
+    recover: Reals
+
+    @staticmethod
+    def of(strategy: SumStrategy, sums: PrefixSums, limits: Wholes) -> "WholeRows":
+        """Round every row to 12 bits of its largest coefficient; sensitivity and recovery are those of the rounded rows."""
+        real = strategy.rows / limits
+        weights = np.abs(real).max(axis=1) / 2**_BITS
+        rows = np.rint(real / weights[:, None]).astype(np.int64)
+        rounded = rows * weights[:, None] * limits
+        columns = np.abs(rounded).sum(axis=0)
+        recover = strategy.recover
+        if np.abs(rounded - strategy.rows).max() > 1e-12:
+            recover = np.linalg.solve(rounded.T @ rounded, (sums.matrix() * limits).T).T @ rounded.T
+        return WholeRows(rows, weights, float(columns.max()) * (1 + 1e-12), recover)
+
+    def draw(self, cut: Wholes, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
+        """Noisy answers, shape (trials, m): exact sums plus discrete Laplace noise of whole scales, rounded up."""
+        scales = np.ceil(self.cost / (self.weights * float(epsilon))).astype(np.int64)
+        exact = self.rows @ cut
+        noise = discrete_laplace(np.tile(scales, trials), np.ones(len(scales) * trials, dtype=np.int64), len(scales) * trials, entropy)
+        measured = exact + noise.reshape(trials, -1)
+        return np.asarray((measured * self.weights) @ self.recover.T)
+
+
+def made(name: str, sums: PrefixSums, threshold: int) -> tuple[WholeRows, PrefixSums]:
+    """An algorithm for a threshold: its rows, and the bins they are over."""
+    bins = merged(sums) if name == "optimum" else sums
+    limits = bins.limits(threshold)
+    if name == "timm":  # the same strategy for every threshold
+        own, inverse = _truncation_independent(sums)
+        sensitivity = float(np.abs(own * limits).sum(axis=0).max())
+        strategy = SumStrategy(name=name, rows=own * limits / sensitivity, recover=inverse * sensitivity)
+    else:
+        released = name == "tamm"  # what the paper ran
+        strategy = sum_strategy(name, bins.matrix(), bins.gram(), limits, released=released, effort=0.5)
+    return WholeRows.of(strategy, bins, limits), bins
+
+
+@cache
+def _truncation_independent(sums: PrefixSums) -> tuple[Reals, Reals]:
+    """The rows of TiMM, and what recovers the answers from them."""
+    own = fit_halved_tree(sums.gram(), released=True).matrix()
+    return own, np.linalg.solve(own.T @ own, sums.matrix().T).T @ own.T
+
+
+def single_queries(
+    column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, share: Fraction | None, threshold: str, entropy: Entropy
+) -> tuple[Reals, Wholes]:
+    """SQM: every query by itself with its part of the budget, and its own threshold from a part of that.
+
+    Returns:
+        The noisy answers and the thresholds, each of shape (m,).
+
+    Raises:
+        InputError: the budget of one query is too small for the search.
+    """
+    each = epsilon / len(sums.last)
+    first = each * share if share is not None else Fraction(0)
+    edges = sums.edges[sums.last]
+    thresholds = np.full(len(edges), MOST, dtype=np.int64)
+    if threshold != "none":
+        search = svt_threshold if threshold == "svt" else recursive_threshold
+        thresholds = np.array([search(column, first, entropy) for _ in edges], dtype=np.int64)
+    limits = np.minimum(edges, thresholds)
+    upper = (column.cells + 1) * WIDTH
+    counted = column.values if reading == "records" else upper
+    stops = np.searchsorted(upper, edges, side="right")  # filter first, then cut
+    exact = np.array([int(np.minimum(counted[:stop], limit).sum()) for stop, limit in zip(stops, limits, strict=True)])
+    rest = each - first
+    numerators = np.array([-(-int(limit) * rest.denominator // rest.numerator) for limit in limits], dtype=np.int64)
+    return exact + discrete_laplace(numerators, np.ones_like(numerators), len(numerators), entropy).astype(float), thresholds
