@@ -1,0 +1,71 @@
+"""Gaussian plans for tables with prefix sums and ranges in them, over the published figures: ratios (at most 1.00 is reached) and seconds.
+
+    python bench/mixed.py [--quick]
+
+Figures: root mean square error of a query at privacy cost 1 (rho = 1/2). What is measured are whole numbers, and the error is theirs.
+"""
+
+import argparse
+import itertools
+import math
+import time
+from collections.abc import Iterator
+
+import leastnoise as ln
+
+# Least published figure of prefix sums on the first attributes, cells on the others: 1-, 2-, 3- and up to 3-way.
+PREFIX = {
+    "Adult": ((100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2), 5, (4.998, 16.801, 43.753, 43.685)),
+    "CPS": ((50, 100, 7, 4, 2), 2, (3.066, 5.818, 7.302, 7.568)),
+    "Loans": ((101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15), 4, (4.619, 14.200, 33.438, 33.393)),
+}
+# 40 attributes of n cells, 1- and 2-way.
+SIZES = (10, 20, 30, 40, 50)
+FORTY = {
+    "identity": (23.48, 25.70, 26.46, 26.84, 27.07),
+    "prefix": (33.69, 49.38, 59.66, 67.46, 73.80),
+    "all_ranges": (41.08, 63.31, 78.78, 90.90, 100.96),
+}
+
+
+def workload(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str) -> ln.Workload:
+    """All tables of some sizes, the first attributes asked for by one kind of queries, the others by their cells."""
+    domain = ln.Domain({f"a{i}": ln.Integers(0, n - 1) if i < rich else ln.Coded(n) for i, n in enumerate(shape)})
+    products = []
+    for sets in (itertools.combinations(range(len(shape)), k) for k in ways):
+        for s in sets:
+            asked = {f"a{i}": kind if i < rich else "identity" for i in s}
+            products += (ln.queries(domain, **asked) if s else ln.marginals(domain, ways=0)).products
+    return ln.Workload(domain, tuple(products))
+
+
+def lines(*, quick: bool) -> Iterator[str]:
+    """All comparisons."""
+    for name, (shape, rich, figures) in PREFIX.items():
+        for ways, figure in zip(((1,), (2,), (3,), (0, 1, 2, 3)), figures, strict=True):
+            yield f"{name:5} {'+'.join(map(str, ways)):7} prefix  {_compared(workload(shape, rich, ways, 'prefix'), 'tilted', figure)}"
+    for kind, figures in FORTY.items():
+        for size, figure in zip(SIZES, figures, strict=True):
+            if not (quick and kind == "all_ranges" and size > SIZES[1]):
+                asked = workload((size,) * 40, 40, (1, 2), kind)
+                yield f"{size}^40 1+2 {kind:10}  {_compared(asked, 'residual' if kind == 'identity' else 'tilted', figure)}"
+
+
+def _compared(asked: ln.Workload, strategy: str, figure: float) -> str:
+    start = time.process_time()
+    plan = ln.plan(asked, ln.ZCDP("1/2"), strategy=strategy)
+    seconds = time.process_time() - start
+    rmse = math.sqrt(plan.expected_error().total_squared_error / asked.rows)
+    return f"ours/published {rmse / figure:.4f}  {rmse:8.3f}  {seconds:5.1f} s"
+
+
+def main() -> None:
+    """Print one line a workload as soon as it is known."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="no ranges beyond 20 cells")
+    for line in lines(quick=parser.parse_args().quick):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
