@@ -2,8 +2,8 @@
 
 A row of cell j adds at most T_j to every block above it, so a tree whose blocks q have scales lambda_q costs max_j T_j * (sum of lambda_q
 over the path of j). Where the limits differ, small cells have slack under scales that suit the large ones; here a coarse level of weight w
-has lambda_q = w / (largest limit in q), and the cells take all that is left: lambda_j = 1 / T_j - (sum above). In the terms of the paper that
-is TaMM on the sums themselves; with equal limits it is a hierarchy with the best weight for every level.
+has lambda_q = w / (largest limit in q), and the cells take all that is left: lambda_j = 1 / T_j - (sum above). In the terms of the paper
+that is TaMM on the sums themselves; with equal limits it is a hierarchy with the best weight for every level.
 
 Source: Wu et al. with FORMULAS 6.2 (TiMM with A is TaMM with A T); the error by the closed form of ``_tree``.
 """

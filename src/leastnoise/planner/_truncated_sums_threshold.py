@@ -22,6 +22,7 @@ from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._truncated_sums import weighted_gram
 
 RATIO = 1.2
+_MOST_SPECTRUM = 512
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
 
 
@@ -103,9 +104,12 @@ def quick_noise(gram: Gram, limits: Wholes, norm: int) -> float:
     >>> quick_noise(PrefixGram(100), np.full(100, 10), 1) > quick_noise(PrefixGram(100), np.full(100, 9), 1)
     True
     """
-    weighted = weighted_gram(gram, limits)
     if norm == 2:
-        return 1.02 * singular_value_bound(weighted)
+        factor = -(-gram.size // _MOST_SPECTRUM)
+        return 1.02 * singular_value_bound(
+            weighted_gram(gram.coarsen(factor), limits[::factor]) if factor > 1 else weighted_gram(gram, limits)
+        )
+    weighted = weighted_gram(gram, limits)
     return min(0.75 * fit_greedy_h(weighted).rmse, math.sqrt(weighted.trace() / weighted.queries))
 
 
