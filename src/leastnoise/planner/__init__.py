@@ -21,6 +21,8 @@ from leastnoise.planner._marginals import marginals
 from leastnoise.planner._residual import residual, residual_max
 from leastnoise.planner._strategy import NotApplicable, Planner, Strategy
 from leastnoise.planner._tilted import tilted
+from leastnoise.planner._truncated_sums_plans import asked_along, limited_strategy
+from leastnoise.planner._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold, quick_noise
 from leastnoise.planner._workload import measured_workload
 
 __all__ = [
@@ -29,8 +31,12 @@ __all__ = [
     "NotApplicable",
     "Planner",
     "Strategy",
+    "ThresholdChoice",
+    "asked_along",
     "best_hierarchy",
     "bucket_gram",
+    "candidate_cells",
+    "choose_threshold",
     "covering",
     "cuboids",
     "difference_costs",
@@ -43,11 +49,13 @@ __all__ = [
     "identity",
     "kronecker",
     "level_tree",
+    "limited_strategy",
     "marginals",
     "measured_workload",
     "node_tree",
     "on_buckets",
     "p_identity",
+    "quick_noise",
     "residual",
     "residual_max",
     "tilted",
