@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leastnoise.cli._data_aware import data_aware_facts, show_data_aware, unique
 from leastnoise.cli._output import noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise.cli._progress import Progress
 
@@ -26,21 +27,25 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
     Reads the spec file alone; the data need not exist.
     """
     from leastnoise.cli._release import warn_of_bias
+    from leastnoise.plan import Plan
     from leastnoise.release import check_columns
-    from leastnoise.session import choose, read_spec
+    from leastnoise.session import planned, read_spec
 
     what = read_spec(spec)
     warn_of_bias(what)
     with Progress("planning") as progress:
-        made = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
+        made = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
         seconds = progress.seconds
     check_columns(made, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     if out is not None:
         write_new(out, made.to_json() + "\n", "Choose another file, or remove it first.")
     if as_json:
-        show_json(facts(made, seconds))
+        show_json(facts(made, seconds) if isinstance(made, Plan) else data_aware_facts(made, what.workload, seconds))
         return
-    show_plan(made, seconds)
+    if isinstance(made, Plan):
+        show_plan(made, seconds)
+    else:
+        show_data_aware(made, what.workload, seconds)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
 
@@ -53,14 +58,15 @@ def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes f
 
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
     """
+    from leastnoise.session import MECHANISMS, read_spec
     from leastnoise.session import compare as tried_on
-    from leastnoise.session import read_spec
 
     what = read_spec(spec)
     with Progress("planning") as progress:
         tried = tried_on(what.workload, what.privacy, lambda name: progress.say(f"planning, tried {name}"))
     if as_json:
-        show_json({"queries": what.workload.rows, "candidates": [_candidate(candidate) for candidate in tried]})
+        found = [_candidate(candidate) for candidate in tried]
+        show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(MECHANISMS)})
         return
     usable = [candidate for candidate in tried if candidate.plan is not None]
     rows = [_row(candidate, candidate.plan) for candidate in usable if candidate.plan is not None]
@@ -70,6 +76,7 @@ def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes f
     unusable = [[candidate.strategy, noise(candidate.mechanism), candidate.reason] for candidate in tried if candidate.plan is None]
     if unusable:
         show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
+    click.echo(f"Not comparable, because their errors depend on the data: {', '.join(MECHANISMS)}.")
 
 
 def facts(made: "Plan", seconds: float) -> dict[str, Any]:
@@ -122,20 +129,6 @@ def expected(made: "Plan") -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def unique(names: list[str]) -> list[str]:
-    """Number the repetitions of a name.
-
-    >>> unique(["age", "sex", "age"])
-    ['age', 'sex', 'age (2)']
-    """
-    seen: dict[str, int] = {}
-    given = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        given.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return given
 
 
 def ratio(made: "Plan") -> float | None:

@@ -14,7 +14,7 @@ from leastnoise.cli._progress import Progress
 from leastnoise.cli._stop import Stopped, place_of, what_was_paid
 
 if TYPE_CHECKING:
-    from leastnoise.plan import Plan
+    from leastnoise.plan import DataAwarePlan, Plan
     from leastnoise.release import Release
     from leastnoise.session import Spec
 
@@ -43,7 +43,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise.release import check_columns
-    from leastnoise.session import choose, read_spec
+    from leastnoise.session import planned, read_spec
 
     what = read_spec(spec)
     warn_of_bias(what)
@@ -54,7 +54,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     with Progress("planning") as progress:
-        plan = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
+        plan = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     new = not paying.exists()
     carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
@@ -73,7 +73,7 @@ def warn_of_bias(what: "Spec") -> None:
         click.echo(_LOCAL, err=True)
 
 
-def carry_out(what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int | None = None) -> "Release":
+def carry_out(what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: Path, seed: int | None = None) -> "Release":
     """Make a release with progress, and with an account of the payment if it fails.
 
     Args:

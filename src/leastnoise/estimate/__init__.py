@@ -1,6 +1,7 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
 from leastnoise.estimate._consistency import consistent, disagreement, from_residual_parts, residual_parts, unknowns
+from leastnoise.estimate._expansion import Answers, DataAware, data_aware, is_data_aware, shrunk_levels
 from leastnoise.estimate._isotonic import isotonic, simulated_isotonic_errors
 from leastnoise.estimate._least_squares import Estimate
 from leastnoise.estimate._local_non_negative import LocallyNonNegative, locally_non_negative
@@ -8,19 +9,27 @@ from leastnoise.estimate._means import Means, means
 from leastnoise.estimate._nnls import NonNegativeCells, nnls, weak_total
 from leastnoise.estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
 from leastnoise.estimate._quantiles import Cdf, Quantile, cdf, quantiles, simulated_noise
+from leastnoise.estimate._shrinkage import Halving, Levels, Shrunk, shrink, worth_splitting
 from leastnoise.estimate._synthetic import synthetic_counts, synthetic_rows
 
 __all__ = [
+    "Answers",
     "Cdf",
+    "DataAware",
     "Estimate",
+    "Halving",
+    "Levels",
     "LocallyNonNegative",
     "Means",
     "NonNegativeCells",
     "Quantile",
+    "Shrunk",
     "cdf",
     "consistent",
+    "data_aware",
     "disagreement",
     "from_residual_parts",
+    "is_data_aware",
     "isotonic",
     "locally_non_negative",
     "means",
@@ -31,6 +40,8 @@ __all__ = [
     "projection_method",
     "quantiles",
     "residual_parts",
+    "shrink",
+    "shrunk_levels",
     "simulated_isotonic_errors",
     "simulated_noise",
     "synthetic_counts",
@@ -38,4 +49,5 @@ __all__ = [
     "unknowns",
     "weak_total",
     "whole_numbers",
+    "worth_splitting",
 ]

@@ -72,7 +72,7 @@ class Halving:
     @cached_property
     def share(self) -> list[Reals]:
         """Part of a block's cells that lie in its left half; 1/2 where all are padding."""
-        return [np.where(l + r > 0, l / np.maximum(l + r, 1), 0.5) for l, r in zip(self.left, self.right, strict=True)]
+        return [np.where(a + b > 0, a / np.maximum(a + b, 1), 0.5) for a, b in zip(self.left, self.right, strict=True)]
 
     def differences(self, cells: Reals) -> tuple[Reals, list[Reals]]:
         """The total and the differences of all blocks, of 2 cells first.
@@ -241,9 +241,7 @@ class Shrunk:
     noise: list[Reals]
 
 
-def shrink(
-    parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *, rounds: int = ROUNDS, states: int = STATES
-) -> Shrunk:
+def shrink(parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *, rounds: int = ROUNDS, states: int = STATES) -> Shrunk:
     """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes).
 
     A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends

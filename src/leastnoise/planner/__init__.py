@@ -23,6 +23,7 @@ from leastnoise.planner._strategy import NotApplicable, Planner, Strategy
 from leastnoise.planner._tilted import tilted
 from leastnoise.planner._truncated_sums_plans import asked_along, limited_strategy
 from leastnoise.planner._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold, quick_noise
+from leastnoise.planner._union import union
 from leastnoise.planner._workload import measured_workload
 
 __all__ = [
@@ -59,4 +60,5 @@ __all__ = [
     "residual",
     "residual_max",
     "tilted",
+    "union",
 ]

@@ -11,9 +11,9 @@ import numpy as np
 
 from leastnoise._check import InputError, refuse
 from leastnoise.accuracy import IterativeStructure, structure
-from leastnoise.estimate import Estimate, LocallyNonNegative, NonNegativeCells, locally_non_negative, nnls
+from leastnoise.estimate import Estimate, LocallyNonNegative, NonNegativeCells, is_data_aware, locally_non_negative, nnls
 from leastnoise.observation import Observation
-from leastnoise.plan import Plan
+from leastnoise.plan import DataAwarePlan, Plan
 from leastnoise.workload import Product, Workload, from_json
 
 MOST_JOINT = 2**16
@@ -46,9 +46,10 @@ def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: boo
     wanted = tuple(covariances)
     if not (joint or local or wanted):
         return
-    if isinstance(plan, DataAwarePlan) or is_data_aware(plan.details):
-        asked = [name for name, given in (("nnls", joint), ("local_non_negative", local), ("covariances", wanted)) if given]
-        raise InputError(f"{' and '.join(asked)} cannot be given by {plan.strategy}, whose answers are no linear estimates. Leave it out.")
+    asked = [name for name, given in (("nnls", joint), ("local_non_negative", local), ("covariances", wanted)) if given]
+    if isinstance(plan, DataAwarePlan):
+        raise _not_linear(plan, asked)
+    check_linear(plan, *asked)
     workload = from_json(plan.domain, plan.questions)
     if joint or local:
         _check_biased(plan, workload, joint=joint, local=local)
@@ -62,6 +63,24 @@ def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: boo
                 f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
                 "Choose another strategy."
             )
+
+
+def check_linear(plan: Plan, *asked: str) -> None:
+    """Refuse what only linear estimates have, of a plan that was chosen by looking at the data.
+
+    Args:
+        plan: of an observation.
+        asked: what is asked for, for the message.
+    """
+    if is_data_aware(plan.details):
+        raise _not_linear(plan, asked)
+
+
+def _not_linear(plan: Plan | DataAwarePlan, asked: Sequence[str]) -> InputError:
+    return InputError(
+        f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that out, "
+        "or choose strategy = 'auto'."
+    )
 
 
 def _check_biased(plan: Plan, workload: Workload, *, joint: bool, local: bool) -> None:
@@ -129,9 +148,8 @@ def local_tables(estimate: Estimate, workload: Workload) -> dict[str | None, Loc
 
 
 def _made_up(plan: Plan) -> Observation:
-    """An observation of no data at all, with noise that protects nobody."""
-    generator = np.random.default_rng(0)
-    values = [np.rint(generator.normal(0, float(block.scale) * plan.grid / block.scaling())).astype(np.int64) for block in plan.blocks]
+    """An observation of no data at all, of about the size of the noise."""
+    values = [np.rint(np.cos(np.arange(block.rows)) * float(block.scale) * plan.grid / block.scaling()).astype(int) for block in plan.blocks]
     return Observation(plan, tuple(values), "", private=False)
 
 

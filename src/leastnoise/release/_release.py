@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
 from leastnoise.accuracy import Structure, covariances, interval_multiplier, structure
-from leastnoise.estimate import Estimate
+from leastnoise.estimate import Estimate, data_aware, is_data_aware
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
-from leastnoise.release._extras import joint_cells, local_tables, table_place
+from leastnoise.release._extras import check_columns, check_linear, joint_cells, local_tables, table_place
 from leastnoise.release._tables import Options, Tables, in_unit, to_frame
 from leastnoise.workload import Workload, from_json
 
@@ -139,7 +139,7 @@ class Release:
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
-        check_columns(self.plan, covariances=[table_id])
+        check_linear(self.plan, "covariances")
         products = [self.workload.products[self.tables.place(key)] for key in (table_id, table_id if other_id is None else other_id)]
         measure = products[0].measure
         if measure not in self._structures:
@@ -207,7 +207,7 @@ def build(
         covariances=tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in covariances)),
     )
     if is_data_aware(plan.details):
-        check_columns(plan, joint=joint, local=local, covariances=options.covariances)
+        check_columns(plan, joint=joint, local=local, covariances=covariances)
         tables = Tables(data_aware(observation), workload.products, options)
         return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)
     estimate = Estimate(observation)

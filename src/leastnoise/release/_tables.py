@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, one_of
-from leastnoise.estimate import Answers, LocallyNonNegative, NonNegativeCells, non_negative, whole_numbers
+from leastnoise.estimate import Answers, DataAware, LocallyNonNegative, NonNegativeCells, non_negative, whole_numbers
 from leastnoise.release._extras import table_place
 from leastnoise.workload import Product, QuerySet
 
@@ -154,7 +154,7 @@ class Tables(Sequence[Table]):
 
     def __init__(
         self,
-        estimate: Estimate,
+        estimate: Answers,
         products: tuple[Product, ...],
         options: Options,
         joint: Mapping[str | None, NonNegativeCells] | None = None,

@@ -3,11 +3,13 @@
 from leastnoise.adapters import columns
 from leastnoise.measure import Entry, Ledger
 from leastnoise.session._choose import BY_NAME, PLANNERS, Candidate, candidates, choose, mechanisms
-from leastnoise.session._session import compare, plan, release, settle
+from leastnoise.session._data_aware import MECHANISMS
+from leastnoise.session._session import compare, plan, planned, release, settle
 from leastnoise.session._spec import BLANK, Spec, parse_spec, read_spec
 
 __all__ = [
     "BLANK",
+    "MECHANISMS",
     "BY_NAME",
     "PLANNERS",
     "Candidate",
@@ -21,6 +23,7 @@ __all__ = [
     "mechanisms",
     "parse_spec",
     "plan",
+    "planned",
     "read_spec",
     "release",
     "settle",

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise import adapters
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, InternalError, refuse
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import total_squared_error
-from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, measure, simulate
-from leastnoise.plan import Plan
+from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, Series, measure, simulate
+from leastnoise.observation import Observation
+from leastnoise.plan import DataAwarePlan, Plan
 from leastnoise.release import Release, build, check_columns, check_target, write
 from leastnoise.session._choose import Candidate, choose
+from leastnoise.session._data_aware import MECHANISMS, ready
 from leastnoise.session._spec import checked_formats, checked_level
 from leastnoise.table import Table
 from leastnoise.workload import Workload, from_json
@@ -31,7 +33,7 @@ def plan(
     max_rows: int = 1,
     strategy: str = "auto",
     progress: Callable[[str], None] | None = None,
-) -> Plan:
+) -> Any:
     """Plan a release: public, without data, and with its expected error.
 
     Args:
@@ -40,11 +42,12 @@ def plan(
         neighbours: "add_remove" or "replace".
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: at most this many rows of a unit count.
-        strategy: "auto" for the least expected error, or a name.
+        strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as "dawa" only by its name.
         progress: called with the name of every strategy that has been tried.
 
     Returns:
-        The plan; see ``expected_error()``, ``lower_bound()`` and ``to_json()``.
+        The Plan; see ``expected_error()``, ``lower_bound()`` and ``to_json()``. For a data-aware mechanism a DataAwarePlan, which
+        promises no error: ``details["reference"]`` has that of the best data-independent plan.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -65,6 +68,30 @@ def plan(
         privacy = Privacy(budget, neighbours, unit_column, max_rows)
     else:
         raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
+    return planned(workload, privacy, strategy, progress)
+
+
+def planned(
+    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None
+) -> Plan | DataAwarePlan:
+    """The plan of least expected error, or that of the data-aware mechanism of this name.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        strategy: "auto" or one name.
+        progress: called with the name of every strategy that has been tried.
+
+    Raises:
+        InputError: no such strategy, or it cannot be used.
+
+    >>> from leastnoise.domain import Domain, Integers
+    >>> from leastnoise.workload import queries
+    >>> type(planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), "dawa")).__name__
+    'DataAwarePlan'
+    """
+    if strategy in MECHANISMS:
+        return MECHANISMS[strategy].plan(workload, privacy, strategy, progress)
     return choose(workload, privacy, strategy, progress)[0]
 
 
@@ -85,7 +112,7 @@ def compare(workload: Workload, privacy: Privacy, progress: Callable[[str], None
 
 
 def release(
-    plan: Plan,
+    plan: Plan | DataAwarePlan,
     source: Any,
     *,
     ledger: str | Path | Ledger | None = None,
@@ -137,7 +164,7 @@ def release(
     >>> release.observation.private
     False
     """
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, (Plan, DataAwarePlan)):
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     _check_promise(plan)
     checked_level(level)
@@ -151,7 +178,10 @@ def release(
         entropy = SeededEntropy(seed)
         if ledger is not None:
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
-        observation = simulate(plan, _table(plan, source, progress), entropy)
+        table = _table(plan, source, progress)
+        observation = (
+            ready(plan)(Series.simulated(plan, table, entropy)) if isinstance(plan, DataAwarePlan) else simulate(plan, table, entropy)
+        )
         return _published(made(observation), target, formats)
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
@@ -167,16 +197,30 @@ def release(
     else:
         book = Ledger.create(ledger, dataset or _name(source), plan.privacy)
     settle(book)
-    where = IN_MEMORY if target is None else str(target)
-    tables = len(plan.expected_error().tables)
-    observation, receipt = measure(plan, table, book, output=where, description=f"{tables} table{'s' * (tables != 1)}, {plan.strategy}")
+    observation, receipt = _paid(plan, table, book, IN_MEMORY if target is None else str(target))
     published = _published(made(observation, receipt=_facts(receipt, book)), target, formats)
     book.seal(receipt)
     return published
 
 
-def _check_promise(plan: Plan) -> None:
+def _paid(plan: Plan | DataAwarePlan, table: Table, book: Ledger, output: str) -> tuple[Observation, Receipt]:
+    """Pay, then measure."""
+    tables = len(plan.questions)
+    description = f"{tables} table{'s' * (tables != 1)}, {plan.strategy}"
+    if isinstance(plan, Plan):
+        return measure(plan, table, book, output=output, description=description)
+    carry_out = ready(plan)
+    series = Series.paid(plan, table, book, output=output, description=description)
+    if series.receipt is None:
+        raise InternalError("A paid series has no receipt; please report this.")
+    return carry_out(series), series.receipt
+
+
+def _check_promise(plan: Plan | DataAwarePlan) -> None:
     """A plan file may be damaged or written by hand: its questions must be answered by its measurements, as well as it promises."""
+    if isinstance(plan, DataAwarePlan):
+        ready(plan)
+        return
     promised = plan.expected_error().total_squared_error
     try:
         found = total_squared_error(from_json(plan.domain, plan.questions), plan)
@@ -226,7 +270,7 @@ def _facts(receipt: Receipt, ledger: Ledger) -> dict[str, str]:
     return {"id": receipt.id, "dataset": receipt.dataset, "ledger": ledger.path.name, "charge": str(receipt.charge)}
 
 
-def _table(plan: Plan, source: Any, progress: Callable[[int, int | None], None] | None) -> Table:
+def _table(plan: Plan | DataAwarePlan, source: Any, progress: Callable[[int, int | None], None] | None) -> Table:
     return adapters.read(source, plan.domain, unit_column=plan.privacy.unit_column, max_rows=plan.privacy.max_rows, progress=progress)
 
 

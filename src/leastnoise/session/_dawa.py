@@ -1,0 +1,370 @@
+"""DAWA and its relatives: answers to queries on one attribute that make use of structure in the data, and pay for every look at it.
+
+The default is decision 0010: a private test, then one of four ways to measure. Everything that decides between them was paid for, or is
+public. What is done with which share of the budget stands in the plan's details before anything is paid; the budget itself is checked once
+more by the series that carries it out.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from leastnoise._check import InputError, refuse
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise.accuracy import block_variance
+from leastnoise.estimate import Halving, shrunk_levels, worth_splitting
+from leastnoise.linop import Operator, Total, Tree, pack
+from leastnoise.measure import CheapestPartition, LeastCost, SampledPartition, Series
+from leastnoise.observation import Observation, join
+from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
+from leastnoise.planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets
+from leastnoise.session._choose import candidates
+from leastnoise.workload import Workload, from_json
+
+STRATEGIES = ("dawa", "dawa_tree", "dawa_levels", "dawa_printed")
+# The default rule; docs/decisions/0010-private-partition.md.
+TEST_SHARE = {"pure": Fraction(4, 100), "gaussian": Fraction(1, 100)}
+EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of the noise, per cell
+FIRST_SHARE = Fraction(55, 100)
+PARTITION_SHARE = Fraction(1, 4)
+_MOST_ADAPTIVE = 2048
+_REFERENCES = ("identity", "workload", "node_tree", "p_identity", "gaussian_optimum")
+_REFERENCES_IF_LONG = ("identity", "level_tree")
+_MOST_SEARCHED = 1024
+_GRAIN = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is public about a data-aware release: read from its plan.
+
+    Args:
+        plan: the plan.
+        workload: what is asked.
+        attribute: the one attribute.
+        mechanism: the noise of what is measured after a look at the data.
+    """
+
+    plan: DataAwarePlan
+    workload: Workload
+    attribute: str
+    mechanism: str
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.plan.domain.kind(self.attribute).size
+
+    @property
+    def power(self) -> int:
+        """1 for Laplace, 2 for Gaussian noise."""
+        return 1 if self.mechanism == "discrete_laplace" else 2
+
+    @property
+    def asked(self) -> list[tuple[float, Operator]]:
+        """The queries on the attribute, with what a squared error of theirs counts."""
+        return [(product.importance, product.operators[0] if product.attributes else Total(self.size)) for product in self.workload]
+
+    def privacy(self, budget: Budget) -> Privacy:
+        """The plan's unit with a part of its budget."""
+        own = self.plan.privacy
+        return Privacy(budget, own.neighbours, own.unit_column, own.max_rows)
+
+
+def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Callable[[str], None] | None = None) -> DataAwarePlan:
+    """The public plan of a data-aware release: shares of the budget, and the best data-independent plan as reference and way out.
+
+    Args:
+        workload: counts on one attribute.
+        privacy: budget, neighbours and unit of everything together.
+        strategy: one of ``STRATEGIES``.
+        progress: called with the name of every data-independent strategy that has been tried.
+
+    Raises:
+        InputError: another workload, or an unknown name.
+
+    >>> from leastnoise.domain import Integers
+    >>> from leastnoise.workload import queries
+    >>> made = plan_dawa(queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), "dawa")
+    >>> made.details["steps"][0]
+    {'step': 'test', 'epsilon': '1/25'}
+    """
+    if strategy not in STRATEGIES:
+        raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
+    attribute = _the_attribute(workload, strategy)
+    reference = _reference(workload, privacy, progress)
+    choice = 0 if strategy == "dawa_levels" else _choice(privacy.budget, strategy)
+    rest = _without(privacy.budget, choice)
+    independent = refit(reference, Privacy(rest, privacy.neighbours, privacy.unit_column, privacy.max_rows))
+    promise = reference.expected_error()
+    details = {
+        "attribute": attribute,
+        "mechanism": {PureDP: "discrete_laplace", ZCDP: "discrete_gaussian", ApproxDP: "rounded_gaussian"}[type(privacy.budget)],
+        "steps": _steps(strategy, choice, rest),
+        **({"borders": {"easiest": EASIEST, "easy": EASY, "hard": HARD}} if strategy == "dawa" else {}),
+        "reference": {
+            "strategy": reference.strategy,
+            "mechanism": reference.mechanism,
+            "expected_total_squared_error": promise.total_squared_error,
+            "lower_bound": promise.lower_bound,
+            "rmse": [table.rmse for table in promise.tables],
+        },
+        "independent": json.loads(independent.to_json()),
+    }
+    return DataAwarePlan(domain=workload.domain, privacy=privacy, strategy=strategy, questions=tuple(workload.to_json()), details=details)
+
+
+@lru_cache(maxsize=8)
+def _reference(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
+    """The best data-independent plan that takes seconds, not minutes."""
+    size = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
+    tried = []
+    for name in _REFERENCES if size <= _MOST_SEARCHED else _REFERENCES_IF_LONG:
+        tried += list(candidates(workload, privacy, name))
+        if progress is not None:
+            progress(name)
+    best = min(tried, key=lambda candidate: candidate.total)
+    if best.plan is None:
+        raise InputError("No strategy can be used for this workload. " + "; ".join(f"{one.strategy}: {one.reason}" for one in tried))
+    return best.plan
+
+
+def _the_attribute(workload: Workload, strategy: str) -> str:
+    """The attribute that all queries are on; two attributes have mechanisms of their own."""
+    if workload.measures != (None,):
+        raise InputError(f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
+    names = {name for product in workload for name in product.attributes}
+    if len(names) != 1:
+        got = " and ".join(name for name in workload.domain.names if name in names) or "none"
+        raise InputError(
+            f"{strategy} answers queries on one attribute; this workload asks about {got}. "
+            "Choose strategy = 'auto', or make one release for each attribute."
+        )
+    return names.pop()
+
+
+def _choice(budget: Budget, strategy: str) -> Fraction:
+    """Epsilon of the first private choice: the default's test, or the partition."""
+    gaussian = isinstance(budget, ZCDP)
+    share = PARTITION_SHARE if strategy != "dawa" else TEST_SHARE["gaussian" if gaussian else "pure"]
+    return _pure_part(budget, share)
+
+
+def _pure_part(budget: Budget, share: Fraction) -> Fraction:
+    """The epsilon of a pure step that takes a share of a budget; epsilon^2 / 2 of rho, rounded down."""
+    if not isinstance(budget, ZCDP):
+        return budget.epsilon * share
+    square = 2 * budget.rho * share
+    return Fraction(math.isqrt(math.floor(square * _GRAIN**2)), _GRAIN)
+
+
+def _without(budget: Budget, epsilon: Fraction | int) -> Budget:
+    """What a pure step leaves."""
+    if isinstance(budget, ZCDP):
+        return ZCDP(budget.rho - Fraction(epsilon) ** 2 / 2)
+    if isinstance(budget, PureDP):
+        return PureDP(budget.epsilon - epsilon)
+    return ApproxDP(budget.epsilon - epsilon, budget.delta)
+
+
+def _part(budget: Budget, share: Fraction) -> Budget:
+    """A share of all parts of a budget."""
+    if isinstance(budget, ZCDP):
+        return ZCDP(budget.rho * share)
+    if isinstance(budget, PureDP):
+        return PureDP(budget.epsilon * share)
+    return ApproxDP(budget.epsilon * share, budget.delta * share)
+
+
+def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str, Any]]:
+    """What is done, with exact shares, for people and programs."""
+    levels = [
+        {"step": "levels", "budget": _part(rest, FIRST_SHARE).to_json()},
+        {"step": "buckets", "budget": _part(rest, 1 - FIRST_SHARE).to_json()},
+    ]
+    if strategy == "dawa_levels":
+        return levels
+    if strategy != "dawa":
+        return [{"step": "partition", "epsilon": str(choice)}, {"step": "buckets", "budget": rest.to_json()}]
+    drawn = _pure_part(rest, PARTITION_SHARE)
+    return [
+        {"step": "test", "epsilon": str(choice)},
+        {
+            "step": "one of",
+            "independent": [{"step": "independent", "budget": rest.to_json()}],
+            "shrunk": [{"step": "levels", "budget": rest.to_json()}],
+            "adaptive": levels,
+            "buckets": [{"step": "partition", "epsilon": str(drawn)}, {"step": "buckets", "budget": _without(rest, drawn).to_json()}],
+        },
+    ]
+
+
+def refit(plan: Plan, privacy: Privacy) -> Plan:
+    """The same queries within another budget, without a promise."""
+    blocks = [(block, 1 / float(block.scale)) for block in plan.blocks]
+    return fit(plan.domain, privacy, plan.mechanism, blocks, plan.strategy, questions=plan.questions)
+
+
+def setting_of(plan: DataAwarePlan) -> Setting:
+    """Read and check a plan before anything is paid; it may come from a file that somebody wrote.
+
+    Raises:
+        InputError: its strategy, questions or details are not those of one of ``STRATEGIES``.
+    """
+    if plan.strategy not in STRATEGIES:
+        raise refuse("the strategy of a data-aware plan", plan.strategy, "one of " + ", ".join(STRATEGIES))
+    try:
+        workload = from_json(plan.domain, plan.questions)
+        found = Setting(plan, workload, _the_attribute(workload, plan.strategy), plan.details["mechanism"])
+        independent(found)
+        if plan.details["steps"] != plan_steps(plan.privacy.budget, plan.strategy):
+            raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
+    return found
+
+
+def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
+    """The steps of a strategy within a budget, as a plan's details have them.
+
+    >>> [step["step"] for step in plan_steps(PureDP(1), "dawa_tree")]
+    ['partition', 'buckets']
+    """
+    choice = 0 if strategy == "dawa_levels" else _choice(budget, strategy)
+    return _steps(strategy, choice, _without(budget, choice))
+
+
+def independent(setting: Setting) -> Plan:
+    """The data-independent plan within what the first choice leaves."""
+    return Plan.from_json(json.dumps(dict(setting.plan.details["independent"])))
+
+
+def carry_out(setting: Setting, series: Series) -> Observation:
+    """Do it, within what is paid.
+
+    Args:
+        setting: from ``setting_of``.
+        series: paid, or simulated.
+
+    Returns:
+        All measurements side by side, with the workload as questions and the public outcome of the choices as details.
+    """
+    strategy, budget = setting.plan.strategy, setting.plan.privacy.budget
+    if strategy == "dawa":
+        observed, facts = _default(setting, series)
+    elif strategy == "dawa_levels":
+        observed, facts = _adaptive(setting, series, budget)
+    else:
+        epsilon = _choice(budget, strategy)
+        observed, facts = _on_partition(setting, series, budget, epsilon, printed=strategy == "dawa_printed")
+    return join(
+        observed,
+        setting.plan.privacy,
+        strategy=strategy,
+        questions=setting.plan.questions,
+        details={"data_aware": {**facts, "attribute": setting.attribute, "steps": setting.plan.details["steps"]}},
+    )
+
+
+Outcome = tuple[list[Observation], dict[str, Any]]
+
+
+def _default(setting: Setting, series: Series) -> Outcome:
+    """Decision 0010: the structure decides between four ways to measure."""
+    budget = setting.plan.privacy.budget
+    epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
+    rest = _without(budget, epsilon)
+    value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
+    per_cell = float(value / unit) / setting.size
+    test = {"value": float(value), "unit": float(unit), "per_cell": per_cell}
+    if per_cell < EASIEST:
+        observed, facts = _on_partition(setting, series, rest, _pure_part(rest, PARTITION_SHARE), printed=False)
+        if facts["regime"] == "buckets":
+            facts["deviation"] = max(float(value) - facts["buckets"] * float(unit), 0.0) + 1 / float(epsilon)
+    elif per_cell < EASY:
+        observed, facts = _adaptive(setting, series, rest)
+    elif per_cell < HARD:
+        observed, facts = [series.measure(levels_plan(setting, rest))], {"regime": "shrunk"}
+    else:
+        observed, facts = [series.measure(independent(setting))], {"regime": "independent"}
+    return observed, {**facts, "test": test}
+
+
+def noise_unit(setting: Setting) -> Fraction:
+    """1 / epsilon of the whole budget for the neighbours' distance; for Gaussian noise what gives Laplace noise its standard deviation."""
+    privacy = setting.plan.privacy
+    if isinstance(privacy.budget, PureDP):
+        return privacy.max_rows * (2 if privacy.neighbours == "replace" else 1) / privacy.budget.epsilon
+    return Fraction(math.sqrt(_unit_variance(setting, privacy.budget) / 2)).limit_denominator(10**6)
+
+
+def _unit_variance(setting: Setting, budget: Budget) -> float:
+    """Noise variance of a single query of sensitivity 1."""
+    plan = fit(setting.plan.domain, setting.privacy(budget), setting.mechanism, [(Block((), Fraction(1)), 1.0)], "total")
+    return block_variance(plan, plan.blocks[0])
+
+
+def levels_plan(setting: Setting, budget: Budget) -> Plan:
+    """Levels of blocks, for the workload."""
+    halving = Halving(setting.size)
+    costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
+    widths, weights = first_levels([float(one.sum()) for one in costs], setting.power)
+    tree = Tree(setting.size, widths[::-1])
+    whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
+    factor = Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes))
+    return fit(setting.plan.domain, setting.privacy(budget), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "levels")
+
+
+def _adaptive(setting: Setting, series: Series, budget: Budget) -> Outcome:
+    """Levels, a partition from their posterior, and its buckets; nothing paid for is thrown away."""
+    first = series.measure(levels_plan(setting, _part(budget, FIRST_SHARE)))
+    second = _part(budget, 1 - FIRST_SHARE)
+    halving, _, _, posterior = shrunk_levels(first, first.plan.blocks[0], first.values[0])
+    costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
+    squares = [mean[0] ** 2 + variance[0] for mean, variance in zip(posterior.means, posterior.variances, strict=True)]
+    noise = split_noise(setting, costs) * _unit_variance(setting, second)
+    starts = worth_splitting(squares, costs, noise, halving)
+    while len(starts) > _MOST_ADAPTIVE:
+        noise *= 2
+        starts = worth_splitting(squares, costs, noise, halving)
+    plan = buckets_plan(setting, starts, second)
+    return [first, series.measure(plan)], {"regime": "adaptive", "buckets": len(starts), "starts": pack(starts)}
+
+
+def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
+    """Noise variance of a difference that the second step measures, for a query of sensitivity 1.
+
+    The data-independent plan has it at ``v`` on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v
+    is 3, and 18 for all ranges over 4096 cells under Laplace noise, as decision 0010 has it.
+    """
+    total = setting.plan.details["reference"]["expected_total_squared_error"]
+    average = total / _unit_variance(setting, setting.plan.privacy.budget) / max(float(sum(one.sum() for one in costs)), 1e-300)
+    return 3 * max(average / 3, 1.0) ** 0.6
+
+
+def buckets_plan(setting: Setting, starts: np.ndarray, budget: Budget) -> Plan:
+    """The best plan on buckets."""
+    factor = on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.power)
+    return fit(setting.plan.domain, setting.privacy(budget), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "buckets")
+
+
+def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fraction, *, printed: bool) -> Outcome:
+    """A private partition, and its buckets; without it where it has too many."""
+    rest = _without(budget, epsilon)
+    names = (setting.attribute,)
+    if printed:
+        unit = Fraction(math.sqrt(_unit_variance(setting, rest) / 2)).limit_denominator(10**6)
+        found = series.choose(CheapestPartition(attributes=names, epsilon=epsilon, penalty=unit, intervals="powers"))
+    else:
+        found = series.choose(SampledPartition(attributes=names, epsilon=epsilon))
+    if len(found.starts) > MOST_BUCKETS:
+        return [series.measure(refit(independent(setting), setting.privacy(rest)))], {"regime": "independent"}
+    observed = series.measure(buckets_plan(setting, found.starts, rest))
+    facts = {"regime": "buckets", "bounded": not printed, "buckets": len(found.starts), "starts": pack(found.starts)}
+    return [observed], facts
