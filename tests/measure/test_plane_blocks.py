@@ -78,7 +78,8 @@ def test_no_count_makes_it_fail():
 
 
 def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
-    assert [base_blocks(cost, 1, 10**5) for cost in (-50, 0, 319, 320, 2559, 2560, 59_999, 60_001)] == [16, 16, 16, 32, 128, 256, 256, None]
+    costs = (-50, 0, 223, 224, 447, 448, 59_999, 60_001)
+    assert [base_blocks(cost, 1, 10**5) for cost in costs] == [16, 16, 16, 32, 32, 64, 64, None]
     assert base_blocks(Fraction(3200), "0.1", 10**5) == 32
 
 

@@ -24,8 +24,8 @@ Reals = npt.NDArray[np.float64]
 # The default rule; docs/decisions/0011-private-rectangles.md. Costs are in buckets' worth, 1 / epsilon each.
 TEST_SHARE = Fraction(4, 100)
 _HARD = 0.6  # of the cells: above it nothing can be joined
-_BUCKETS_A_BLOCK = 10
-_FEWEST, _MOST = 4, 8  # levels: 16 to 256 blocks
+_BUCKETS_A_BLOCK = 7
+_FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,8 +77,8 @@ def adaptive_blocks(
     *,
     blocks: int,
     share: Exact = Fraction(1, 4),
-    records: Exact = 3,
-    middle: Exact = Fraction(7, 20),
+    records: Exact = 2,
+    middle: Exact = Fraction(2, 5),
     deep: int = 4,
     distance: int = 1,
 ) -> AdaptiveBlocks:
