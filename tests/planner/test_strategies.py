@@ -230,3 +230,43 @@ def test_ranges_in_any_words_have_their_structure() -> None:
     )
     assert asked.products[0].operators == (Ranges(4, np.array([1, 0]), np.array([2, 0])),)
     assert asked.products[1].operators == (Dense([[1, 0, 1, 0]]),)
+
+
+GROUPED = Domain(sex=Coded(2), race=Coded(24), age=Integers(0, 29))
+RACES = matrix([[1, *[0] * 23], [0, 1, *[0] * 22], [0, 0, *[1] * 22]])
+
+
+@pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
+def test_two_tables_for_two_parts_of_what_is_asked(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
+    workload = (
+        queries(GROUPED, sex="identity", race=RACES, age="identity")
+        + queries(GROUPED, race="identity", age=matrix([[0] * 18 + [1] * 12]))
+        + queries(GROUPED, race=RACES, age="total")
+        + queries(GROUPED, race="identity")
+    )
+    plan, promise = planned(planner.union, workload, budget, mechanism, power)
+    assert len(plan.blocks) == 2
+    # What the planner says at unit noise is what the plan promises, up to rounding of scales and of the strategies' norms.
+    found = planner.union(workload, Privacy(budget), power)
+    unit = 2 * 100**2 if power == 1 else 1 / (2 * float(budget.rho))  # type: ignore[union-attr]
+    assert promise.total_squared_error == pytest.approx(found.error * unit, rel=2e-3)
+    others = [
+        planned(make, workload, budget, mechanism, power)[1].total_squared_error
+        for make in (planner.identity, planner.marginals, partial(planner.kronecker, "hierarchy", planner.best_hierarchy))
+    ]
+    assert promise.total_squared_error < 0.7 * min(others)
+
+
+def test_what_cannot_be_parted_is_said() -> None:
+    pure = Privacy(NOISES[0][0])
+    with pytest.raises(InputError, match="only cells are asked"):
+        planner.union(marginals(GROUPED, ways=2), pure, 1)
+    with pytest.raises(InputError, match="nothing to part"):
+        planner.union(queries(GROUPED, age="prefix"), pure, 1)
+    with pytest.raises(InputError, match="one table serves them"):
+        planner.union(queries(GROUPED, age="prefix") + queries(GROUPED, age="prefix", weight=2), pure, 1)
+    with pytest.raises(InputError, match="counts alone"):
+        planner.union(queries(DOMAIN, b="prefix") + marginals(DOMAIN, ways=1, sum="pay"), pure, 1)
+    long = Domain(a=Coded(2000), b=Integers(0, 9))
+    with pytest.raises(InputError, match="at most"):
+        planner.union(queries(long, a="identity") + queries(long, b="prefix"), pure, 1)

@@ -7,7 +7,7 @@ from leastnoise.accuracy._covariance import MOST_COVARIANCES, covariances
 from leastnoise.accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._noise import interval_multiplier, noise_variance
-from leastnoise.accuracy._pair import PairStructure, pair_structure
+from leastnoise.accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise.accuracy._promise import promised, structures, total_squared_error
 from leastnoise.accuracy._ratio import ratio_interval
 from leastnoise.accuracy._structure import (
@@ -53,6 +53,7 @@ __all__ = [
     "nuclear_norm",
     "nuclear_parts",
     "pair_structure",
+    "pair_terms",
     "promised",
     "ratio_interval",
     "repetitions",

@@ -105,6 +105,10 @@ class PairStructure:
     axes: Mapping[str, PairAxis]
     information: FloatArray
 
+    def asked(self, product: Product) -> FloatArray:
+        """What each entry of one over ``information`` adds to the total variance of a product's answers, of that shape."""
+        return _outer([axis.summed(operator) for axis, operator in zip(self.axes.values(), self._operators(product), strict=True)])
+
     def inverse(self) -> FloatArray:
         """One over lambda, 0 where nothing is known."""
         return np.divide(1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0)
@@ -203,13 +207,26 @@ def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float
     """
     along_each = [{factor.attributes[0]: factor for factor in block.factors} for block, _ in tables]
     axes = {name: pair_axis(size, (along_each[0].get(name), along_each[1].get(name))) for name, size in sizes.items()}
-    information = np.zeros([len(axis.shares[0]) for axis in axes.values()])
-    for place, (_, variance) in enumerate(tables):
-        term = np.ones(())
-        for axis in axes.values():
-            term = np.multiply.outer(term, axis.shares[place])
-        information = information + term / variance
-    return PairStructure(axes, information)
+    first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))
+    return PairStructure(axes, first + second)
+
+
+def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
+    """What each table adds to the information per unit of precision, two arrays of its shape.
+
+    >>> from leastnoise.linop import Identity
+    >>> [term.round(6).tolist() for term in pair_terms({"a": pair_axis(2, (Factor(("a",), Identity(2)), None))})]
+    [[1.0, 0.333333], [0.0, 0.666667]]
+    """
+    first, second = (_outer([axis.shares[place] for axis in axes.values()]) for place in (0, 1))
+    return first, second
+
+
+def _outer(parts: Sequence[FloatArray]) -> FloatArray:
+    whole: FloatArray = np.ones(())
+    for part in parts:
+        whole = np.multiply.outer(whole, part)
+    return whole
 
 
 def is_pair(sizes: Mapping[str, int], blocks: Sequence[Block], most: int) -> bool:

@@ -354,9 +354,11 @@ def _random_starts(size: int) -> Iterator[list[Window]]:
     """Rows without any order of the cells."""
     if size > 4096:
         return
-    p = max(2, min(64, size // 16))
-    for seed in range(8 if size <= 64 else 4 if size <= 256 else 2 if size <= 1024 else 1):
-        yield [(0, size, row) for row in np.random.default_rng(seed).random((p, size))]
+    # On short attributes a row more or less changes what is found by parts in a thousand, and is soon tried.
+    counts = sorted({max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= 256 else (16,))})
+    for p in counts:
+        for seed in range(8 if size <= 64 else 6 if size <= 128 else 4 if size <= 256 else 2 if size <= 1024 else 1):
+            yield [(0, size, row) for row in np.random.default_rng(seed).random((p, size))]
 
 
 @dataclass(slots=True)

@@ -10,7 +10,6 @@ Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/ma
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -25,8 +24,6 @@ from leastnoise.workload import Product, Workload
 
 Names = tuple[str, ...]
 _LEAST_SHARE = 1e-8
-# Up to so many tables a start that mixes each attribute's cells and total is tried; its shares of the cells.
-_MOST_MIXED, _SHARES = 512, (0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _DIFFERENCE = Dense(np.array([[1, -1]]))
 
 
@@ -136,37 +133,13 @@ def weighted_strategy(
         error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * cost[0] ** 2)
         return Strategy(name, ((blocks[0], 1.0),), details or {}, error)
     matrix, c = _diagonal(matrices), np.concatenate(coefficients)
-    starts = [1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])]
-    if power == 1 and len(tables) == 1 and len(blocks) <= _MOST_MIXED:
-        starts.append(_mixed_start([block.attributes for block in blocks], matrix, c) / cost)
-    found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=starts)
+    first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
+    found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[first])
     # A table with next to none of the budget tells next to nothing, and its scale could not be drawn.
     shares = found.theta * cost
     used = shares > _LEAST_SHARE * shares.max()
     kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, found.theta, used, strict=True) if use)
     return Strategy(name, kept, details or {}, found.error)
-
-
-def _mixed_start(sets: Sequence[Names], matrix: Any, c: np.ndarray) -> np.ndarray:
-    """Shares of tables as if every attribute were measured with one share by itself and summed over with the rest, the shares the best ones.
-
-    All tables together then are a product of strategies of cells and total along every attribute: without recovery across other tables the
-    best there is for a product of such queries, and a start from which the best weights are no worse.
-    """
-    names = [name for name in dict.fromkeys(one for own in sets for one in own) if not all(name in own for own in sets)]
-    inside = np.array([[name in own for name in names] for own in sets], dtype=bool).reshape(len(sets), len(names))
-    asked = c > 0
-    shares, best = np.full(len(names), 0.5), math.inf
-    theta = np.ones(len(sets))
-    for _ in range(2):
-        for place in range(len(names)):
-            for share in (shares[place], *_SHARES):
-                tried = np.where(np.arange(len(names)) == place, share, shares)
-                weights = np.where(inside, tried, 1 - tried).prod(axis=1)
-                known = np.asarray(matrix @ (weights / weights.sum()) ** 2)[asked]
-                if (known > 0).all() and (error := float((c[asked] / known).sum())) < best:
-                    shares, best, theta = tried, error, weights / weights.sum()
-    return theta
 
 
 def _diagonal(matrices: Sequence[object]) -> object:

@@ -27,6 +27,7 @@ PLANNERS: dict[str, Planner] = {
     "eigen_design": partial(planner.kronecker, "eigen_design", planner.eigen_design),
     "p_identity": partial(planner.kronecker, "p_identity", planner.p_identity),
     "gaussian_optimum": partial(planner.kronecker, "gaussian_optimum", planner.gaussian_optimum),
+    "union": planner.union,
     "residual_max": planner.residual_max,
     "workload_even": partial(planner.measured_workload, even=True),
     "fourier": planner.fourier,
