@@ -1,7 +1,6 @@
 """Integer linear operators (small frozen values) and the functions on them."""
 
 from leastnoise.linop._functions import (
-    MOST_UNPACKED,
     all_range_ends,
     along,
     apply,
@@ -9,17 +8,13 @@ from leastnoise.linop._functions import (
     apply_transpose,
     column_sums,
     dense,
-    from_json,
     gram_diagonal,
     largest_row_sum,
-    narrow,
     non_negative,
-    pack,
     run_spread,
     run_sums,
-    to_json,
-    unpack,
 )
+from leastnoise.linop._json import MOST_UNPACKED, from_json, narrow, pack, to_json, unpack
 from leastnoise.linop._operators import (
     AllRanges,
     Coarse,
