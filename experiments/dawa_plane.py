@@ -27,7 +27,7 @@ from leastnoise.estimate._blocks import block_counts, bounded_cells
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._partition_sampling import exponential_mechanism
 from leastnoise.measure._plane import least_block_cost, quadtree_mechanism
-from leastnoise.measure._plane_blocks import TEST_SHARE, adaptive_blocks, base_blocks
+from leastnoise.measure._plane_blocks import TEST_SHARE, adaptive_blocks, plane_regime
 from leastnoise.measure._plane_order import BlockTree, block_tree, hilbert_order
 from leastnoise.planner._gram import AllRangesGram, DenseGram
 from leastnoise.planner._greedy_h import fit_greedy_h
@@ -329,7 +329,7 @@ def greedy(gram: Callable[[], Reals], count: int) -> Reals | None:
 
 def p_identity(gram: Callable[[], Reals], count: int) -> Reals | None:
     """p-Identity on buckets if they are few."""
-    return fit_p_identity(DenseGram(gram(), 1)).matrix() if 1 < count <= 500 else greedy(gram, count)
+    return fit_p_identity(DenseGram(gram(), 1)).matrix() if 1 < count <= 200 else greedy(gram, count)
 
 
 def second_stage(run: Setting, buckets: Buckets, strategy_of: Second) -> Reals:
@@ -362,12 +362,12 @@ def grown(run: Setting, blocks: int = 64) -> Reals:
 
 
 def by_rule(run: Setting) -> Reals:
-    """The default: a private test with a small share of the budget, then D or G with all the rest."""
+    """The default: a private test with a small share of the budget, then D, G or E with all the rest."""
     out = []
     for _ in range(run.trials):
-        blocks = base_blocks(cost_of(run), repr(run.epsilon), run.x.size)
+        way, blocks = plane_regime(cost_of(run), repr(run.epsilon), run.x.size)
         rest = run.less(1 - float(TEST_SHARE), trials=1)
-        out.append(fixed(rest)[0] if blocks is None else grown(rest, blocks)[0])
+        out.append(fixed(rest)[0] if way == "fixed" else grown(rest, blocks)[0] if way == "blocks" else WAYS["E"](rest)[0])
     return np.array(out)
 
 
@@ -419,7 +419,7 @@ WAYS: dict[str, Callable[[Setting], Reals]] = {
     "c hilbert": two_stages(along_curve),
     "c halves": two_stages(lambda run, e: quadtree(run, e, split="halves")),
     "c quarters": two_stages(lambda run, e: quadtree(run, e, split="quarters")),
-    "c p-identity": two_stages(lambda run, e: quadtree(run, e, split="quarters"), p_identity),
+    "E": two_stages(lambda run, e: quadtree(run, e, split="quarters"), p_identity),
     "c median": two_stages(lambda run, e: quadtree(run, e, split="quarters", centre="median")),
     "H hilbert": on_curve(partial(on_levels, sides=(1, 8, 64, 512), weights=(0.20, 0.22, 0.26, 0.32), shrunk=True)),
     "H": partial(on_levels, shrunk=True),
@@ -429,7 +429,7 @@ WAYS: dict[str, Callable[[Setting], Reals]] = {
     "default": by_rule,
 }
 FAST = {"D": 60}  # trials
-SLOW = {"H": 3, "H hilbert": 3, "c hilbert": 3}
+SLOW = {"E": 3, "H": 3, "H hilbert": 3, "c hilbert": 3}
 
 
 # --- data, errors, tables ----------------------------------------------------------------------------------------------------------
@@ -535,8 +535,9 @@ def main() -> None:
                 )
                 for way in options.ways
             }
-            chosen = [base_blocks(cost_of(run), repr(epsilon), x.size) for _ in range(10)]
-            told = " ".join(f"{'D' if one is None else f'G({one})'}:{chosen.count(one)}" for one in sorted(set(chosen), key=str))
+            chosen = [plane_regime(cost_of(run), repr(epsilon), x.size) for _ in range(10)]
+            letters = [{"fixed": "D", "quadtree": "E"}.get(way, f"G({blocks})") for way, blocks in chosen]
+            told = " ".join(f"{one}:{letters.count(one)}" for one in sorted(set(letters)))
             print(f"| {name} | {' | '.join(f'{found:.3g}' for found in table[name].values())} | {told} |", flush=True)
         for way in options.ways:
             mean = np.exp(np.mean([np.log(row[way] / row[options.ways[0]]) for row in table.values()]))

@@ -7,7 +7,7 @@ import pytest
 
 from leastnoise._check import InputError
 from leastnoise.measure._entropy import SeededEntropy
-from leastnoise.measure._plane_blocks import adaptive_blocks, base_blocks
+from leastnoise.measure._plane_blocks import adaptive_blocks, plane_regime
 
 
 def blocks_of(found, layer):
@@ -78,9 +78,10 @@ def test_no_count_makes_it_fail():
 
 
 def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
-    costs = (-50, 0, 223, 224, 447, 448, 59_999, 60_001)
-    assert [base_blocks(cost, 1, 10**5) for cost in costs] == [16, 16, 16, 32, 32, 64, 64, None]
-    assert base_blocks(Fraction(3200), "0.1", 10**5) == 32
+    costs = (-50, 0, 79, 81, 223, 224, 447, 448, 5999, 6001)
+    want = [("quadtree", 0)] * 3 + [("blocks", b) for b in (16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
+    assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
+    assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
 
 
 X = np.array([[1, 2], [3, 4]])
@@ -98,7 +99,7 @@ X = np.array([[1, 2], [3, 4]])
         (lambda: adaptive_blocks(X, 1, SeededEntropy(1), blocks=2, distance=0), "distance must be a whole number of at least 1"),
         (lambda: adaptive_blocks(X[0], 1, SeededEntropy(1), blocks=2), "must be an int64 array of shape \\(height, width\\)"),
         (lambda: adaptive_blocks(X, Fraction(1, 2**60), SeededEntropy(1), blocks=2), "epsilon must be larger for 4 cells"),
-        (lambda: base_blocks(1, -1, 4), "epsilon must be a number above 0"),
+        (lambda: plane_regime(1, -1, 4), "epsilon must be a number above 0"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

@@ -23,7 +23,7 @@ Reals = npt.NDArray[np.float64]
 
 # The default rule; docs/decisions/0011-private-rectangles.md. Costs are in buckets' worth, 1 / epsilon each.
 TEST_SHARE = Fraction(4, 100)
-_HARD = 0.6  # of the cells: above it nothing can be joined
+_EASIEST, _HARD = 0.008, 0.6  # of the cells: below it a few rectangles do, above it nothing can be joined
 _BUCKETS_A_BLOCK = 7
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
 
@@ -53,21 +53,27 @@ class AdaptiveBlocks:
         return rectangles(block_tree(*self.shape, "halves"), self.starts[0], self.spent)
 
 
-def base_blocks(cost: Exact, epsilon: Exact, cells: int) -> int | None:
-    """What the default does with the least cost: how many blocks to begin with, or None for a plan without a look at the data.
+def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
+    """What the default does with the least cost, from noisy and public numbers alone.
 
     Args:
         cost: noisy least cost, in records, by ``least_block_cost`` with the penalty 1 / epsilon and split "halves".
         epsilon: of the whole release.
         cells: height times width.
 
-    >>> base_blocks(4000, "0.1", 16384), base_blocks(100_000, "0.1", 16384), base_blocks(-5, 1, 8)
-    (32, None, 16)
+    Returns:
+        ``("fixed", 0)``: a plan without a look at the data; ``("quadtree", 0)``: ``quadtree_mechanism``, and a strategy on its buckets;
+        ``("blocks", b)``: ``adaptive_blocks`` with b blocks.
+
+    >>> plane_regime(4000, "0.1", 16384), plane_regime(100_000, "0.1", 16384), plane_regime(-5, 1, 8)
+    (('blocks', 32), ('fixed', 0), ('quadtree', 0))
     """
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
     if buckets > _HARD * cells:
-        return None
-    return int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), _FEWEST), _MOST))
+        return "fixed", 0
+    if buckets < _EASIEST * cells:
+        return "quadtree", 0
+    return "blocks", int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), _FEWEST), _MOST))
 
 
 def adaptive_blocks(
