@@ -32,7 +32,6 @@ from experiments.sums_mechanisms import (
     tail_threshold,
     workload,
 )
-from leastnoise._check import InputError
 from leastnoise.estimate import isotonic
 from leastnoise.measure import SeededEntropy
 from leastnoise.planner._truncated_sums import PrefixSums
@@ -45,7 +44,8 @@ SHARES = (Fraction(1, 10), Fraction(1, 2))
 PAPER = ("identity", "workload", "timm", "tamm")
 OWN = {"tail": tail_threshold, "least error": least_error_threshold}
 _LEAST_ANSWER = 100
-_SINGLE = 2_000  # queries answered one by one in each configuration, at most
+_SINGLE = 1_000  # searches of SQM in a configuration, about
+_STEPS = 10**8  # and their steps
 
 # (reading, epsilon, share of the threshold or None, algorithm, threshold)
 Key = tuple[str, Fraction, Fraction | None, str, str]
@@ -79,19 +79,22 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
         queries += by_query(name, column, sums, found)
         for line in findings([row for row in rows if row["workload"] == name]):
             report(f"{name}: {line}")
-    tables = {"configurations": rows, "queries": queries}
-    for name, table in tables.items():
-        with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(table)
+        _write(out / "configurations.csv", rows)
+        _write(out / "queries.csv", queries)
     first = names[0]
     draw_answers([row for row in queries if row["workload"] == first], out / "figure-2")
     draw_algorithms([row for row in queries if row["workload"] == first], out / "figure-3")
     draw_isotonic([row for row in queries if row["workload"] == "Q2"], out / "figure-4")
     draw_comparison(rows, out / "comparison")
     report(f"Tables and figures are in {out}.")
-    return tables
+    return {"configurations": rows, "queries": queries}
+
+
+def _write(path: Path, table: Sequence[Row]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
 
 
 def shared_thresholds(
@@ -133,9 +136,8 @@ def trial_answers(
                 for _, rest, epsilon, share, kind, count in own:
                     found[reading, epsilon, share, name, kind].append(rows.draw(cut, rest, count, entropy))
     answers = {key: np.concatenate(parts) for key, parts in found.items()}
-    for reading in READINGS:
-        for epsilon in epsilons:
-            answers |= _single(column, sums, reading, epsilon, trials, SeededEntropy(seed + 2))
+    for epsilon in epsilons:
+        answers |= _single(column, sums, READINGS[0], epsilon, trials, SeededEntropy(seed + 2))
     return answers
 
 
@@ -168,20 +170,20 @@ def _counted(thresholds: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _single(column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, trials: int, entropy: SeededEntropy) -> dict[Key, Reals]:
-    """SQM, where the search can be made with a query's part of the budget."""
-    many = len(sums.last) == 100 and epsilon == EPSILONS[0] and reading == READINGS[0]
+    """SQM, where its searches take at most minutes: each of its queries makes its own, with its part of the budget."""
+    asked = len(sums.last)
     answers = {}
     for share, kind in ((None, "none"), *((share, kind) for share in SHARES for kind in ("svt", "recursive"))):
-        count = (
-            trials if kind == "none" or (kind == "svt" and many and share == SHARES[0]) else max(2, min(trials, _SINGLE // len(sums.last)))
-        )
+        count = trials
+        if kind == "svt" and not (asked <= 100 and share == SHARES[0] and epsilon == EPSILONS[0]):
+            count = max(2, min(trials, _SINGLE // asked))
         if kind == "recursive":
-            count = max(1, count // 10)
-        try:
+            # The search takes ln(MOST / START) / beta steps for each query.
+            steps = asked * 2.8 / (0.4 * float(epsilon * share) / asked)
+            count = min(trials, int(_STEPS // steps))
+        if count:
             drawn = [single_queries(column, sums, reading, epsilon, share, kind, entropy)[0] for _ in range(count)]
-        except InputError:  # more than 2^22 steps
-            continue
-        answers[reading, epsilon, share, "sqm", kind] = np.array(drawn)
+            answers[reading, epsilon, share, "sqm", kind] = np.array(drawn)
     return answers
 
 
