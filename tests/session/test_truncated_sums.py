@@ -1,0 +1,152 @@
+"""Sums cut at a private threshold: one payment for both steps, error bars that cover the noise given the threshold, and every refusal."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise.accounting import Privacy
+from leastnoise.estimate import Estimate
+from leastnoise.estimate._truncated import Truncated
+from leastnoise.measure import SeededEntropy, Series, simulate
+from leastnoise.plan import DataAwarePlan
+from leastnoise.session import _truncated_sums as sums
+from leastnoise.table import Table
+
+DOMAIN = ln.Domain(sex=["F", "M"], pay=ln.Bins(0, 4000, 80, closed="right"), measures={"wages": ln.Measure("pay", 0, 4000)})
+RNG = np.random.default_rng(6)
+ROWS = 3000
+AMOUNTS = np.clip(np.rint(RNG.lognormal(5.5, 0.9, ROWS)), 1, 4000).astype(np.int64)
+SEX = RNG.integers(0, 2, ROWS)
+CELLS = -(-AMOUNTS // 50) - 1
+TABLE = Table(DOMAIN, {"sex": SEX, "pay": CELLS}, {"wages": AMOUNTS})
+BY_SEX = ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
+
+
+def carried_out(workload: ln.Workload, budget: object, seed: int) -> tuple[Truncated, dict[str, object], Series]:
+    plan = sums.plan_truncated_sums(workload, Privacy(budget))  # type: ignore[arg-type]
+    series = Series.simulated(plan, TABLE, SeededEntropy(seed))
+    observation = sums.carry_out(sums.setting_of(plan), series)
+    return Truncated.of(observation), dict(observation.plan.details["data_aware"]), series
+
+
+def cut_sums(threshold: int) -> np.ndarray:
+    """The sums by sex up to each edge of the amounts cut at the threshold."""
+    found = np.zeros((2, 80))
+    np.add.at(found, (SEX, CELLS), np.minimum(AMOUNTS, np.minimum((CELLS + 1) * 50, threshold)))
+    return np.cumsum(found, axis=1)
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP("1/5"), ln.ZCDP("1/100"), ln.ApproxDP("1/2", "1/1000000")])
+def test_error_bars_cover_the_noise_given_the_threshold(budget: object) -> None:
+    product = BY_SEX.products[0]
+    first, facts, series = carried_out(BY_SEX, budget, 0)
+    assert str(series.left()) == "nothing"
+    threshold = int(facts["threshold"])  # type: ignore[call-overload]
+    setting = sums.setting_of(sums.plan_truncated_sums(BY_SEX, Privacy(budget)))  # type: ignore[arg-type]
+    plan = sums.sums_plan(setting, threshold)
+    estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
+    assert estimate.variances(product) == pytest.approx(first.variances(product))
+    scaled = []
+    for seed in range(150):
+        answers = estimate.like(simulate(plan, TABLE, SeededEntropy(seed))).answers(product)
+        scaled.append((answers - cut_sums(threshold)) / np.sqrt(estimate.variances(product)))
+    squares = np.mean(np.square(scaled), axis=(1, 2))
+    # Each of 150 releases gives a mean square of about 1; they vary because answers of one release are alike.
+    assert abs(squares.mean() - 1) < 4.5 * squares.std() / np.sqrt(150)
+    assert np.mean(np.abs(scaled) < 2.2) > 0.93
+
+
+def test_more_budget_cuts_higher_and_the_loss_is_estimated() -> None:
+    asked = ln.queries(DOMAIN, sum="wages")
+    found = {}
+    for epsilon in ("1/50", "1", "40"):
+        runs = [carried_out(asked, ln.PureDP(epsilon), seed) for seed in range(5)]
+        found[epsilon] = np.median([int(facts["threshold"]) for _, facts, _ in runs])  # type: ignore[call-overload]
+    assert found["1/50"] < found["1"] < found["40"]
+    made, facts, _ = carried_out(asked, ln.PureDP("1"), 3)
+    exact = np.maximum(AMOUNTS - int(facts["threshold"]), 0).sum()  # type: ignore[call-overload]
+    assert made.losses(asked.products[0]) == pytest.approx(exact, abs=0.5 * exact + 3000)
+    assert (made.approximations(asked.products[0]) == made.losses(asked.products[0]) ** 2).all()
+
+
+def test_groups_share_the_loss() -> None:
+    made, facts, _ = carried_out(BY_SEX, ln.PureDP("1"), 3)
+    grouped = made.losses(BY_SEX.products[0])
+    assert grouped.shape == (2, 80)
+    assert grouped[:, -1].sum() == pytest.approx(float(facts["estimated_loss"]))  # type: ignore[arg-type]
+    assert (np.diff(grouped, axis=1) >= 0).all()
+
+
+def test_groups_without_the_number_have_one_limit_a_row() -> None:
+    asked = ln.queries(DOMAIN, sex="identity", sum="wages")
+    made, facts, _ = carried_out(asked, ln.PureDP(5), 1)
+    threshold = int(facts["threshold"])  # type: ignore[call-overload]
+    assert made.answers(asked.products[0]) == pytest.approx(
+        cut_sums(threshold)[:, -1], abs=6 * np.sqrt(made.variances(asked.products[0])).max()
+    )
+    assert made.losses(asked.products[0]).shape == (2,)
+
+
+def test_the_release_by_name(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    people = pandas.DataFrame({"sex": np.array(["F", "M"])[SEX], "pay": AMOUNTS})
+    plan = ln.plan(BY_SEX, ln.PureDP(1), strategy="truncated_sums")
+    assert isinstance(plan, DataAwarePlan)
+    release = ln.release(plan, people, ledger=tmp_path / "people.ledger", out=tmp_path / "out", dataset="people")
+    ledger = ln.Ledger.open(tmp_path / "people.ledger")
+    assert ledger.left().epsilon == 0
+    assert len(ledger.entries()) == 1
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["plan"]["details"]["data_aware"]["threshold"] <= 4000
+    table = release.tables["q1"]
+    assert table.approximation_std is not None
+    exact = cut_sums(4000)
+    apart = np.abs(table.answer.reshape(2, 80) - exact)
+    assert (apart < 6 * table.noise_std.reshape(2, 80) + 4 * table.approximation_std.reshape(2, 80) + 3000).all()
+
+
+def test_a_plan_from_a_file_is_checked_before_it_is_paid() -> None:
+    plan = sums.plan_truncated_sums(BY_SEX, Privacy(ln.PureDP(1)))
+    assert sums.setting_of(DataAwarePlan.from_json(plan.to_json())).attribute == "pay"
+    with pytest.raises(InputError, match=r"The details of the plan are not those of this version\. Make the plan again; nothing was spent"):
+        sums.setting_of(replace(plan, details={**plan.details, "attribute": "sex"}))
+    with pytest.raises(InputError, match="the strategy of a data-aware plan must be truncated_sums; got 'dawa'"):
+        sums.setting_of(replace(plan, strategy="dawa"))
+    with pytest.raises(InputError, match="The data-aware plan cannot be read"):
+        sums.setting_of(replace(plan, questions=({"queries": {}},)))
+
+
+def test_units_and_edges_of_the_number_give_the_limits() -> None:
+    cents = ln.Domain(pay=ln.Bins(0, 10, 4), measures={"wages": ln.Measure("pay", 0, 8, unit="0.01")})
+    setting = sums.setting_of(sums.plan_truncated_sums(ln.queries(cents, pay="prefix", sum="wages"), Privacy(ln.PureDP(1))))
+    assert setting.edges.tolist() == [250, 500, 750, 800]
+    clipped = ln.Domain(pay=ln.Integers(0, 3, outside="clip"), measures={"wages": ln.Measure("pay", 0, 9)})
+    setting = sums.setting_of(sums.plan_truncated_sums(ln.queries(clipped, sum="wages"), Privacy(ln.PureDP(1))))
+    assert setting.edges.tolist() == [1, 1, 2, 9]
+    assert setting.privacy(Fraction(1, 10)).budget == ln.PureDP("1/10")
+
+
+def test_refusals_are_read() -> None:
+    pure = Privacy(ln.PureDP(1))
+    counts = ln.queries(DOMAIN, pay="prefix")
+    with pytest.raises(InputError, match="truncated_sums answers sums of one measure; this workload asks for counts"):
+        sums.plan_truncated_sums(counts, pure)
+    with pytest.raises(InputError, match="this workload asks for sums of wages and counts"):
+        sums.plan_truncated_sums(BY_SEX + counts, pure)
+    without = ln.Domain(sex=["F", "M"], measures={"wages": ln.Measure("pay", 0, 4000)})
+    with pytest.raises(InputError, match="the domain must have the attribute pay as Integers or Bins"):
+        sums.plan_truncated_sums(ln.queries(without, sex="identity", sum="wages"), pure)
+    negative = ln.Domain(pay=ln.Integers(-3, 3), measures={"wages": ln.Measure("pay", -3, 3)})
+    with pytest.raises(InputError, match="wages must not be negative; its lower bound is -3 units"):
+        sums.plan_truncated_sums(ln.queries(negative, pay="prefix", sum="wages"), pure)
+    wide = ln.Domain(pay=ln.Bins(0, 10**7, 1000), measures={"wages": ln.Measure("pay", 0, 10**7, unit="0.01")})
+    with pytest.raises(InputError, match="The public bounds are too large for exact arithmetic: 1000 cells of up to 1000000000 units"):
+        sums.plan_truncated_sums(ln.queries(wide, pay="prefix", sum="wages"), pure)
+    with pytest.raises(InputError, match="strategy must be 'truncated_sums'"):
+        sums.plan_truncated_sums(BY_SEX, pure, "dawa")
