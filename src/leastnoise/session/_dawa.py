@@ -34,9 +34,10 @@ EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of the noise, per
 FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
 _MOST_ADAPTIVE = 2048
-_REFERENCES = ("identity", "workload", "node_tree", "p_identity", "gaussian_optimum")
+_REFERENCES = ("identity", "node_tree", "p_identity", "gaussian_optimum")
 _REFERENCES_IF_LONG = ("identity", "level_tree")
-_MOST_SEARCHED = 1024
+_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells; p-Identity takes a minute at the last
+_STRUCTURED = ("identity", "prefix", "all_ranges")
 _GRAIN = 2**40
 
 
@@ -77,7 +78,13 @@ class Setting:
         return Privacy(budget, own.neighbours, own.unit_column, own.max_rows)
 
 
-def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Callable[[str], None] | None = None) -> DataAwarePlan:
+def plan_dawa(
+    workload: Workload,
+    privacy: Privacy,
+    strategy: str,
+    progress: Callable[[str], None] | None = None,
+    reference: Plan | None = None,
+) -> DataAwarePlan:
     """The public plan of a data-aware release: shares of the budget, and the best data-independent plan as reference and way out.
 
     Args:
@@ -85,6 +92,7 @@ def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Cal
         privacy: budget, neighbours and unit of everything together.
         strategy: one of ``STRATEGIES``.
         progress: called with the name of every data-independent strategy that has been tried.
+        reference: the best data-independent plan with its promise, where it is known.
 
     Raises:
         InputError: another workload, or an unknown name.
@@ -98,7 +106,8 @@ def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Cal
     if strategy not in STRATEGIES:
         raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
     attribute = _the_attribute(workload, strategy)
-    reference = _reference(workload, privacy, progress)
+    if reference is None:
+        reference = _reference(workload, privacy, progress)
     choice = 0 if strategy == "dawa_levels" else _choice(privacy.budget, strategy)
     rest = _without(privacy.budget, choice)
     independent = refit(reference, Privacy(rest, privacy.neighbours, privacy.unit_column, privacy.max_rows))
@@ -125,7 +134,8 @@ def _reference(workload: Workload, privacy: Privacy, progress: Callable[[str], N
     """The best data-independent plan that takes seconds, not minutes."""
     size = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
     tried = []
-    for name in _REFERENCES if size <= _MOST_SEARCHED else _REFERENCES_IF_LONG:
+    structured = all(q.kind in _STRUCTURED for product in workload for q in product.query_sets)
+    for name in _REFERENCES if size <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED) else _REFERENCES_IF_LONG:
         tried += list(candidates(workload, privacy, name))
         if progress is not None:
             progress(name)
@@ -279,21 +289,44 @@ def _default(setting: Setting, series: Series) -> Outcome:
     """Decision 0010: the structure decides between four ways to measure."""
     budget = setting.plan.privacy.budget
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
-    rest = _without(budget, epsilon)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
-    test = {"value": float(value), "unit": float(unit), "per_cell": per_cell}
+    observed, facts = measured_as(regime_of(per_cell), setting, series, _without(budget, epsilon))
+    if facts["regime"] == "buckets":
+        # What the test found besides the price of the buckets, and what its noise may have hidden.
+        facts["deviation"] = max(float(value) - facts["buckets"] * float(unit), 0.0) + 1 / float(epsilon)
+    return observed, {**facts, "test": {"value": float(value), "unit": float(unit), "per_cell": per_cell}}
+
+
+def regime_of(per_cell: float) -> str:
+    """The way to measure, from the least cost of a partition in units of the noise, per cell.
+
+    >>> [regime_of(share) for share in (0.001, 0.1, 0.5, 2.0)]
+    ['buckets', 'adaptive', 'shrunk', 'independent']
+    """
     if per_cell < EASIEST:
-        observed, facts = _on_partition(setting, series, rest, _pure_part(rest, PARTITION_SHARE), printed=False)
-        if facts["regime"] == "buckets":
-            facts["deviation"] = max(float(value) - facts["buckets"] * float(unit), 0.0) + 1 / float(epsilon)
-    elif per_cell < EASY:
-        observed, facts = _adaptive(setting, series, rest)
-    elif per_cell < HARD:
-        observed, facts = [series.measure(levels_plan(setting, rest))], {"regime": "shrunk"}
-    else:
-        observed, facts = [series.measure(independent(setting))], {"regime": "independent"}
-    return observed, {**facts, "test": test}
+        return "buckets"
+    return "adaptive" if per_cell < EASY else "shrunk" if per_cell < HARD else "independent"
+
+
+def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -> Outcome:
+    """Measure in one of the four ways, with a budget.
+
+    Args:
+        regime: independent, shrunk, adaptive or buckets.
+        setting: what is public.
+        series: that pays.
+        budget: for everything.
+
+    Returns:
+        The observations, and what is public of the outcome.
+    """
+    if regime == "buckets":
+        return _on_partition(setting, series, budget, _pure_part(budget, PARTITION_SHARE), printed=False)
+    if regime == "adaptive":
+        return _adaptive(setting, series, budget)
+    plan = levels_plan(setting, budget) if regime == "shrunk" else refit(independent(setting), setting.privacy(budget))
+    return [series.measure(plan)], {"regime": regime}
 
 
 def noise_unit(setting: Setting) -> Fraction:

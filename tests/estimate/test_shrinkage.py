@@ -1,0 +1,140 @@
+"""Shrinkage: exact least squares and noise of levels with padding, bounds, posterior, pruning."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from leastnoise.estimate import Halving, Levels, shrink, worth_splitting
+
+SHAPES = [(16, (1, 4), (3.0, 2.0)), (13, (1, 2, 8), (3.0, 2.0, 5.0)), (9, (1, 4), (0.5, 40.0)), (2, (1,), (1.0,)), (1, (1,), (2.0,))]
+
+
+def matrix_of(size, widths):
+    return np.concatenate([np.add.reduceat(np.eye(size), np.arange(0, size, width), axis=0) for width in widths])
+
+
+@pytest.mark.parametrize(("size", "widths", "variances"), SHAPES)
+def test_levels_are_least_squares_and_know_their_noise(size, widths, variances):
+    halving = Halving(size)
+    levels = Levels(halving, widths, variances)
+    rows = matrix_of(size, widths)
+    weights = np.concatenate([np.full(-(-size // width), 1 / own) for width, own in zip(widths, variances, strict=True)])
+    covariance = np.linalg.inv(rows.T @ (weights[:, None] * rows))
+    values = np.random.default_rng(size).normal(10, 30, (3, len(rows)))
+    ends = np.cumsum([-(-size // width) for width in widths])[:-1]
+    found = levels.estimate(np.split(values, ends, axis=1))
+    assert np.allclose(found[:, :size], values @ (weights[:, None] * rows) @ covariance)
+    assert not found[:, size:].any()
+    variance, noise = levels.noise()
+    total, parts = halving.differences(np.eye(size))
+    assert np.isclose(variance, (total.T @ covariance @ total).item())
+    for part, own in zip(parts, noise, strict=True):
+        assert np.allclose(own, np.einsum("cb,cd,db->b", part, covariance, part))
+
+
+def test_differences_of_a_power_of_two_are_uncorrelated():
+    levels = Levels(Halving(16), (1, 4), (3.0, 2.0))
+    rows = matrix_of(16, (1, 4))
+    weights = np.repeat([1 / 3.0, 1 / 2.0], [16, 4])
+    covariance = np.linalg.inv(rows.T @ (weights[:, None] * rows))
+    total, parts = levels.halving.differences(np.eye(16))
+    every = np.concatenate([total, *parts], axis=1)
+    joint = every.T @ covariance @ every
+    assert np.abs(joint - np.diag(joint.diagonal())).max() < 1e-12
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 21])
+def test_total_and_differences_are_the_cells_and_edges_sum_them(size):
+    halving = Halving(size)
+    cells = np.random.default_rng(size).normal(5, 9, (4, size))
+    total, parts = halving.differences(cells)
+    assert np.allclose(halving.together(total, parts, bounded=False), cells)
+    edges = np.arange(size + 1)
+    sums = total * edges / size
+    for level, part in enumerate(parts):
+        block, weight = halving.edge_weights(level, edges)
+        sums = sums + part[:, block] * weight
+    assert np.allclose(sums, np.pad(np.cumsum(cells, axis=1), ((0, 0), (1, 0))))
+
+
+@pytest.mark.parametrize("size", [5, 8])
+def test_bounded_cells_are_not_negative_and_keep_a_positive_total(size):
+    halving = Halving(size)
+    cells = np.random.default_rng(1).normal(0, 20, (50, size))
+    total, parts = halving.differences(cells)
+    bounded = halving.together(total, parts)
+    assert (bounded >= 0).all()
+    assert np.allclose(bounded.sum(axis=1), np.maximum(total[:, 0], 0))
+    truth = np.abs(cells)
+    assert np.allclose(halving.together(*halving.differences(truth)), truth)
+
+
+@pytest.mark.parametrize("tail", [None, 6.0])
+def test_shrinking_helps_where_there_is_nothing_and_keeps_what_is_there(tail):
+    rng = np.random.default_rng(3)
+    halving = Halving(1024)
+    truth = np.zeros(1024)
+    truth[[100, 700, 701]] = 5000.0, 3000.0, 200.0
+    levels = Levels(halving, (1, 32), (72.0, 50.0))
+    noise = [rng.laplace(0, 6, (20, 1024)), rng.laplace(0, 5, (20, 32))]
+    values = [truth + noise[0], truth.reshape(32, 32).sum(axis=1) + noise[1]]
+    total, parts = halving.differences(levels.estimate(values))
+    found = shrink(parts, levels.noise()[1], tail)
+    before = halving.together(total, parts, bounded=False) - truth
+    after = halving.together(total, found.means) - truth
+    assert (after**2).mean() < 0.05 * (before**2).mean()
+    for mean, variance, own in zip(found.means, found.variances, found.noise, strict=True):
+        assert mean.shape == variance.shape == own.shape
+        assert (variance >= own).all()
+        assert (own >= 0).all()
+
+
+def test_the_posterior_variance_is_the_squared_error_where_the_prior_holds():
+    # Differences drawn from the model itself, one state: what the posterior says of its error comes out within a quarter.
+    rng = np.random.default_rng(4)
+    truth = rng.normal(0, 10, (40, 512))
+    part = truth + rng.normal(0, 5, truth.shape)
+    found = shrink([part, rng.normal(0, 5, (40, 256))], [np.full(512, 25.0), np.full(256, 25.0)], None)
+    realised = ((found.means[0] - truth) ** 2).mean()
+    assert abs(realised / found.variances[0].mean() - 1) < 0.25
+    assert realised < 25
+
+
+def test_padding_is_known_and_not_learned_from():
+    halving = Halving(5)
+    total, parts = halving.differences(np.array([[9.0, 1.0, 4.0, 4.0, 7.0]]))
+    found = shrink(parts, Levels(halving, (1,), (1.0,)).noise()[1], None)
+    for level, mean in enumerate(found.means):
+        empty = (halving.left[level] == 0) | (halving.right[level] == 0)
+        assert not mean[0, empty].any()
+        assert not found.variances[level][0, empty].any()
+    assert shrink([], [], None).means == []
+
+
+def all_prunings(start, width):
+    yield [start]
+    if width > 1:
+        half = width // 2
+        for left, right in itertools.product(all_prunings(start, half), all_prunings(start + half, half)):
+            yield left + right
+
+
+def test_pruning_is_the_cheapest_of_all():
+    rng = np.random.default_rng(5)
+    halving = Halving(8)
+    for _ in range(20):
+        squares = [rng.exponential(4, 8 // 2 ** (level + 1)) for level in range(3)]
+        costs = [rng.uniform(0.5, 2, len(one)) for one in squares]
+        starts = worth_splitting(squares, costs, 3.0, halving)
+
+        def price(chosen, squares=squares, costs=costs):
+            cost = 0.0
+            for level in range(3):
+                for block in range(len(squares[level])):
+                    inside = [s for s in chosen if block * 2 ** (level + 1) < s < (block + 1) * 2 ** (level + 1)]
+                    cost += costs[level][block] * (3.0 if inside else squares[level][block])
+            return cost
+
+        best = min(all_prunings(0, 8), key=price)
+        assert np.isclose(price(starts.tolist()), price(best))
