@@ -540,7 +540,7 @@ def main() -> None:
             told = " ".join(f"{one}:{letters.count(one)}" for one in sorted(set(letters)))
             print(f"| {name} | {' | '.join(f'{found:.3g}' for found in table[name].values())} | {told} |", flush=True)
         for way in options.ways:
-            mean = np.exp(np.mean([np.log(row[way] / row[options.ways[0]]) for row in table.values()]))
+            mean = np.exp(np.mean([np.log(max(row[way], 0.1) / row[options.ways[0]]) for row in table.values()]))
             print(f"{way}: geometric mean over data sets of error / {options.ways[0]}: {mean:.3f}")
 
 
