@@ -11,10 +11,14 @@ from leastnoise import planner
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
 from leastnoise.accuracy import joint_rows, promised
 from leastnoise.domain import Coded, Domain, Integers, Measure
+from leastnoise.estimate import Estimate
 from leastnoise.linop import AllRanges, Prefix, Total, dense
+from leastnoise.measure import SeededEntropy, simulate
 from leastnoise.plan import Plan, cost, fit
 from leastnoise.planner._tilt import balanced_rounding, rest, spread, tilt
-from leastnoise.workload import Workload, marginals, matrix, queries
+from leastnoise.session import candidates
+from leastnoise.table import Table
+from leastnoise.workload import Workload, marginals, matrix, queries, ranges
 
 
 def gram(operator: Prefix | AllRanges) -> np.ndarray:
@@ -186,3 +190,41 @@ def test_extreme_budgets_are_met(rho: str) -> None:
     domain = Domain(a=Coded(3), b=Integers(0, 9), c=Integers(0, 5))
     plan = plan_of(queries(domain, a="identity", b="prefix", c="prefix"), ZCDP(rho))
     assert covers(plan.privacy.budget, cost(plan))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        queries(SMALL, b=ranges([(0, 3)])),
+        queries(SMALL, a="identity", b=ranges([(0, 3)])) + queries(SMALL, b=matrix([[1, -1] + [0] * 8])),
+        queries(SMALL, b=matrix([[1, -1] + [0] * 8])),
+        queries(SMALL, b=matrix([[0] * 9 + [5]]), c="prefix"),
+        queries(SMALL, a="identity", b=ranges([(i, i + 3) for i in range(7)])),
+    ],
+    ids=["one range", "range and difference", "difference", "one cell", "windows"],
+)
+def test_queries_that_do_not_tell_all_cells_apart(asked: Workload) -> None:
+    plan = plan_of(asked, ZCDP("1/200"))
+    best = planner.kronecker("g", planner.gaussian_optimum, asked, Privacy(ZCDP("1/200")), 2)
+    other = promised(asked, fit(SMALL, Privacy(ZCDP("1/200")), "discrete_gaussian", best.blocks, "g")).expected_error()
+    assert plan.expected_error().total_squared_error < 1.2 * other.total_squared_error
+
+
+def test_totals_in_disguise_are_refused() -> None:
+    with pytest.raises(planner.NotApplicable, match="only totals are asked for"):
+        planner.tilted(queries(SMALL, b=matrix([[1] * 10])), Privacy(ZCDP(1)), 2)
+
+
+@pytest.mark.parametrize("name", ["tilted", "residual", "fourier"])
+def test_attributes_of_one_cell(name: str) -> None:
+    domain = Domain(a=Coded(3), b=Integers(0, 9), c=Coded(1))
+    with_c = queries(domain, a="identity", b="prefix", c="prefix") + queries(domain, c="identity")
+    without = queries(domain, a="identity", b="prefix") + marginals(domain, ways=0)
+    totals = []
+    for workload in (with_c, without):
+        (found,) = candidates(workload, Privacy(ZCDP("1/200")), name)
+        assert found.plan is not None, found.reason
+        totals.append(found.total)
+        simulated = Estimate(simulate(found.plan, Table(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 0]}), SeededEntropy(0)))
+        assert all(simulated.answers(product).shape == product.shape for product in workload)
+    assert totals[0] == pytest.approx(totals[1], rel=1e-6)

@@ -23,7 +23,7 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise.accuracy._across import across_basis, contrast_strength, measured_across
-from leastnoise.accuracy._basis import MOST_DENSE, Basis, Undetermined, UnsupportedQuery, basis
+from leastnoise.accuracy._basis import MOST_DENSE, Basis, IdentityBasis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._iterative import IterativeStructure
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._noise import FloatArray, noise_variance
@@ -313,7 +313,8 @@ def structure(plan: Plan, measure: str | None) -> Structure:
     if product_form:
         try:
             bases = {name: across_basis(own) if measured_across(own) else basis(own) for name, own in factors.items()}
-            return _product_structure(plan, blocks, bases)
+            alone = [name for name in plan.domain.names if plan.domain.kind(name).size == 1]  # the only cell is the total
+            return _product_structure(plan, blocks, {**dict.fromkeys(alone, IdentityBasis(1)), **bases})
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             pass
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}

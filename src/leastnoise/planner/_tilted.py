@@ -84,7 +84,8 @@ class _Terms:
         entries = self._entries(values)
         sums = np.bincount(self.tau, entries, len(self.taus))
         pushed = entries * np.where(sums > 0, 0.5 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)[self.tau]
-        return sum(np.bincount(column, pushed, len(values)) for column in self.slots.T) / values
+        gathered = np.sum([np.bincount(column, pushed, len(values)) for column in self.slots.T], axis=0)
+        return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
     def _entries(self, values: Reals) -> Reals:
         entries = self.importance.copy()
@@ -120,7 +121,10 @@ def tilted(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     values = _start(roles)
     chosen: dict[int, Reals] = {}
     for _ in range(2 if any(len(role.grams) > 1 for role in roles) else 1):
-        chosen = _tilts(roles, terms, values)
+        try:
+            chosen = _tilts(roles, terms, values)
+        except np.linalg.LinAlgError:
+            raise NotApplicable("the queries along an attribute are too unlike each other for its eigenvectors") from None
     tops = _tops(workload.domain, privacy, terms, values, places, chosen)
     operators: dict[int, Operator] = {}
     norms: dict[int, float] = {}
@@ -229,6 +233,8 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: Reals) -> dict[int, Re
         if not role.grams:
             continue
         base, apart = _merged(role, slopes)
+        if not np.ptp(apart) > 1e-12 * np.abs(apart).max():
+            raise NotApplicable("along an attribute with queries of its own only totals are asked for; ask for total instead")
         found = np.empty((len(_PULLS), 2 * len(role.asked)))
         dual = own = None
         for place, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
@@ -263,8 +269,8 @@ def _merged(role: _Role, slopes: Reals) -> tuple[Reals, Reals]:
     if len(role.grams) == 1:
         return role.grams[0], role.grams[0]
     own = slopes[role.slot : role.slot + 2 * len(role.asked)]
-    along, apart = (sum(weight * gram for weight, gram in zip(own[part::2], role.grams, strict=True)) for part in (0, 1))
-    return np.asarray(along / np.trace(along) + apart / np.trace(apart)), np.asarray(apart)
+    along, apart = (np.tensordot(own[part::2], np.array(role.grams), axes=1) for part in (0, 1))
+    return sum((gram / np.trace(gram) for gram in (along, apart) if np.trace(gram) > 0), np.zeros_like(apart)), apart
 
 
 def _tops(
