@@ -104,6 +104,9 @@ def test_the_release_by_name(tmp_path: Path) -> None:
     assert len(ledger.entries()) == 1
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["plan"]["details"]["data_aware"]["threshold"] <= 4000
+    said = " ".join(manifest["intervals"]["does_not_cover"])
+    assert "were counted as" in said
+    assert "Nothing was added back" in said
     table = release.tables["q1"]
     assert table.approximation_std is not None
     exact = cut_sums(4000)

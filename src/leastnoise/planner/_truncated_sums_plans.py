@@ -4,7 +4,7 @@ import numpy as np
 
 from leastnoise.accounting import Privacy
 from leastnoise.linop import Total
-from leastnoise.planner._factors import MOST_DENSE, Fit, Fitted, _tree, gram_of, level_tree, summed
+from leastnoise.planner._factors import MOST_DENSE, Fit, Fitted, _tree, gram_of, level_tree
 from leastnoise.planner._gram import DenseGram, Gram, ScaledSum, Wholes, merge_equal_cells
 from leastnoise.planner._kronecker import kronecker
 from leastnoise.planner._marginals import marginals
@@ -13,31 +13,36 @@ from leastnoise.planner._truncated_sums_limited import fit_limited_tree
 from leastnoise.workload import Workload
 
 
-def asked_along(workload: Workload, attribute: str) -> tuple[Gram, int]:
-    """The Gram matrix of all queries along one attribute, and the number of groups that most of them are asked for.
+def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
+    """The Gram matrices of all queries along one attribute: for noise, and for losses.
 
     Args:
         workload: what is asked.
         attribute: the number; products that do not name it ask for its total.
+
+    Returns:
+        The sum over the products of M times the number of groups that they are asked for, because every group has noise; and that of M
+        over this number, because groups that share a loss evenly have that much less of its square.
 
     Raises:
         NotApplicable: queries without a known structure along over 4096 cells.
 
     >>> from leastnoise.domain import Domain, Integers
     >>> from leastnoise.workload import queries
-    >>> asked_along(queries(Domain(sex=["F", "M"], age=Integers(0, 4)), sex="identity", age="prefix"), "age")
-    (PrefixGram(size=5), 2)
+    >>> noise, loss = asked_along(queries(Domain(sex=["F", "M"], age=Integers(0, 1)), sex="identity", age="prefix"), "age")
+    >>> noise.dense().tolist(), loss.dense().tolist()
+    ([[4.0, 2.0], [2.0, 2.0]], [[1.0, 0.5], [0.5, 0.5]])
     """
     kind = workload.domain.kind(attribute)
-    parts: list[tuple[float, Gram]] = []
-    groups = 1
+    noise: list[tuple[float, Gram]] = []
+    loss: list[tuple[float, Gram]] = []
     for product in workload:
         names = product.attributes
         operator = product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
-        count = product.rows // operator.rows
-        groups = max(groups, count)
-        parts.append((product.importance * count, gram_of(operator)))
-    return summed(parts), groups
+        groups, gram = product.rows // operator.rows, gram_of(operator)
+        noise.append((product.importance * groups, gram))
+        loss.append((product.importance / groups, gram))
+    return ScaledSum(tuple(noise)), ScaledSum(tuple(loss))
 
 
 def limited_strategy(workload: Workload, attribute: str, limits: Wholes, privacy: Privacy, power: int) -> Strategy:
@@ -83,9 +88,9 @@ def limited_strategy(workload: Workload, attribute: str, limits: Wholes, privacy
 def _merged_limits(workload: Workload, attribute: str, limits: Wholes) -> Wholes:
     """The limits of the groups of cells that no query tells apart, which are planned as one: the largest of each."""
     gram, _ = asked_along(workload, attribute)
-    if not isinstance(gram, (DenseGram, ScaledSum)) or gram.size > MOST_DENSE:
+    if gram.size > MOST_DENSE:
         return limits
-    small, group = merge_equal_cells(gram if isinstance(gram, DenseGram) else DenseGram(gram.dense(), gram.queries))
+    small, group = merge_equal_cells(DenseGram(gram.dense(), gram.queries))
     merged = np.zeros(small.size, dtype=np.int64)
     np.maximum.at(merged, group, limits)
     return merged

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._check import InputError, whole
+from leastnoise._check import InputError
 from leastnoise.planner._gram import Gram, Reals, Wholes, singular_value_bound
 from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._truncated_sums import weighted_gram
@@ -121,7 +121,7 @@ def choose_threshold(
     unit_noise: Callable[[Wholes], float],
     noise: float,
     *,
-    groups: int = 1,
+    lost: Gram | None = None,
 ) -> ThresholdChoice:
     """The candidate with the least predicted squared error.
 
@@ -132,7 +132,8 @@ def choose_threshold(
         tail: noisy counts of records between one candidate and the next, shape (k - 1,).
         unit_noise: unit RMSE of the strategy that would be taken for limits T_j, such as `quick_noise`.
         noise: standard deviation of the noise on a query of sensitivity 1 with what is left of the budget.
-        groups: number of groups that the same sums are asked for; records are taken to be spread evenly over them.
+        lost: the Gram matrix that squares of losses are added up with; None for M. It differs where sums are asked for by groups, which
+            share the loss and each have noise of their own.
 
     Raises:
         InputError: a number of counts that does not fit the candidates.
@@ -146,7 +147,7 @@ def choose_threshold(
     100
     700
     """
-    whole("groups", groups, 1)
+    missed = gram if lost is None else lost
     places = np.asarray(cells)
     if len(tail) != len(places) - 1:
         raise InputError(f"There must be one count for each interval between {len(places)} candidates; got {len(tail)}.")
@@ -159,7 +160,7 @@ def choose_threshold(
     bias, spread, excesses = [], [], []
     for threshold in candidates:
         excess = counts * np.maximum(centres - threshold, 0.0)
-        squared = float(gram.rows(excess[None, :])[0] @ excess) / groups**2
+        squared = float(missed.rows(excess[None, :])[0] @ excess)
         bias.append(math.sqrt(max(squared, 0.0) / gram.queries))
         spread.append(noise * unit_noise(np.minimum(edges, threshold)))
         excesses.append(excess)

@@ -1,7 +1,9 @@
 """What a release says about itself in sentences: the promise, the noise, the intervals and their limits. Manifest and report share them."""
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from leastnoise.accounting import (
     ApproxDP,
@@ -204,6 +206,8 @@ def limits(release: Release) -> list[str]:
         found.append(
             "Sums are sums of values clipped to the public bounds and rounded to the unit; what clipping took away is not covered."
         )
+    if plan.details.get("data_aware", {}).get("regime") == "truncated":
+        found.append(truncation_words(plan.details["data_aware"], release))
     hundred = round(100 * (1 - release.level), 4)
     found.append(
         f"Each interval stands for itself: of 100 independent intervals about {hundred:g} miss. Answers of one release share noise, so "
@@ -212,6 +216,19 @@ def limits(release: Release) -> list[str]:
     if release.options.biased:
         found.append(post_processing_words(release)[0])
     return found
+
+
+def truncation_words(facts: Mapping[str, Any], release: Release) -> str:
+    """What cutting values at a private threshold does to sums."""
+    name = facts["measure"]
+    unit = release.plan.domain.measure(name).unit
+    cut, lost = _number(facts["threshold"] * unit), float(facts["estimated_loss"] * unit)
+    return (
+        f"Values of {name} above {cut} were counted as {cut}, a threshold that was chosen privately, so that sums with such values are "
+        f"too small. noise_std is the standard error given the threshold. What the cut took from the sum of all rows is about {lost:.3g}, "
+        "by noisy counts of the tail; approximation_std says how much of it an answer has, groups sharing it in proportion to their sums, "
+        "and low and high reach that far. Nothing was added back."
+    )
 
 
 def post_processing_words(release: Release) -> list[str]:

@@ -215,11 +215,11 @@ def tail_counts_plan(setting: Setting, places: IntArray) -> Plan | None:
 
 def _choice(setting: Setting, places: IntArray, counts: np.ndarray) -> ThresholdChoice:
     """The threshold of least predicted error."""
-    gram, groups = asked_along(setting.workload, setting.attribute)
+    gram, lost = asked_along(setting.workload, setting.attribute)
     noise = fit(setting.plan.domain, setting.privacy(1 - TAIL_SHARE), setting.mechanism, [(Block((), Fraction(1)), 1.0)], "a single query")
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
     quick = partial(quick_noise, gram, norm=setting.power)
-    return choose_threshold(gram, setting.edges, places, counts, quick, unit, groups=groups)
+    return choose_threshold(gram, setting.edges, places, counts, quick, unit, lost=lost)
 
 
 def sums_plan(setting: Setting, threshold: int) -> Plan:
