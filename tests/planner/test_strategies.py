@@ -193,7 +193,7 @@ def test_few_ranges_are_planned_on_the_cells_that_they_tell_apart(shuffled: bool
     make = partial(planner.kronecker, "p_identity", planner.p_identity)
     plan, promise = planned(make, workload, *NOISES[0])
     assert plan.blocks[0].factors[0].operator.rows < 120  # fewer than there are cells
-    assert promise.tables[0].rmse / (np.sqrt(2) * 100) < 3.58  # 3.93 with every cell measured
+    assert promise.tables[0].rmse / (np.sqrt(2) * 100) < 3.58  # 4.23 with every cell measured
     # The optimum for Gaussian noise, of rank 30: measured with nothing beside it, it is as good as its bound says.
     make = partial(planner.kronecker, "gaussian_optimum", planner.gaussian_optimum)
     budget, mechanism, power = NOISES[1]
@@ -267,6 +267,8 @@ def test_what_cannot_be_parted_is_said() -> None:
         planner.union(queries(GROUPED, age="prefix") + queries(GROUPED, age="prefix", weight=2), pure, 1)
     with pytest.raises(InputError, match="counts alone"):
         planner.union(queries(DOMAIN, b="prefix") + marginals(DOMAIN, ways=1, sum="pay"), pure, 1)
+    with pytest.raises(InputError, match="better than one table"):
+        planner.union(queries(GROUPED, age="prefix") + queries(GROUPED, age="prefix", sex="identity"), pure, 1)
     long = Domain(a=Coded(2000), b=Integers(0, 9))
     with pytest.raises(InputError, match="at most"):
         planner.union(queries(long, a="identity") + queries(long, b="prefix"), pure, 1)

@@ -25,6 +25,8 @@ from leastnoise.workload import Product, QuerySet, Workload
 
 _SWEEPS, _TRIED, _MOST_BITS = 2, 2, 29
 _MOST_JOINT, _MOST_LONG = 2**22, 1024
+# What a parting must promise by the quick estimate, of what one table does, to be tried.
+_WORTH = 0.95
 _LEAST_RATIO, _RATIOS = 1e-2, 81
 
 
@@ -57,8 +59,11 @@ def union(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
         raise NotApplicable(f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}")
     quick = _Quick(products, sizes, power)
-    partings = sorted(quick.partings(), key=quick.error)[:_TRIED]
-    found = [_strategy(workload, quick.improved(parting), sizes, power) for parting in partings]
+    partings = dict.fromkeys(quick.improved(parting) for parting in sorted(quick.partings(), key=quick.error)[:_TRIED])
+    worth = [parting for parting in partings if quick.error(parting) < _WORTH * quick.whole()]
+    if not worth:
+        raise NotApplicable("no parting of what is asked promises to be better than one table for all of it")
+    found = [_strategy(workload, parting, sizes, power) for parting in worth]
     return min(found, key=lambda strategy: strategy.error)
 
 
@@ -72,7 +77,7 @@ class _Quick:
     """
 
     def __init__(self, products: Sequence[Product], sizes: dict[str, int], power: int) -> None:
-        self.products, self.sizes, self.root = products, sizes, 1 / (4 - power) if power == 1 else 1 / 2
+        self.products, self.sizes, self.root = products, sizes, 1 / 3 if power == 1 else 1 / 2
         self.grams: dict[Operator, Reals] = {}
         self.known: dict[tuple[bool, ...], float] = {}
 
@@ -90,6 +95,10 @@ class _Quick:
         if not found:
             raise NotApplicable("all products ask the same along every attribute: one table serves them")
         return list(dict.fromkeys(found))
+
+    def whole(self) -> float:
+        """The same for one table."""
+        return self._part((True,) * len(self.products)) ** self.root
 
     def error(self, parting: tuple[bool, ...]) -> float:
         """The error of both parts, to the power that makes them add up."""
