@@ -156,9 +156,11 @@ def _measured(
     scales = np.full(len(starts), np.inf)
     sums = np.add.reduceat(cells, starts)
     for number, budget in enumerate(budgets):
+        if budget is None:
+            continue
+        numerator, denominator = noise_scale(1, budget, len(cells))  # refused whether such blocks exist or not
         mine = np.flatnonzero(kind == number)
-        if budget is not None and len(mine) > 0:
-            numerator, denominator = noise_scale(1, budget, len(cells))
+        if len(mine) > 0:
             values[mine] = sums[mine] + discrete_laplace(numerator, denominator, len(mine), entropy)
             scales[mine] = numerator / denominator
     return values, scales

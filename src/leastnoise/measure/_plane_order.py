@@ -141,6 +141,8 @@ def block_tree(height: int, width: int, split: str) -> BlockTree:
     order = np.lexsort(labels[::-1])
     starts = [np.flatnonzero(np.diff(label[order], prepend=-1)) for label in labels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in itertools.pairwise(starts)]
+    for kept in (order, *starts, *children):  # the tree is cached and its arrays are handed out
+        kept.setflags(write=False)
     return BlockTree(shape=(height, width), order=order, starts=tuple(starts), children=tuple(children))
 
 
