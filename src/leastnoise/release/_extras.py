@@ -149,8 +149,9 @@ def local_tables(estimate: Estimate, workload: Workload) -> dict[str | None, Loc
 
 def _made_up(plan: Plan) -> Observation:
     """An observation of no data at all, of about the size of the noise."""
-    values = [np.rint(np.cos(np.arange(block.rows)) * float(block.scale) * plan.grid / block.scaling()).astype(int) for block in plan.blocks]
-    return Observation(plan, tuple(values), "", private=False)
+    sizes = [float(block.scale) * plan.grid / block.scaling() for block in plan.blocks]
+    values = tuple(np.rint(size * np.cos(np.arange(len(size)))).astype(np.int64) for size in sizes)
+    return Observation(plan, values, "", private=False)
 
 
 def _never_negative(workload: Workload) -> list[str | None]:
