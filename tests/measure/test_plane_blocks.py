@@ -8,6 +8,7 @@ import pytest
 from leastnoise._check import InputError
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._plane_blocks import adaptive_blocks, plane_regime
+from leastnoise.measure._plane_order import block_tree
 
 
 def blocks_of(found, layer):
@@ -105,3 +106,10 @@ X = np.array([[1, 2], [3, 4]])
 def test_bad_arguments_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_the_cached_tree_of_blocks_cannot_be_written_to() -> None:
+    tree = block_tree(4, 4, "quarters")
+    for kept in (tree.order, *tree.starts, *tree.children):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 1

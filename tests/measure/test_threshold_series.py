@@ -95,3 +95,13 @@ def test_measures_below_zero_are_refused_before_they_are_paid() -> None:
     with pytest.raises(InputError, match="a measure must be one of 'pay', 'debt'"):
         steps.choose(RecursiveThreshold(measure="wealth", epsilon=Fraction(1, 2), start=1))
     assert steps.left().epsilon == 1
+
+
+def test_what_a_choice_was_told_cannot_change_after_its_sensitivity() -> None:
+    low, high, noise = np.array([-1]), np.array([50]), np.array([[1.0], [2.0]])
+    told = LeastErrorThreshold(measure="pay", epsilon=Fraction(1), candidates=[10, 50], low=low, high=high, noise=noise)
+    low[0], high[0], noise[0] = 50, 50, 9.0
+    assert (told.low.tolist(), told.high.tolist(), told.noise.tolist(), told.candidates) == ([-1], [50], [[1.0], [2.0]], (10, 50))
+    for kept in (told.low, told.high, told.noise):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 0

@@ -5,10 +5,12 @@ The argument continues that of ``_kernel.py``:
 (K5) The whole declared budget is on the ledger's disk before the first step. Each step's charge, in the definition of that budget, is added
      to those of the steps before it and must stay within the budget, before its first random bit is drawn; a step that fails stays charged.
      Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a selection by its own proof. So all steps
-     together satisfy the declared budget, however they are chosen (theorem 6 of PROOFS-accounting.md).
+     together satisfy the declared budget, however they are chosen (theorem 6 of PROOFS-accounting.md). The sum is kept in memory, so a
+     series is used in the process that made it alone, cannot be copied, and nothing of it can be set.
 (K6) A selection's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
 """
 
+import os
 import threading
 from typing import Any, get_args
 
@@ -47,19 +49,34 @@ class Series:
     leastnoise._check._errors.BudgetError: A step asks for epsilon = 0.5, but only epsilon = 0.25 of this release's budget is left. ...
     """
 
-    __slots__ = ("_charges", "_entropy", "_lock", "_table", "plan", "receipt")
+    __slots__ = ("_charges", "_entropy", "_lock", "_process", "_table", "plan", "receipt")
 
     plan: DataAwarePlan
     receipt: Receipt | None
     _table: Table
     _entropy: Entropy
     _charges: list[Charge]
+    _lock: threading.Lock
+    _process: int
 
-    def __init__(self, plan: DataAwarePlan, table: Table, entropy: Entropy, receipt: Receipt | None) -> None:
-        if entropy.private != (receipt is not None):
-            raise InputError("A series with private noise must be paid for; make it with Series.paid.")
-        self.plan, self.receipt = plan, receipt
-        self._table, self._entropy, self._charges, self._lock = table, entropy, [], threading.Lock()
+    def __init__(self) -> None:
+        raise TypeError("A Series is made by Series.paid, which pays for it, or by Series.simulated.")
+
+    @classmethod
+    def _make(cls, plan: DataAwarePlan, table: Table, entropy: Entropy, receipt: Receipt | None) -> "Series":
+        made = object.__new__(cls)
+        fields: dict[str, Any] = {
+            "plan": plan,
+            "receipt": receipt,
+            "_table": table,
+            "_entropy": entropy,
+            "_charges": [],
+            "_lock": threading.Lock(),
+            "_process": os.getpid(),
+        }
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
 
     @classmethod
     def paid(cls, plan: DataAwarePlan, table: Table, ledger: Ledger, *, output: str, description: str = "") -> "Series":
@@ -86,7 +103,7 @@ class Series:
             output=output,
             description=description,
         )
-        return cls(plan, table, SystemEntropy(), receipt)
+        return cls._make(plan, table, SystemEntropy(), receipt)
 
     @classmethod
     def simulated(cls, plan: DataAwarePlan, table: Table, entropy: Entropy) -> "Series":
@@ -103,7 +120,7 @@ class Series:
         check_table(plan.domain, plan.privacy, table)
         if entropy.private:
             raise InputError("A simulated series is for seeded noise, which protects nobody; got a private source. Use Series.paid.")
-        return cls(plan, table, entropy, None)
+        return cls._make(plan, table, entropy, None)
 
     @property
     def private(self) -> bool:
@@ -162,7 +179,9 @@ class Series:
         return Observation(plan, draw(plan, self._table, self._entropy), self.receipt.id if self.receipt else "", private=self.private)
 
     def _pay(self, request: Charge) -> None:
-        """(K5): before anything is drawn; two threads cannot together overspend."""
+        """(K5): before anything is drawn; two threads, or a process and its fork, cannot together overspend."""
+        if os.getpid() != self._process:
+            raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
         with self._lock:
             budget, available = self.plan.privacy.budget, self.left()
             if not request.within(available):
@@ -174,6 +193,12 @@ class Series:
 
     def __repr__(self) -> str:
         return f"<Series of {self.plan.strategy} on private rows, {len(self._charges)} steps>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Series is immutable; {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Series is immutable; {name!r} cannot be deleted")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Series holds private rows and is not pickled")

@@ -135,6 +135,8 @@ def _read_queries(low: Integers, high: Integers, weights: Integers | None, most:
     for name, ends in (("low", low), ("high", high)):
         if not (isinstance(ends, np.ndarray) and ends.dtype == np.int64 and ends.ndim == 1 and len(ends) >= 1):
             raise refuse(name, type(ends).__name__, "an int64 array with one entry a query")
+    # Copies: the sensitivity and the scores are computed from the same numbers, whatever the caller does meanwhile.
+    low, high = low.copy(), high.copy()
     if len(low) != len(high) or not (low <= high).all() or not (int(low.min()) >= -1 and int(high.max()) <= most):
         raise refuse("the queries", f"{len(low)} and {len(high)} ends", f"as many upper ends as lower ones, -1 <= low <= high <= {most}")
     given = np.ones(len(low), dtype=np.int64) if weights is None else weights

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from leastnoise._check import exact_positive
 from leastnoise.measure._drawing import Integers
 from leastnoise.measure._entropy import Entropy
@@ -34,6 +36,7 @@ class SparseVectorThreshold:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "candidates", tuple(self.candidates))
 
     def draw(self, amounts: Integers, most: int, distance: int, entropy: Entropy) -> Threshold:
         """The limit."""
@@ -99,6 +102,12 @@ class LeastErrorThreshold:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "candidates", tuple(self.candidates))
+        for name in ("low", "high", "noise", "weights"):  # copies: what the sensitivity is computed from is what is scored
+            if (value := getattr(self, name)) is not None:
+                kept = np.array(value)
+                kept.setflags(write=False)
+                object.__setattr__(self, name, kept)
 
     def draw(self, amounts: Integers, most: int, distance: int, entropy: Entropy) -> Threshold:
         """The limit."""

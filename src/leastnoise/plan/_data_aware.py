@@ -9,6 +9,7 @@ from typing import Any
 from leastnoise._check import InputError, refuse
 from leastnoise.accounting import Privacy, privacy_from_json
 from leastnoise.domain import Domain
+from leastnoise.plan._frozen import frozen, loads
 
 FORMAT = 1
 
@@ -45,9 +46,9 @@ class DataAwarePlan:
     def __post_init__(self) -> None:
         if not isinstance(self.strategy, str) or not self.strategy:
             raise refuse("strategy", self.strategy, "the name of a mechanism")
-        # Copied by way of their text, so that nothing inside can change later.
-        object.__setattr__(self, "questions", tuple(json.loads(json.dumps(list(self.questions), allow_nan=False))))
-        object.__setattr__(self, "details", json.loads(json.dumps(dict(self.details), allow_nan=False)))
+        # Copied at every depth, so that nothing inside can change after the ledger has the digest.
+        object.__setattr__(self, "questions", frozen(self.questions))
+        object.__setattr__(self, "details", frozen(dict(self.details)))
         if not self.questions:
             raise InputError("A data-aware plan must have questions; got none.")
 
@@ -75,7 +76,7 @@ class DataAwarePlan:
             InputError: the text is no data-aware plan, or of another format.
         """
         try:
-            value = json.loads(text)
+            value = loads(text)
             if value["data_aware"] != FORMAT:
                 raise refuse("the format of a data-aware plan", value["data_aware"], str(FORMAT), "Make the plan again with this version.")
             return DataAwarePlan(
@@ -85,5 +86,7 @@ class DataAwarePlan:
                 questions=tuple(value["questions"]),
                 details=value["details"],
             )
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
+        except InputError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError):
             raise InputError("This is not a data-aware plan, or a damaged one. Make it again with leastnoise.plan.") from None

@@ -17,7 +17,7 @@ from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
 from leastnoise.accounting import Privacy, fraction_from_text, privacy_from_json
 from leastnoise.domain import Domain
 from leastnoise.linop import Contrasts, IntArray, Operator, from_json, largest_row_sum, pack, to_json, unpack
-from leastnoise.plan._frozen import frozen
+from leastnoise.plan._frozen import frozen, loads
 from leastnoise.plan._limits import Limits
 
 # Public bounds from which all headroom is decided; the data never are asked.
@@ -409,12 +409,12 @@ class Plan:
             InputError: the text is no plan, or of another format.
         """
         try:
-            value = json.loads(text)
+            value = loads(text)
             if value["format"] != FORMAT:
                 raise refuse("the format of a plan", value["format"], str(FORMAT), "Make the plan again with this version.")
             domain = Domain.from_json(value["domain"])
             factors = [_factor_from_json(domain, entry) for entry in value["factors"]]
-            limits = [Limits(unpack(entry["values"]), entry["attribute"]) for entry in value.get("limits", ())]
+            limits = [_limits_from_json(domain, entry) for entry in value.get("limits", ())]
             promise = value["promise"]
             return Plan(
                 domain=domain,
@@ -439,5 +439,12 @@ class Plan:
                 ),
                 details=value["details"],
             )
-        except (KeyError, TypeError, IndexError, AttributeError, json.JSONDecodeError):
+        except InputError:
+            raise
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError):
             raise InputError("This is not a plan, or a damaged one. Make it again with leastnoise.plan and Plan.to_json.") from None
+
+
+def _limits_from_json(domain: Domain, entry: Mapping[str, Any]) -> Limits:
+    name = entry["attribute"]
+    return Limits(unpack(entry["values"], 1 if name is None else domain.kind(name).size), name)
