@@ -5,7 +5,7 @@ The argument continues that of ``_kernel.py``:
 (K5) The whole declared budget is on the ledger's disk before the first step. Each step's charge, in the definition of that budget, is added
      to those of the steps before it and must stay within the budget, before its first random bit is drawn; a step that fails stays charged.
      Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a selection by its own proof. So all steps
-     together satisfy the declared budget, however they are chosen (theorem 6 of PROOFS-accounting.md). The sum is kept in memory, so a
+     together satisfy the declared budget, however they are chosen (theorem 6 of the accounting's proofs). The sum is kept in memory, so a
      series is used in the process that made it alone, cannot be copied, and nothing of it can be set.
 (K6) A selection's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
 """
