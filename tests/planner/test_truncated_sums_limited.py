@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
 from leastnoise.domain import Domain, Integers, Measure
 from leastnoise.linop import dense
 from leastnoise.planner._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
@@ -105,17 +104,16 @@ def test_the_prediction_is_the_exact_bias_where_the_records_are_at_the_centres()
 def test_groups_and_merged_cells_are_planned() -> None:
     domain = Domain(sex=["F", "M"], pay=Integers(1, 40), measures={"wages": Measure("pay", 0, 40)})
     limits = np.minimum(np.arange(1, 41), 12)
-    privacy = Privacy(PureDP(1))
     grouped = queries(domain, sex="identity", pay="prefix", sum="wages")
     noise, loss = asked_along(grouped, "pay")
     assert noise.dense() == pytest.approx(2 * PrefixGram(40).dense() / 40**2)
     assert loss.dense() == pytest.approx(PrefixGram(40).dense() / 2 / 40**2)
-    assert limited_strategy(grouped, "pay", limits, privacy, 1).blocks[0][0].attributes == ("sex", "pay")
+    assert limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == ("sex", "pay")
     few = queries(domain, pay={"ranges": [[1, 10], [11, 40]]}, sum="wages")
-    (block, _), *_ = limited_strategy(few, "pay", limits, privacy, 1).blocks
+    (block, _), *_ = limited_strategy(few, "pay", limits, 1).blocks
     assert len({tuple(column) for column in dense(block.factors[0].operator).T}) == 2
     alone = queries(domain, sex="identity", sum="wages")
-    assert limited_strategy(alone, "pay", limits, privacy, 2).blocks[0][0].attributes == ("sex",)
+    assert limited_strategy(alone, "pay", limits, 2).blocks[0][0].attributes == ("sex",)
 
 
 def test_weights_of_a_gram_matrix_without_a_short_form() -> None:

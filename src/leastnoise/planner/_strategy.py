@@ -12,7 +12,7 @@ from leastnoise._check import InputError
 from leastnoise.accounting import Privacy
 from leastnoise.domain import Domain
 from leastnoise.linop import column_sums
-from leastnoise.plan import Block, Factor
+from leastnoise.plan import Block, Factor, Limits
 from leastnoise.workload import Workload
 
 
@@ -49,8 +49,25 @@ def block_norm(domain: Domain, block: Block, power: int) -> float:
     >>> block_norm(Domain(age=["a", "b", "c"]), Block((Factor(("age",), Tree.full(3, 2)),), 1), 1)
     3.0
     """
+    if block.limits is not None:
+        return _limited_norm(domain, block, block.limits, power)
     largest = 1 if block.measure is None else domain.measures[block.measure].largest
     return largest * math.prod(_factor_norm(factor, power) for factor in block.factors)
+
+
+def _limited_norm(domain: Domain, block: Block, limits: Limits, power: int) -> float:
+    """The same under limits from 0 that belong to the cells of one attribute."""
+    names = [factor.attributes for factor in block.factors]
+    if limits.attribute is None or (limits.attribute,) not in names:
+        return float(limits.values.max()) * math.prod(_factor_norm(factor, power) for factor in block.factors)
+    norm = 1.0
+    for factor in block.factors:
+        if factor.attributes == (limits.attribute,):
+            columns = np.asarray(column_sums(factor.operator, factor.weights**power, power), dtype=np.float64)
+            norm *= float((columns * limits.values.astype(np.float64) ** power).max()) ** (1 / power)
+        else:
+            norm *= _factor_norm(factor, power)
+    return norm
 
 
 @lru_cache(maxsize=256)

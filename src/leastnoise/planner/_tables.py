@@ -16,7 +16,7 @@ import numpy as np
 from leastnoise.accuracy import basis, subsets
 from leastnoise.domain import Domain
 from leastnoise.linop import Dense, Identity
-from leastnoise.plan import MOST_TABLE_CELLS, Block, Factor
+from leastnoise.plan import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise.planner._marginal_weights import optimal_weights
 from leastnoise.planner._residual_algebra import attribute_sets, downward_closure, incidence
 from leastnoise.planner._strategy import NotApplicable, Strategy, block_norm
@@ -75,6 +75,7 @@ def weighted_strategy(
     details: Mapping[str, object] | None = None,
     start: Mapping[str | None, Sequence[float]] | None = None,
     signed: Mapping[str | None, Sequence[Names]] | None = None,
+    limits: Limits | None = None,
 ) -> Strategy:
     """The best weights of given tables, recovery by least squares included.
 
@@ -89,6 +90,7 @@ def weighted_strategy(
             local optima.
         signed: for every table the attributes, of two cells each and without a strategy along them, that are measured by the difference
             of the cells; by default none.
+        limits: of all sums, which then must be all that is asked.
 
     Returns:
         The strategy; tables that get no weight are left out.
@@ -112,7 +114,7 @@ def weighted_strategy(
         factors = {one: factor_along(domain, one, along) for one in asked}
         across = [()] * len(sets) if signed is None else signed[measure]
         own = [
-            Block(tuple(Factor((one,), _DIFFERENCE) if one in signs else factors[one] for one in names), Fraction(1), measure)
+            Block(tuple(Factor((one,), _DIFFERENCE) if one in signs else factors[one] for one in names), Fraction(1), measure, limits)
             for names, signs in zip(sets, across, strict=True)
         ]
         for block in own:

@@ -19,7 +19,7 @@ from leastnoise.domain import Bins, Integers
 from leastnoise.linop import IntArray, Ranges
 from leastnoise.measure import Series
 from leastnoise.observation import Observation, join
-from leastnoise.plan import MOST_ROWS, Block, DataAwarePlan, Factor, Limits, Plan, fit
+from leastnoise.plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan, fit
 from leastnoise.planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, quick_noise
 from leastnoise.workload import Workload, from_json
 
@@ -229,8 +229,5 @@ def sums_plan(setting: Setting, threshold: int) -> Plan:
         InputError: the public bounds are too large for exact arithmetic.
     """
     limits = np.minimum(setting.edges, threshold)
-    strategy = limited_strategy(setting.workload, setting.attribute, limits, setting.plan.privacy, setting.power)
-    blocks = [
-        (Block(block.factors, block.scale, block.measure, Limits(limits, setting.attribute)), weight) for block, weight in strategy.blocks
-    ]
-    return fit(setting.plan.domain, setting.privacy(1 - TAIL_SHARE), setting.mechanism, blocks, STRATEGY)
+    strategy = limited_strategy(setting.workload, setting.attribute, limits, setting.power)
+    return fit(setting.plan.domain, setting.privacy(1 - TAIL_SHARE), setting.mechanism, strategy.blocks, STRATEGY)
