@@ -65,6 +65,9 @@ def grouping(magnitudes: Floats) -> tuple[NDArray[np.int64], Floats] | None:
     heights = magnitudes.max(axis=1)
     if not (seen.any(axis=1).all() and np.allclose(magnitudes, np.where(seen, heights[:, None], 0.0), rtol=1e-12, atol=0)):
         return None
+    covered = seen.sum(axis=0)
+    if (covered != covered[0]).any():  # every group sees every column once: without this, as for ranges, there is nothing to look for
+        return None
     group = np.zeros(len(magnitudes), dtype=np.int64)
     taken: list[NDArray[np.bool_]] = []
     tall: list[float] = []
