@@ -1,0 +1,58 @@
+"""Sums cut at a threshold: exact expected noise of every algorithm, ours over the best of the paper's.
+
+    python bench/sums.py [--queries 1000 100 10]
+
+Root mean square error over the queries at epsilon 1, given the threshold; a ratio below 1.00 is better than TaMM and TiMM. `tree` is the
+hierarchy that the strategy truncated_sums measures through the kernel, `optimum` the p-Identity strategy on the weighted workload.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from experiments.sums_mechanisms import merged, workload  # noqa: E402
+
+from leastnoise.planner._truncated_sums import sum_strategy  # noqa: E402
+from leastnoise.planner._truncated_sums_limited import fit_limited_tree  # noqa: E402
+
+THRESHOLDS = (100_000, 200_000, 800_000)
+
+
+def noise(counts: Sequence[int]) -> Iterator[str]:
+    """One line a workload and threshold."""
+    for count in counts:
+        sums = workload(count)
+        small = merged(sums)
+        for threshold in THRESHOLDS:
+            paper = {
+                name: sum_strategy(name, sums.matrix(), sums.gram(), sums.limits(threshold)).rmse(2**0.5)
+                for name in ("identity", "timm", "tamm")
+            }
+            start = time.process_time()
+            tree = 2**0.5 * fit_limited_tree(small.gram(), small.limits(threshold), 1).rmse
+            between = time.process_time()
+            optimum = sum_strategy("optimum", small.matrix(), small.gram(), small.limits(threshold), effort=0.5).rmse(2**0.5)
+            seconds = between - start, time.process_time() - between
+            shown = ", ".join(f"{name} {error:.3g}" for name, error in {**paper, "tree": tree, "optimum": optimum}.items())
+            best = min(paper.values())
+            yield (
+                f"{count:>4} queries, threshold {threshold:>6}: {shown}; over the best of the paper: tree {tree / best:.2f}, "
+                f"optimum {optimum / best:.2f}; {seconds[0]:.1f} and {seconds[1]:.1f} s"
+            )
+
+
+def main() -> None:
+    """Print the lines."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", type=int, nargs="+", default=[1000, 100, 10], choices=(1000, 100, 10), help="sizes of the workload")
+    for line in noise(parser.parse_args().queries):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""The experiment on sums: mechanisms that are private as built, in whole numbers, unbiased given the threshold; tables and figures."""
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench import sums as bench
+from click.testing import CliRunner
+
+from experiments import sums as experiment
+from experiments import sums_mechanisms as mechanisms
+from leastnoise._check import InputError
+from leastnoise.cli import _experiments as command
+from leastnoise.measure import SeededEntropy
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+COLUMN = mechanisms.income(None)
+FEW = mechanisms.PrefixSums(edges=np.array([20_000, 40_000, 60_000, 100_000, 200_000, 800_000]), last=np.array([1, 3, 5]))
+
+
+def brute(column: mechanisms.Column, edges: np.ndarray, threshold: int, reading: str) -> np.ndarray:
+    """Sums record by record: filter first, then cut."""
+    counted = column.values if reading == "records" else 800 * np.maximum(-(-column.values // 800), 1)
+    upper = 800 * np.maximum(-(-column.values // 800), 1)
+    return np.array([np.minimum(counted[upper <= edge], threshold).sum() for edge in edges])
+
+
+@pytest.mark.parametrize("reading", mechanisms.READINGS)
+def test_cut_sums_are_those_of_the_records(reading: str) -> None:
+    found = COLUMN.cut_sums(FEW.edges, 70_000, reading)
+    assert np.cumsum(found).tolist() == brute(COLUMN, FEW.edges, 70_000, reading).tolist()
+    assert COLUMN.answers(FEW, reading).tolist() == brute(COLUMN, FEW.edges[FEW.last], 800_000, reading).tolist()
+
+
+@pytest.mark.parametrize("name", [*experiment.PAPER, "optimum"])
+def test_every_algorithm_is_unbiased_given_the_threshold_and_costs_its_budget(name: str) -> None:
+    rows, bins = mechanisms.made(name, FEW, 70_000)
+    limits = bins.limits(70_000)
+    scales = np.ceil(rows.cost / rows.weights / 0.3)
+    assert float(((np.abs(rows.rows) / scales[:, None]).sum(axis=0) * limits).max()) <= 0.3
+    drawn = rows.draw(COLUMN.cut_sums(bins.edges, 70_000, "records"), Fraction(3, 10), 4000, SeededEntropy(4))
+    exact = brute(COLUMN, FEW.edges[FEW.last], 70_000, "records")
+    # Means of 4000 trials, 3 of them, 5 standard errors; standard deviations of Laplace noise are off by 1.8%.
+    spread = drawn.std(axis=0)
+    assert (np.abs(drawn.mean(axis=0) - exact) < 5 * spread / 4000**0.5).all()
+    strategy_std = np.sqrt(2 * (rows.recover**2 @ (rows.weights * scales) ** 2))
+    assert spread == pytest.approx(strategy_std, rel=0.09)
+
+
+def test_single_queries_divide_the_budget_and_filter_before_they_cut() -> None:
+    many = [
+        mechanisms.single_queries(COLUMN, FEW, "records", Fraction(3), Fraction(1, 10), "none", SeededEntropy(seed))[0]
+        for seed in range(600)
+    ]
+    exact = brute(COLUMN, FEW.edges[FEW.last], 800_000, "records")
+    # epsilon = 3 over 3 queries, nine tenths of each for its answer.
+    expected = np.sqrt(2) * FEW.edges[FEW.last] / 0.9
+    assert np.std(many, axis=0) == pytest.approx(expected, rel=0.25)
+    assert (np.abs(np.mean(many, axis=0) - exact) < 5 * expected / 600**0.5).all()
+    answers, thresholds = mechanisms.single_queries(COLUMN, FEW, "records", Fraction(300), Fraction(1, 2), "svt", SeededEntropy(1))
+    cut = [brute(COLUMN, [edge], limit, "records")[0] for edge, limit in zip(FEW.edges[FEW.last], thresholds, strict=True)]
+    assert answers == pytest.approx(cut, abs=50_000)
+    with pytest.raises(InputError, match=r"more than 2\^22 steps"):
+        mechanisms.single_queries(
+            COLUMN, mechanisms.workload(1000), "records", Fraction(1, 100), Fraction(1, 10), "recursive", SeededEntropy(1)
+        )
+
+
+def test_thresholds_stay_within_the_public_maximum_and_follow_the_budget() -> None:
+    sums = mechanisms.workload(100)
+    for search in (mechanisms.tail_threshold, mechanisms.least_error_threshold):
+        found = {epsilon: [search(COLUMN, sums, Fraction(epsilon), SeededEntropy(seed)) for seed in range(5)] for epsilon in ("1/100", "2")}
+        assert max(map(max, found.values())) <= mechanisms.MOST
+        assert np.median(found["1/100"]) < np.median(found["2"])
+    assert mechanisms.recursive_threshold(COLUMN, Fraction(1, 1000), SeededEntropy(2)) % 16_000 == 0
+
+
+def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
+    monkeypatch.setattr(experiment, "WORKLOADS", {"Q2": 10})
+    monkeypatch.setattr(experiment, "EPSILONS", experiment.EPSILONS[:1])
+    done = CliRunner().invoke(command.experiments, ["sums", "--quick", "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "TaMM with SVT" in done.output
+    with (tmp_path / "out" / "configurations.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    shown = {(row["algorithm"], row["threshold"]) for row in rows}
+    assert {(name, kind) for name in (*experiment.PAPER, "sqm") for kind in ("none", "svt", "recursive")} <= shown
+    assert {row["reading"] for row in rows} == {"records", "edges"}
+    for name in ("figure-2", "figure-3", "figure-4", "comparison"):
+        assert (tmp_path / "out" / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+        assert "<svg" in (tmp_path / "out" / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_ours_beats_the_published_best_on_incomes() -> None:
+    if not (DATA / "microdata" / "cps.csv").exists():
+        pytest.skip(f"there is no {DATA / 'microdata' / 'cps.csv'}")
+    column, sums = mechanisms.income(DATA), mechanisms.workload(10)
+    epsilons, trials = (Fraction(1, 100),), 20
+    truth = column.answers(sums, "records").astype(float)
+    entropy = SeededEntropy(3)
+    errors = {"ours": [], "theirs": []}
+    for way, search, name, share in (
+        ("ours", lambda: mechanisms.tail_threshold(column, sums, epsilons[0], entropy), "optimum", Fraction(9, 10)),
+        ("theirs", lambda: mechanisms.svt_threshold(column, epsilons[0] / 10, entropy), "tamm", Fraction(9, 10)),
+    ):
+        for _ in range(trials):
+            threshold = search()
+            rows, bins = mechanisms.made(name, sums, threshold)
+            drawn = rows.draw(column.cut_sums(bins.edges, threshold, "records"), epsilons[0] * share, 1, entropy)
+            errors[way].append(experiment.relative_errors(experiment.monotone(drawn), truth).mean())
+    # The ratio is 0.3 over 100 trials; means of 20 with a spread of about 0.6 of the mean.
+    assert np.mean(errors["ours"]) < 0.8 * np.mean(errors["theirs"])
+
+
+def test_the_benchmark_prints_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "THRESHOLDS", (100_000,))
+    (line,) = bench.noise([10])
+    assert "tree 0.2" in line
+    assert "optimum 0.2" in line
