@@ -31,6 +31,7 @@ STRATEGIES = ("dawa", "dawa_tree", "dawa_levels", "dawa_printed")
 # The default rule; docs/decisions/0010-private-partition.md.
 TEST_SHARE = {"pure": Fraction(4, 100), "gaussian": Fraction(1, 100)}
 EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of the noise, per cell
+CLEAR = 1.5  # times the noise of the test: no border lies lower
 FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
 _MOST_ADAPTIVE = 2048
@@ -97,7 +98,7 @@ def plan_dawa(
     Raises:
         InputError: another workload, or an unknown name.
 
-    >>> from leastnoise.domain import Integers
+    >>> from leastnoise.domain import Domain, Integers
     >>> from leastnoise.workload import queries
     >>> made = plan_dawa(queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), "dawa")
     >>> made.details["steps"][0]
@@ -116,7 +117,7 @@ def plan_dawa(
         "attribute": attribute,
         "mechanism": {PureDP: "discrete_laplace", ZCDP: "discrete_gaussian", ApproxDP: "rounded_gaussian"}[type(privacy.budget)],
         "steps": _steps(strategy, choice, rest),
-        **({"borders": {"easiest": EASIEST, "easy": EASY, "hard": HARD}} if strategy == "dawa" else {}),
+        **({"borders": {"easiest": EASIEST, "easy": EASY, "hard": HARD, "clear": CLEAR}} if strategy == "dawa" else {}),
         "reference": {
             "strategy": reference.strategy,
             "mechanism": reference.mechanism,
@@ -233,10 +234,11 @@ def setting_of(plan: DataAwarePlan) -> Setting:
         workload = from_json(plan.domain, plan.questions)
         found = Setting(plan, workload, _the_attribute(workload, plan.strategy), plan.details["mechanism"])
         independent(found)
-        if plan.details["steps"] != plan_steps(plan.privacy.budget, plan.strategy):
-            raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
+        steps = json.dumps(plan.details["steps"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
+        raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
+    if steps != json.dumps(plan_steps(plan.privacy.budget, plan.strategy)):
+        raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
     return found
 
 
@@ -291,22 +293,29 @@ def _default(setting: Setting, series: Series) -> Outcome:
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
-    observed, facts = measured_as(regime_of(per_cell), setting, series, _without(budget, epsilon))
+    blur = float(1 / epsilon / unit) * _distance(setting.plan.privacy) / setting.size
+    observed, facts = measured_as(regime_of(per_cell, blur), setting, series, _without(budget, epsilon))
     if facts["regime"] == "buckets":
         # What the test found besides the price of the buckets, and what its noise may have hidden.
-        facts["deviation"] = max(float(value) - facts["buckets"] * float(unit), 0.0) + 1 / float(epsilon)
-    return observed, {**facts, "test": {"value": float(value), "unit": float(unit), "per_cell": per_cell}}
+        facts["deviation"] = max(float(value) - facts["buckets"] * float(unit), 0.0) + blur * float(unit) * setting.size
+    return observed, {**facts, "test": {"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur}}
 
 
-def regime_of(per_cell: float) -> str:
-    """The way to measure, from the least cost of a partition in units of the noise, per cell.
+def regime_of(per_cell: float, blur: float) -> str:
+    """The way to measure.
 
-    >>> [regime_of(share) for share in (0.001, 0.1, 0.5, 2.0)]
-    ['buckets', 'adaptive', 'shrunk', 'independent']
+    Args:
+        per_cell: the noisy least cost of a partition in units of the noise, per cell.
+        blur: scale of the noise in it. A border that is not well above it is not used: on few cells the test cannot tell.
+
+    >>> [regime_of(share, 0.005) for share in (0.001, 0.1, 0.5, 2.0)], regime_of(0.001, 0.05), regime_of(0.001, 0.9)
+    (['buckets', 'adaptive', 'shrunk', 'independent'], 'adaptive', 'independent')
     """
-    if per_cell < EASIEST:
+    if per_cell >= HARD or CLEAR * blur > HARD:
+        return "independent"
+    if per_cell < EASIEST and CLEAR * blur <= EASIEST:
         return "buckets"
-    return "adaptive" if per_cell < EASY else "shrunk" if per_cell < HARD else "independent"
+    return "adaptive" if per_cell < EASY and CLEAR * blur <= EASY else "shrunk"
 
 
 def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -> Outcome:
@@ -333,8 +342,13 @@ def noise_unit(setting: Setting) -> Fraction:
     """1 / epsilon of the whole budget for the neighbours' distance; for Gaussian noise what gives Laplace noise its standard deviation."""
     privacy = setting.plan.privacy
     if isinstance(privacy.budget, PureDP):
-        return privacy.max_rows * (2 if privacy.neighbours == "replace" else 1) / privacy.budget.epsilon
+        return _distance(privacy) / privacy.budget.epsilon
     return Fraction(math.sqrt(_unit_variance(setting, privacy.budget) / 2)).limit_denominator(10**6)
+
+
+def _distance(privacy: Privacy) -> int:
+    """By how many records neighbours differ."""
+    return privacy.max_rows * (2 if privacy.neighbours == "replace" else 1)
 
 
 def _unit_variance(setting: Setting, budget: Budget) -> float:

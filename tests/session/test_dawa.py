@@ -1,0 +1,281 @@
+"""DAWA by name: the whole path, its payment, its privacy by simulation, and what it refuses."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from leastnoise._check import BudgetError, InputError
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
+from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.linop import unpack
+from leastnoise.measure import LeastCost, Ledger, SeededEntropy, Series
+from leastnoise.plan import DataAwarePlan, fit
+from leastnoise.release import read
+from leastnoise.session import _dawa as dawa
+from leastnoise.session import compare, plan, release
+from leastnoise.session._data_aware import MECHANISMS, ready
+from leastnoise.table import Table
+from leastnoise.workload import Workload, all_ranges, marginals, queries
+
+BUDGETS = [PureDP("1/4"), ZCDP("1/40"), ApproxDP("1/2", "1/1000000")]
+SIZE = 60
+DOMAIN = Domain(age=Integers(0, SIZE - 1), sex=["F", "M"])
+WORKLOAD = queries(DOMAIN, age="prefix") + queries(DOMAIN, age={"ranges": [(0, 9), (5, 40)]}, weight=3) + queries(DOMAIN)
+
+
+def frame(cells: np.ndarray) -> dict[str, list[object]]:
+    ages = np.repeat(np.arange(len(cells)), cells).tolist()
+    return {"age": ages, "sex": ["F", "M"] * (len(ages) // 2) + ["F"] * (len(ages) % 2)}
+
+
+def polars(cells: np.ndarray) -> object:
+    import polars as pl
+
+    return pl.DataFrame(frame(cells))
+
+
+CELLS = np.where(np.arange(SIZE) < 30, 200, 0)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize("strategy", dawa.STRATEGIES)
+def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy: str, budget: Budget) -> None:
+    made = plan(WORKLOAD, budget, strategy=strategy)
+    assert isinstance(made, DataAwarePlan)
+    assert DataAwarePlan.from_json(made.to_json()) == made
+    with pytest.raises(AttributeError):
+        made.expected_error()
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(budget))
+    out = release(made, polars(CELLS), ledger=book, out=tmp_path / "out")
+    (entry,) = book.entries()
+    assert entry.state == "sealed"
+    assert entry.charge == whole_budget(budget)
+    assert entry.plan_digest == made.digest()
+    again = read(tmp_path / "out")
+    assert again.observation.plan.details["data_aware"]["regime"] in {"independent", "shrunk", "adaptive", "buckets"}
+    for one, other in zip(out.tables, again.tables, strict=True):
+        assert (one.answer == other.answer).all()
+        assert (one.noise_std == other.noise_std).all()
+        assert one.approximation_std is not None
+        assert other.approximation_std is not None
+        assert np.array_equal(one.approximation_std, other.approximation_std, equal_nan=True)
+        assert np.array_equal(one.low, other.low)
+        assert (one.high - one.low >= 2 * one.noise_std).all()
+    facts = again.plan.details["data_aware"]
+    if "starts" in facts:
+        assert unpack(facts["starts"])[0] == 0
+        assert len(unpack(facts["starts"])) == facts["buckets"]
+    with pytest.raises(BudgetError):
+        release(made, polars(CELLS), ledger=book, out=tmp_path / "second")
+
+
+@pytest.mark.parametrize("regime", ["independent", "shrunk", "adaptive", "buckets"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_every_regime_stays_within_its_budget_and_answers(monkeypatch: pytest.MonkeyPatch, regime: str, budget: Budget) -> None:
+    made = plan(WORKLOAD, budget, strategy="dawa")
+    monkeypatch.setattr(dawa, "regime_of", lambda *_: regime)
+    out = release(made, polars(CELLS), seed=3)
+    assert not out.private
+    assert out.plan.details["data_aware"]["regime"] == regime
+    truth = np.cumsum(CELLS)
+    table = out.tables[0]
+    assert table.approximation_std is not None
+    spread = np.sqrt(table.noise_std**2 + np.nan_to_num(table.approximation_std) ** 2)
+    assert (np.abs(table.answer - truth) < 8 * spread + 5).all()
+
+
+def test_the_structure_of_the_data_decides() -> None:
+    place, random = np.arange(4096), np.random.default_rng(1)
+    shapes = {
+        "independent": random.integers(0, 4000, 4096),
+        "shrunk": np.where(place % 8 == 0, 900, 3),
+        "adaptive": np.where(place < 200, random.integers(0, 400, 4096), 0),
+        "buckets": np.where(place < 1024, 40, 0),
+    }
+    domain = Domain(age=Integers(0, 4095))
+    made = plan(queries(domain, age="identity"), PureDP(1), strategy="dawa")
+    tables = {name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()}
+    found = {name: ready(made)(Series.simulated(made, table, SeededEntropy(1))) for name, table in tables.items()}
+    assert {name: one.plan.details["data_aware"]["regime"] for name, one in found.items()} == {name: name for name in shapes}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("strategy", dawa.STRATEGIES)
+def test_few_cells(size: int, strategy: str) -> None:
+    domain = Domain(age=[f"c{place}" for place in range(size)])
+    made = plan(queries(domain, age="identity"), PureDP(2), strategy=strategy)
+    series = Series.simulated(made, Table(domain, {"age": [0] * 50}), SeededEntropy(1))
+    observation = ready(made)(series)
+    assert observation.plan.questions == made.questions
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [Privacy(PureDP("1/2"), neighbours="replace"), Privacy(PureDP("1/2"), unit_column="id", max_rows=3)],
+    ids=["replace", "units"],
+)
+def test_larger_distances_get_more_noise(privacy: Privacy) -> None:
+    domain = Domain(age=Integers(0, 15))
+    made = plan(queries(domain, age="prefix"), privacy, strategy="dawa")
+    table = Table(domain, {"age": [3] * 90}, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
+    observation = ready(made)(Series.simulated(made, table, SeededEntropy(2)))
+    distance = 2 if privacy.neighbours == "replace" else 3
+    assert observation.plan.details["data_aware"]["test"]["unit"] == distance * 2.0
+    assert observation.plan.privacy == privacy
+
+
+# --- privacy: 600 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
+
+ALARM = 1e-6
+
+
+def surely_lost(one: list[object], other: list[object]) -> float:
+    """Lower bound of the loss; the first halves choose the events, the second halves bound their probabilities."""
+    half, loss = len(one) // 2, 0.0
+    first, second = Counter(one[:half]), Counter(other[:half])
+    events = []
+    for a, b in ((first, second), (second, first)):
+        ranked = sorted(a, key=lambda out: (a[out] + 1) / (b[out] + 1), reverse=True)
+        events += [({out}, a is first) for out in ranked[:10]] + [(set(ranked[:k]), a is first) for k in (3, 20, len(ranked) // 2) if k]
+    for event, forward in events:
+        mine, theirs = (one, other) if forward else (other, one)
+        hits, faults, rest = sum(out in event for out in mine[half:]), sum(out in event for out in theirs[half:]), len(theirs) - half
+        low = beta.ppf(ALARM / 100, hits, rest - hits + 1) if hits else 0.0
+        high = beta.isf(ALARM / 100, faults + 1, rest - faults) if faults < rest else 1.0
+        loss = max(loss, math.log(low / high)) if low > 0 else loss
+    return loss
+
+
+def draws(size: int, cells: list[int], seed: int, count: int = 600) -> list[object]:
+    """The regime, the buckets, the test and the first measured values, in coarse steps."""
+    domain = Domain(age=Integers(0, size - 1))
+    made = plan(queries(domain, age="prefix"), PureDP(2), strategy="dawa")
+    carry_out, table, entropy = ready(made), Table(domain, {"age": np.repeat(np.arange(size), cells)}), SeededEntropy(seed)
+    found: list[object] = []
+    for _ in range(count):
+        observation = carry_out(Series.simulated(made, table, entropy))
+        facts = observation.plan.details["data_aware"]
+        values = [int(value // (2 * observation.plan.grid)) for value in np.concatenate(observation.values)[:2]]
+        starts = tuple(unpack(facts["starts"]).tolist()) if "starts" in facts else ()
+        found.append((facts["regime"], starts, math.floor(facts["test"]["value"] / 2), *np.clip(values, -3, 3).tolist()))
+    return found
+
+
+@pytest.fixture
+def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Public fits are made once: they are functions of public numbers."""
+    levels, fitted = lru_cache(dawa.levels_plan), {}
+
+    def buckets(setting: dawa.Setting, starts: np.ndarray, budget: Budget) -> object:
+        key = starts.tobytes(), budget, setting.size
+        if key not in fitted:
+            fitted[key] = original(setting, starts, budget)
+        return fitted[key]
+
+    monkeypatch.setattr(dawa, "CLEAR", 0.0)  # all regimes, though so few cells tell little
+    original = dawa.buckets_plan
+    kept: dict[tuple[int, Budget], object] = {}
+    monkeypatch.setattr(dawa, "buckets_plan", buckets)
+    monkeypatch.setattr(dawa, "levels_plan", lambda s, b: kept.setdefault((s.size, b), levels.__wrapped__(s, b)))
+
+
+PAIRS = {4: ([0, 0, 0, 0], [0, 1, 0, 0]), 8: ([4, 0, 3, 0, 0, 2, 2, 9], [4, 0, 4, 0, 0, 2, 2, 9])}
+
+
+@pytest.mark.parametrize("size", PAIRS)
+@pytest.mark.usefixtures("remembered")
+def test_the_default_as_a_whole_loses_no_more_than_epsilon(size: int) -> None:
+    x, y = PAIRS[size]
+    assert surely_lost(draws(size, x, 1), draws(size, y, 2)) <= 2
+
+
+@pytest.mark.usefixtures("remembered")
+def test_a_test_without_its_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = LeastCost.draw
+    monkeypatch.setattr(
+        LeastCost, "draw", lambda self, cells, distance, entropy: exact(replace(self, epsilon=500), cells, distance, entropy)
+    )
+    x, y = [0] * 8, [0, 1] * 4  # four records, which the test alone may tell apart by 4 x 0.04 x 2
+    one, other = ([out[2] for out in draws(8, cells, seed, 200)] for seed, cells in ((1, x), (2, y)))  # type: ignore[index]
+    assert surely_lost(one, other) > 4 * 0.04 * 2 + 1
+
+
+def test_a_step_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = plan(queries(DOMAIN, age="prefix"), PureDP(1), strategy="dawa_levels")
+    levels = dawa.levels_plan
+    monkeypatch.setattr(dawa, "levels_plan", lambda setting, _: levels(setting, PureDP(1)))
+    with pytest.raises(BudgetError, match=r"A step asks for epsilon = 0\.45, but only epsilon = 0 of this release's budget is left"):
+        release(made, polars(CELLS), seed=1)
+
+
+# --- what is refused, before anything is paid --------------------------------------------------------------------------------------
+
+SUMS = Domain(age=Integers(0, 9), measures={"pay": Measure("pay", 0, 10)})
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        (marginals(DOMAIN, ways=2), "dawa answers queries on one attribute; this workload asks about age and sex"),
+        (marginals(DOMAIN, ways=0), "this workload asks about none"),
+        (queries(SUMS, age="prefix", sum="pay"), "dawa answers counts; this workload asks for sums"),
+    ],
+)
+def test_other_workloads_are_refused(workload: Workload, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan(workload, PureDP(1), strategy="dawa")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"strategy": "magic"}, "must be one of dawa, "),
+        ({"details": {}}, "cannot be read"),
+        ({"questions": ({"no": 1},)}, "cannot be read"),
+        ({"details": {"steps": []}}, "cannot be read"),
+        ({"privacy": Privacy(PureDP(9))}, "are not those that this version carries out"),
+    ],
+)
+def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    made = replace(plan(WORKLOAD, PureDP("1/4"), strategy="dawa"), **change)  # type: ignore[arg-type]
+    ledger = tmp_path / "people.ledger"
+    with pytest.raises(InputError, match=message):
+        release(made, polars(CELLS), ledger=ledger, out=tmp_path / "out")
+    assert not ledger.exists()
+
+
+def test_linear_extras_are_refused(tmp_path: Path) -> None:
+    made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
+    for asked in ({"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}):
+        with pytest.raises(InputError, match="cannot be given by the strategy 'dawa', whose answers are no linear estimates"):
+            release(made, polars(CELLS), ledger=tmp_path / "people.ledger", **asked)  # type: ignore[arg-type]
+    assert not (tmp_path / "people.ledger").exists()
+    out = release(made, polars(CELLS), seed=1)
+    with pytest.raises(InputError, match="covariances cannot be given"):
+        out.covariance("q1")
+
+
+def test_it_is_not_chosen_by_itself() -> None:
+    assert not {one.strategy for one in compare(queries(Domain(age=Integers(0, 7)), age=all_ranges()), Privacy(PureDP(1)))} & set(
+        MECHANISMS
+    )
+    assert plan(queries(Domain(age=Integers(0, 7)), age="prefix"), PureDP(1)).strategy not in MECHANISMS
+
+
+def test_too_many_buckets_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dawa, "MOST_BUCKETS", 1)
+    made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa_tree")
+    assert release(made, polars(CELLS), seed=1).plan.details["data_aware"]["regime"] == "independent"
+
+
+def test_refitting_meets_the_other_budget() -> None:
+    made = plan(queries(DOMAIN, age="prefix"), PureDP(1))
+    again = dawa.refit(made, Privacy(PureDP("1/2")))
+    assert math.isclose(float(again.blocks[0].scale), 2 * float(made.blocks[0].scale), rel_tol=1e-5)
+    assert fit(again.domain, again.privacy, again.mechanism, [(block, 1.0) for block in again.blocks], "same").blocks[0].scale > 0
