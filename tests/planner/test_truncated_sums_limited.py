@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.accuracy import total_squared_error
+from leastnoise.domain import Bins, Domain, Integers, Measure
 from leastnoise.linop import dense
+from leastnoise.plan import fit
+from leastnoise.planner import _truncated_sums_plans as plans
 from leastnoise.planner._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
 from leastnoise.planner._truncated_sums import PrefixSums, sum_strategy, weighted_gram
 from leastnoise.planner._truncated_sums_limited import fit_limited_tree
@@ -127,3 +131,29 @@ def test_refusals_are_read() -> None:
         fit_limited_tree(PrefixGram(8), np.zeros(8, dtype=np.int64), 1)
     with pytest.raises(InputError, match="There must be one count for each interval between 3 candidates; got 3"):
         choose_threshold(PrefixGram(8), np.arange(1, 9), np.arange(3), np.zeros(3), lambda _: 1.0, 1.0)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_the_optimum_in_whole_coefficients_beats_the_hierarchy_through_the_plan(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain(pay=Bins(0, 8000, 80), measures={"wages": Measure("pay", 0, 8000)})
+    asked = queries(domain, pay="prefix", sum="wages")
+    limits = np.minimum(np.arange(1, 81) * 100, 3000)
+    privacy = Privacy(PureDP("1/3") if power == 1 else ZCDP("1/20"))
+    mechanism = "discrete_laplace" if power == 1 else "discrete_gaussian"
+
+    def error() -> tuple[str, float]:
+        strategy = limited_strategy(asked, "pay", limits, power)
+        plan = fit(domain, privacy, mechanism, strategy.blocks, "sums")
+        assert plan.blocks[0].limits is not None
+        return type(plan.blocks[0].factors[0].operator).__name__, total_squared_error(asked, plan)
+
+    best, least = error()
+    monkeypatch.setattr(plans, "_MOST_OPTIMUM", {1: 0, 2: 0})
+    other, more = error()
+    assert (best, other) == ("Dense", "Tree")
+    assert least < 0.85 * more
+    ideal = (
+        80 * 8000.0**-2 * sum_strategy("optimum", np.tril(np.ones((80, 80))), PrefixGram(80), limits, norm=power, effort=0.3).rmse(1.0) ** 2
+    )
+    noise = 2 * 9 if power == 1 else 10
+    assert least == pytest.approx(ideal * noise, rel=0.02)

@@ -4,16 +4,22 @@ import math
 
 import numpy as np
 
-from leastnoise.linop import Total
-from leastnoise.plan import Limits
-from leastnoise.planner._factors import MOST_DENSE, Fitted, _tree, fitted, gram_of, level_tree
+from leastnoise.linop import Dense, Total
+from leastnoise.plan import MOST_ROWS, Factor, Limits
+from leastnoise.planner._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
+from leastnoise.planner._gaussian_optimal import fit_gaussian_optimum
 from leastnoise.planner._gram import DenseGram, Gram, ScaledSum, Wholes, merge_equal_cells
+from leastnoise.planner._p_identity import fit_p_identity
 from leastnoise.planner._strategy import Strategy
 from leastnoise.planner._tables import asked_tables, factor_along, weighted_strategy
+from leastnoise.planner._truncated_sums import weighted_gram
 from leastnoise.planner._truncated_sums_limited import fit_limited_tree
 from leastnoise.workload import Workload
 
 _MOST_JOINT = 2**24
+_MOST_OPTIMUM = {1: 1024, 2: 512}  # cells: seconds
+_ROOM = 2**62 // MOST_ROWS
+_LEAST_BITS = 6
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
@@ -49,7 +55,10 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
 
 
 def limited_strategy(workload: Workload, attribute: str, limits: Wholes, power: int) -> Strategy:
-    """What to measure for sums under limits along a number: a hierarchy made for the limits along it, level trees along other attributes.
+    """What to measure for sums under limits along a number, with level trees along other attributes.
+
+    Along the number a hierarchy made for the limits or, up to 1024 cells (512 under Gaussian noise), the optimum on the weighted workload,
+    whichever has the least error.
 
     Args:
         workload: sums of one measure, which is never negative.
@@ -72,24 +81,57 @@ def limited_strategy(workload: Workload, attribute: str, limits: Wholes, power: 
     """
     merged = _merged_limits(workload, attribute, limits)
 
-    def fit_to(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    def own_limits(gram: Gram) -> Wholes:
+        return next((one for one in (limits, merged) if len(one) == gram.size), np.full(gram.size, int(limits.max())))
+
+    def hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
         if name != attribute:
             return level_tree(name, gram, norm, bits)
-        own = next((one for one in (limits, merged) if len(one) == gram.size), np.full(gram.size, int(limits.max())))
-        found = fit_limited_tree(gram, own, norm)
+        found = fit_limited_tree(gram, own_limits(gram), norm)
         return _tree(name, gram.size, found.widths, found.scales)
 
+    def optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+        return _optimum(name, gram, own_limits(gram), norm) if name == attribute else hierarchy(name, gram, norm, bits)
+
+    ways: list[Fit] = [hierarchy]
+    if (
+        len(limits) <= _MOST_OPTIMUM[power]
+        and int(limits.max()) < _ROOM >> _LEAST_BITS
+        and any(attribute in p.attributes for p in workload)
+    ):
+        ways.append(optimum)
+    return min((_with(way, workload, attribute, limits, power) for way in ways), key=lambda strategy: strategy.error)
+
+
+def _with(fit: Fit, workload: Workload, attribute: str, limits: Wholes, power: int) -> Strategy:
     along = {}
     for name in workload.domain.names:
         kinds = {q.kind for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
         if kinds - {"identity"} or (kinds and name == attribute):
-            along[name] = fitted(fit_to, name, asked_along(workload, name)[0], power, 20).factor
+            along[name] = fitted(fit, name, asked_along(workload, name)[0], power, 20).factor
     tables = asked_tables(workload)
     for sets in tables.values():
         joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
         if joint not in sets and math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint) <= _MOST_JOINT:
             sets.append(joint)
     return weighted_strategy("truncated_sums", workload, along, tables, power, limits=Limits(limits, attribute))
+
+
+def _optimum(name: str, gram: Gram, limits: Wholes, power: int) -> Fitted:
+    """The best strategy on W T, in whole coefficients on the sums themselves.
+
+    Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
+    """
+    weighted = weighted_gram(gram, limits)
+    rows = fit_p_identity(weighted, effort=0.3).matrix() if power == 1 else fit_gaussian_optimum(weighted).factor
+    real = rows / limits
+    bits = min(12 if power == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
+    weights = np.abs(real).max(axis=1) / 2**bits
+    whole = np.rint(real / weights[:, None]).astype(np.int64)
+    # Sums of squared weights times squared coefficients must stay below 2^63.
+    heaviest = 2**20 if power == 1 else 2**16
+    own = np.maximum(1, np.rint(weights / weights.max() * heaviest)).astype(np.int64)
+    return Fitted(Factor((name,), Dense(whole), own))
 
 
 def _merged_limits(workload: Workload, attribute: str, limits: Wholes) -> Wholes:

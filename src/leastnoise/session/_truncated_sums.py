@@ -105,10 +105,10 @@ def _setting(workload: Workload, privacy: Privacy) -> Setting:
         )
     measure = workload.measures[0]
     attribute, edges = _cells_of(workload, measure)
-    if not MOST_ROWS * int(edges[-1]) * len(edges) < 2**62:
+    if not MOST_ROWS * int(edges[-1]) < 2**62:
         raise InputError(
-            f"The public bounds are too large for exact arithmetic: {len(edges)} cells of up to {int(edges[-1])} units of {measure}; "
-            f"allowed is a product below {2**62 // MOST_ROWS}. Choose a larger unit, a smaller upper bound or fewer cells."
+            f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units of {measure}; allowed is less than "
+            f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
         )
     steps = [
         {"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
