@@ -13,7 +13,8 @@ from leastnoise.accounting import covers
 from leastnoise.accuracy import block_variance
 from leastnoise.domain import Domain
 from leastnoise.estimate import projection_method
-from leastnoise.plan import Plan, cost
+from leastnoise.plan import Plan
+from leastnoise.release import _data_aware as aware
 from leastnoise.release import _words as words
 from leastnoise.release._files import TableEntry, in_batches
 from leastnoise.release._release import Release
@@ -26,6 +27,12 @@ PROJECTIONS = {
     "prefix": "the nearest answers (least squares) that do not fall along the prefix sums and are at least 0",
     "clip": "negative answers are replaced by 0",
     "none": "not made, because the true answers may be negative",
+}
+
+
+_COLUMNS = {
+    "answer": "the unbiased least squares estimate, consistent across tables",
+    "noise_std": "its standard error from the noise, as the plan promised it",
 }
 
 
@@ -122,7 +129,7 @@ def manifest(
 
 def _privacy(plan: Plan) -> dict[str, Any]:
     name, parameters = words.definition(plan.privacy)
-    spent = cost(plan)
+    spent = words.cost_of(plan)
     return {
         "definition": name,
         "parameters": parameters,
@@ -166,12 +173,18 @@ def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
         "ratio": None if promise is None or not promise.lower_bound > 0 else promise.total_squared_error / promise.lower_bound,
         "meaning": "sum over all answers of weight squared times variance; errors of sums count in units of the most that one row can add",
         "error_bars_are_as_promised": kept,
+        **(
+            {}
+            if aware.facts_of(release.plan) is None
+            else {"note": aware.NOT_PROMISED.replace("no error was promised", "it was not promised")}
+        ),
     }
 
 
 def _post_processing(release: Release) -> dict[str, Any]:
     if not release.options.biased:
-        return {"columns": [], "note": "answer is unbiased least squares; it is not rounded, and it may be negative."}
+        unbiased = "answer is unbiased least squares; it is not rounded, and it may be negative."
+        return {"columns": [], "note": unbiased if aware.facts_of(release.plan) is None else aware.POST_PROCESSING}
     columns: dict[str, Any] = {}
     if release.options.non_negative:
         used = {projection_method(product) for product in release.workload}
@@ -224,8 +237,7 @@ def _answers(release: Release, entries: Sequence[TableEntry], formats: Sequence[
         "formats": list(formats),
         "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, times its unit)",
         "columns": {
-            "answer": "the unbiased least squares estimate, consistent across tables",
-            "noise_std": "its standard error from the noise, as the plan promised it",
+            **(_COLUMNS if aware.facts_of(release.plan) is None else aware.COLUMNS),
             "low": f"lower end of the {words.percent_words(release.level)} interval",
             "high": f"upper end of the {words.percent_words(release.level)} interval",
         },

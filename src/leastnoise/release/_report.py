@@ -8,7 +8,8 @@ from html import escape
 
 from leastnoise.accounting import readable
 from leastnoise.accuracy import lower_bound
-from leastnoise.plan import cost
+from leastnoise.plan import Plan
+from leastnoise.release import _data_aware as aware
 from leastnoise.release import _words as words
 from leastnoise.release._charts import chart, chart_kind, error, number
 from leastnoise.release._files import TableEntry
@@ -125,12 +126,12 @@ def _spent(release: Release) -> str:
     receipt = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **release.receipt}.items() if value)
     pairs = [
         ("Budget", f"{words.budget_words(plan.privacy)} ({words.definition(plan.privacy)[0]})"),
-        ("Cost of the plan", f"{words.cost_words(cost(plan))}, computed from its integer queries"),
+        ("Cost of the plan", f"{words.cost_words(words.cost_of(plan))}{_computed(plan)}"),
         ("Neighbours", f"{words.change(plan.privacy)} ({plan.privacy.neighbours})"),
         ("Noise", words.MECHANISMS[plan.mechanism]),
         (
             "Strategy",
-            f"{plan.strategy}: {len(plan.blocks):,} measured {'table' if len(plan.blocks) == 1 else 'tables'}, answers by least squares",
+            f"{plan.strategy}: {_done(plan)}",
         ),
         ("Receipt", receipt or "none: nothing was paid for this release"),
     ]
@@ -138,14 +139,24 @@ def _spent(release: Release) -> str:
     return f'<section>\n<h2>What was spent</h2>\n<dl class="spent">{rows}</dl>\n</section>'
 
 
+def _computed(plan: Plan) -> str:
+    return ", computed from its integer queries" if aware.facts_of(plan) is None else ", the private choices with it"
+
+
+def _done(plan: Plan) -> str:
+    if aware.facts_of(plan) is not None:
+        return aware.regime_words(plan)
+    return f"{len(plan.blocks):,} measured {'table' if len(plan.blocks) == 1 else 'tables'}, answers by least squares"
+
+
 def _errors(release: Release, entries: Sequence[TableEntry]) -> str:
     plan = release.plan
     shown = entries[:MOST_ROWS]
     total = sum(_contribution(product, entry) for product, entry in zip(release.workload, entries, strict=True))
-    rows = []
+    rows, ordinary = [], aware.facts_of(plan) is None
     for product, entry in zip(release.workload.products[: len(shown)], shown, strict=True):
         share = _contribution(product, entry) / total if total > 0 else 0.0
-        alone = _alone(release, product)
+        alone = _alone(release, product) if ordinary else None
         cells = [
             f"<td>{escape(entry.query)}</td><td>{escape(entry.name)}</td>",
             *(
@@ -169,7 +180,7 @@ def _errors(release: Release, entries: Sequence[TableEntry]) -> str:
             ("Typical error", ' class="n"'),
             ("Largest error", ' class="n"'),
             ("Share of the total", ' class="n"'),
-            ("Least possible alone", ' class="n"'),
+            ("Least possible alone" if ordinary else "", ' class="n"'),
         )
     )
     left_out = (
@@ -184,6 +195,11 @@ def _errors(release: Release, entries: Sequence[TableEntry]) -> str:
             "<p>The plan was chosen to make the weighted total of all squared errors small: it is "
             f"{_large(promise.total_squared_error)}. No unbiased plan with this kind of noise can go below {_large(promise.lower_bound)}, "
             f"so the errors here are at most {math.sqrt(squared):.2f} times the least possible.</p>"
+        )
+    if not ordinary:
+        return (
+            f"<section>\n<h2>How exact the answers are</h2>\n<p>{escape(aware.ERRORS)}</p>\n"
+            f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>\n{left_out}</section>'
         )
     return (
         "<section>\n<h2>How exact the answers are</h2>\n<p>All this was known before the data were touched. The typical error is "
@@ -271,6 +287,11 @@ def _how(table: Table, percent: str) -> str:
 
 def _reading(release: Release) -> str:
     items = "".join(f"<li>{escape(text)}</li>" for text in words.limits(release))
+    if aware.facts_of(release.plan) is not None:
+        return (
+            f"<section>\n<h2>How to read the error bars</h2>\n<p>{escape(words.interval_words(release))}</p>\n"
+            f"<h3>What they do not cover</h3>\n<ul>{items}</ul>\n</section>"
+        )
     return (
         f"<section>\n<h2>How to read the error bars</h2>\n<p>{escape(words.interval_words(release))}</p>\n"
         "<p>Answers are not rounded, and small ones may come out below zero: that is noise, and taking it away would bias every sum of "
@@ -292,6 +313,10 @@ def _rows(release: Release) -> str:
     return f"<section>\n<h2>Which rows were counted</h2>\n<p>{escape(words.dropped_words(domain))}</p>\n<ul>{items}</ul>\n{more}</section>"
 
 
+def _rest(release: Release) -> str:
+    return "" if aware.facts_of(release.plan) is None else "approximation_std, "
+
+
 def _files(release: Release, entries: Sequence[TableEntry]) -> str:
     first = escape(entries[0].files)
     biased = ""
@@ -300,7 +325,7 @@ def _files(release: Release, entries: Sequence[TableEntry]) -> str:
         biased = f"<h3>Beside the unbiased answers</h3>\n<ul>{items}</ul>\n"
     return (
         "<section>\n<h2>The files</h2>\n<ul>\n"
-        f"<li><code>answers/</code>: all answers, as in <code>{first}</code>: keys, answer, noise_std, low, high</li>\n"
+        f"<li><code>answers/</code>: all answers, as in <code>{first}</code>: keys, answer, noise_std, {_rest(release)}low, high</li>\n"
         "<li><code>tables.csv</code>: what every table asks, where it is, and its expected error</li>\n"
         f"{_covariances(release)}"
         "<li><code>measurements/</code>: the noisy whole numbers from which all answers were computed, and the plan that made them</li>\n"

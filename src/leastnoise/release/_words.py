@@ -18,6 +18,8 @@ from leastnoise.accounting import (
     zcdp_epsilon,
 )
 from leastnoise.domain import Bins, Categories, Domain, Integers, Kind, Measure
+from leastnoise.plan import Plan, cost
+from leastnoise.release import _data_aware as aware
 from leastnoise.release._release import Release
 
 NOT_PRIVATE = (
@@ -111,6 +113,11 @@ def cost_words(cost: Cost) -> str:
     raise TypeError(cost)
 
 
+def cost_of(plan: Plan) -> Cost:
+    """What a plan spends: by its integer queries; all of the budget where private choices were made on the way."""
+    return cost(plan) if aware.facts_of(plan) is None else SeriesCost(plan.privacy.budget)
+
+
 def domain_words(name: str, kind: Kind) -> str:
     """Which values of a column are counted where, and what happens to all others.
 
@@ -172,6 +179,12 @@ def interval_words(release: Release) -> str:
         if release.plan.mechanism == "discrete_laplace"
         else "the normal quantile"
     )
+    if aware.facts_of(release.plan) is not None:
+        return (
+            f"low and high are answer minus and plus {times:.4g} times the root of noise_std squared plus approximation_std squared "
+            f"({reason}) and half a step of the noise ({release.options.half_step:.4g}), for a share of {percent}. "
+            f"{aware.reading_words(release.plan)}"
+        )
     return (
         f"low and high are answer minus and plus {times:.4g} times noise_std ({reason}) and half a step of the noise "
         f"({release.options.half_step:.4g}), so that an interval holds the true answer in at least {percent} of all releases."
@@ -194,6 +207,11 @@ def limits(release: Release) -> list[str]:
     found = [
         "An interval measures the noise added for privacy, and nothing else; its true answer is the one on the rows that were counted."
     ]
+    if aware.facts_of(plan) is not None:
+        found = [
+            "An interval measures the noise added for privacy and an estimate of the rest; its true answer is the one on the counted rows.",
+            *aware.approximation_words(plan),
+        ]
     if drops(domain):
         found.append(dropped_words(domain) + " No interval covers what they would have added.")
     if privacy.unit_column is not None:

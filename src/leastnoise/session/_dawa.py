@@ -29,9 +29,9 @@ from leastnoise.workload import Workload, from_json
 
 STRATEGIES = ("dawa", "dawa_tree", "dawa_levels", "dawa_printed")
 # The default rule; docs/decisions/0010-private-partition.md.
-TEST_SHARE = {"pure": Fraction(4, 100), "gaussian": Fraction(1, 100)}
-EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of the noise, per cell
-CLEAR = 1.5  # times the noise of the test: no border lies lower
+TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}
+EASIEST, EASY, HARD = 0.01, 0.10, 0.75  # least cost, in units of the noise, per cell
+CLEAR = 1.2  # times the noise of the test: no border lies lower
 FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
 _MOST_ADAPTIVE = 2048
@@ -102,7 +102,7 @@ def plan_dawa(
     >>> from leastnoise.workload import queries
     >>> made = plan_dawa(queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), "dawa")
     >>> made.details["steps"][0]
-    {'step': 'test', 'epsilon': '1/25'}
+    {'step': 'test', 'epsilon': '3/100'}
     """
     if strategy not in STRATEGIES:
         raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
@@ -308,7 +308,7 @@ def regime_of(per_cell: float, blur: float) -> str:
         per_cell: the noisy least cost of a partition in units of the noise, per cell.
         blur: scale of the noise in it. A border that is not well above it is not used: on few cells the test cannot tell.
 
-    >>> [regime_of(share, 0.005) for share in (0.001, 0.1, 0.5, 2.0)], regime_of(0.001, 0.05), regime_of(0.001, 0.9)
+    >>> [regime_of(share, 0.005) for share in (0.001, 0.05, 0.5, 2.0)], regime_of(0.001, 0.05), regime_of(0.001, 0.9)
     (['buckets', 'adaptive', 'shrunk', 'independent'], 'adaptive', 'independent')
     """
     if per_cell >= HARD or CLEAR * blur > HARD:

@@ -1,0 +1,112 @@
+"""A data-aware mechanism from the command line: what is told beforehand, and what is left when it is killed between its steps."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leastnoise.session import Ledger
+
+Start = Callable[..., subprocess.Popen[str]]
+Run = Callable[..., Any]
+
+SPEC = """\
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "1"
+[domain.age]
+integers = [17, 90]
+[[workload]]
+queries = { age = "prefix" }
+[plan]
+strategy = "dawa_levels"
+"""
+KILLED = """
+import os, signal
+from leastnoise.measure import _series as series
+
+def change(owner, name, calls, before):
+    step, seen = getattr(owner, name), []
+    def changed(*arguments, **named):
+        seen.append(1)
+        if before and len(seen) == calls:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = step(*arguments, **named)
+        if not before and len(seen) == calls:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    setattr(owner, name, changed)
+
+{change}
+from leastnoise.cli import main
+main()
+"""
+STEPS = {
+    "before it is paid": ("change(series.Ledger, 'reserve', 1, True)", False),
+    "after it is paid": ("change(series.Ledger, 'reserve', 1, False)", True),
+    "after the first step": ("change(series, 'draw', 1, False)", True),
+    "before the second step": ("change(series.Series, 'measure', 2, True)", True),
+    "after the second step": ("change(series.Series, 'measure', 2, False)", True),
+}
+
+
+@pytest.fixture
+def spec(folder: Path) -> Path:
+    (folder / "ages.toml").write_text(SPEC, encoding="utf-8")
+    return folder / "ages.toml"
+
+
+@pytest.mark.parametrize(("change", "paid"), STEPS.values(), ids=STEPS)
+def test_killed_between_its_steps_it_is_paid_and_absent(folder: Path, spec: Path, start: Start, run: Run, change: str, paid: bool) -> None:
+    process = start("release", spec.name, "--out", "out", program=KILLED.replace("{change}", change))
+    _, told = process.communicate(timeout=240)
+    assert process.returncode == -signal.SIGKILL, told
+    book = Ledger.open(folder / "people.ledger")
+    assert len(book.entries()) == paid
+    assert book.left().epsilon == 1 - paid
+    assert not (folder / "out").exists()
+    second = run("release", spec.name, "--out", "second")
+    assert ("paid and absent" in second.err) == paid
+    assert (folder / "second").exists() == (not paid)
+    assert second.code == (2 if paid else 0), second.err
+
+
+def test_the_plan_tells_what_will_be_done_and_promises_nothing(spec: Path, run: Run) -> None:
+    told = run("plan", spec.name)
+    assert told.code == 0, told.err
+    assert "measure blocks of several widths" in told.out
+    assert "epsilon = 0.55" in told.out
+    assert "error is promised" in told.out
+    assert "For comparison: expected error of" in told.out
+    facts = json.loads(run("plan", spec.name, "--json").out)
+    ordinary = json.loads(run("plan", "people.toml", "--json").out)
+    assert set(ordinary) <= set(facts)
+    assert facts["expected_total_squared_error"] is None
+    assert facts["lower_bound"] is None
+    assert facts["rmse"] == {"age:prefix": None}
+    assert facts["reference"]["rmse"]["age:prefix"] > 0
+    assert [step["step"] for step in facts["steps"]] == ["levels", "buckets"]
+
+
+def test_compare_says_that_it_cannot_be_compared(spec: Path, run: Run) -> None:
+    (spec.parent / "few.toml").write_text(SPEC.replace("[17, 90]", "[17, 20]"), encoding="utf-8")
+    assert "Not comparable, because their errors depend on the data: dawa," in run("compare", "few.toml").out
+    assert "dawa" in json.loads(run("compare", "few.toml", "--json").out)["not_comparable"]
+
+
+def test_the_release_says_what_it_is(folder: Path, spec: Path, run: Run) -> None:
+    assert run("release", spec.name, "--out", "out").code == 0
+    manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["expected_error"]["total_squared_error"] is None
+    assert "approximation_std" in manifest["answers"]["columns"]
+    assert "not promised" in manifest["expected_error"]["note"]
+    assert manifest["plan"]["details"]["data_aware"]["regime"] == "adaptive"
+    assert "approximation_std" in (folder / "out" / "answers" / "q1.csv").read_text(encoding="utf-8").splitlines()[0]
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert "no error was promised" in page
+    assert "unbiased least squares" not in page
