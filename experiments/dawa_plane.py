@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from baselines import ADAPTIVE_GRID, QUADTREE, UNIFORM_GRID, Baseline
 from leastnoise.estimate._blocks import block_counts, bounded_cells
+from leastnoise.linop import BlockTree, block_tree, hilbert_order
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._partition_sampling import exponential_mechanism
 from leastnoise.measure._plane import least_block_cost, quadtree_mechanism
 from leastnoise.measure._plane_blocks import TEST_SHARE, adaptive_blocks, plane_regime
-from leastnoise.measure._plane_order import BlockTree, block_tree, hilbert_order
 from leastnoise.planner._gram import AllRangesGram, DenseGram
 from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._p_identity import fit_p_identity

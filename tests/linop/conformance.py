@@ -5,7 +5,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise.linop import AllRanges, Coarse, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
+from leastnoise.linop import (
+    AllRanges,
+    Coarse,
+    Contrasts,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    Operator,
+    Ordered,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+)
 
 
 @dataclass(frozen=True)
@@ -74,4 +88,14 @@ CASES = [
     Case("dense", Dense(_MATRIX), lambda: np.array(_MATRIX)),
     Case("coarse tree", Coarse(Tree.full(3, 2), [0, 1, 5], 7), lambda: np.repeat(_tree(3, 2), [1, 4, 2], axis=1)),
     Case("coarse dense", Coarse(Dense(_MATRIX), [0, 2, 3, 4], 6), lambda: np.repeat(_MATRIX, [2, 1, 1, 2], axis=1)),
+    Case(
+        "ordered ranges",
+        Ordered(Ranges(4, [0, 1, 0], [0, 3, 1]), [2, 0, 3, 1]),
+        lambda: np.array([[0, 0, 1, 0], [1, 1, 0, 1], [1, 0, 1, 0]]),
+    ),
+    Case(
+        "ordered coarse",
+        Ordered(Coarse(Dense(_MATRIX), [0, 2, 3, 4], 6), [5, 0, 4, 1, 3, 2]),
+        lambda: np.repeat(_MATRIX, [2, 1, 1, 2], axis=1)[:, [1, 3, 5, 4, 2, 0]],
+    ),
 ]

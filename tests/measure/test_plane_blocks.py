@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
+from leastnoise.linop import block_tree
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._plane_blocks import adaptive_blocks, plane_regime
-from leastnoise.measure._plane_order import block_tree
 
 
 def blocks_of(found, layer):

@@ -15,7 +15,17 @@ from leastnoise._check import BudgetError, InputError
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Charge, Privacy, PureDP, whole_budget
 from leastnoise.domain import Domain, Integers
 from leastnoise.linop import Identity
-from leastnoise.measure import LeastCost, Ledger, SampledPartition, SeededEntropy, Series, SystemEntropy, _series
+from leastnoise.measure import (
+    LeastBlockCost,
+    LeastCost,
+    Ledger,
+    SampledPartition,
+    SampledRectangles,
+    SeededEntropy,
+    Series,
+    SystemEntropy,
+    _series,
+)
 from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
 from leastnoise.table import Table
 
@@ -195,3 +205,48 @@ def test_a_forked_process_cannot_spend_the_budget_again() -> None:
     with os.fdopen(reading) as told:
         assert told.read().startswith("A series counts its steps in the process that made it")
     assert series.left().epsilon == 1
+
+
+PLANE = Domain(age=Integers(0, 4), sex=["F", "M"])
+PLANE_TABLE = Table(PLANE, {"age": [0] * 500 + [3, 3], "sex": [1] * 500 + [0, 1]})
+ON_PLANE = (
+    LeastBlockCost(attributes=("age", "sex"), epsilon=Fraction(1, 2), penalty=Fraction(2)),
+    SampledRectangles(attributes=("age", "sex"), epsilon=Fraction(1, 2)),
+)
+
+
+@pytest.mark.parametrize("selection", ON_PLANE, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(("privacy", "distance"), [({}, 1), ({"neighbours": "replace", "unit_column": "id", "max_rows": 3}, 6)])
+def test_a_choice_on_a_plane_is_told_the_table_and_the_distance(
+    selection: LeastBlockCost, privacy: dict[str, object], distance: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[list[list[int]], int]] = []
+    monkeypatch.setattr(type(selection), "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
+    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1), **privacy), strategy="test", questions=({},))  # type: ignore[arg-type]
+    unit = {key: value for key, value in privacy.items() if key != "neighbours"}
+    table = Table(PLANE, {"age": [0, 0, 3], "sex": [1, 1, 0]}, **unit)  # type: ignore[arg-type]
+    Series.simulated(plan, table, SeededEntropy(1)).choose(selection)
+    assert seen == [([[0, 2], [0, 0], [0, 0], [1, 0], [0, 0]], distance)]
+
+
+@pytest.mark.parametrize("selection", ON_PLANE, ids=lambda one: type(one).__name__)
+def test_a_choice_on_a_plane_pays_before_it_draws(selection: LeastBlockCost, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
+    series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
+    series.choose(selection)
+    assert series.left().epsilon == Fraction(1, 2)
+    monkeypatch.setattr(SeededEntropy, "words", lambda *_: pytest.fail("drawn"))
+    with pytest.raises(BudgetError, match="Nothing was drawn"):
+        series.choose(replace(selection, epsilon=Fraction(3, 4)))
+    assert series.left().epsilon == Fraction(1, 2)
+
+
+def test_choices_on_a_plane_find_what_stands_out_and_refuse_other_attributes() -> None:
+    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
+    series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
+    assert abs(series.choose(ON_PLANE[0]) - 10) < 60
+    found = series.choose(ON_PLANE[1])
+    assert found.labels()[0, 0] != found.labels()[0, 1]  # 500 rows in one cell stand out at epsilon 1/2
+    for names in (("age",), ("age", "sex", "age")):
+        with pytest.raises(InputError, match="attributes of a choice on a plane must be two names"):
+            replace(ON_PLANE[0], attributes=names)

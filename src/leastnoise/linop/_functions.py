@@ -24,6 +24,7 @@ from leastnoise.linop._operators import (
     Identity,
     IntArray,
     Operator,
+    Ordered,
     Prefix,
     Ranges,
     Total,
@@ -354,6 +355,28 @@ def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
     return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
 
 
+@apply.register
+def _(operator: Ordered, x: Array) -> Array:
+    return apply(operator.operator, x[operator.order])
+
+
+@apply_transpose.register
+def _(operator: Ordered, y: Array) -> Array:
+    return _put_back(operator, apply_transpose(operator.operator, y))
+
+
+@column_sums.register
+def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
+    # The columns are those of the inner operator in another order.
+    return _put_back(operator, column_sums(operator.operator, weights, power))
+
+
+def _put_back(operator: Ordered, x: Array) -> Array:
+    answer = np.empty_like(x)
+    answer[operator.order] = x
+    return answer
+
+
 def _refuse_overflow(most: int) -> None:
     if most >= 2**63:
         raise refuse("matrix", f"entries whose weighted column sums may reach {most}", "small enough for sums below 2^63")
@@ -441,7 +464,7 @@ def non_negative(operator: Operator) -> bool:
         return bool((operator.diagonal >= 0).all() and (operator.below >= 0).all())
     if isinstance(operator, (Haar, Contrasts)):
         return operator.size == 1
-    if isinstance(operator, Coarse):
+    if isinstance(operator, (Coarse, Ordered)):
         return non_negative(operator.operator)
     raise _unknown(operator)
 
@@ -460,6 +483,6 @@ def largest_row_sum(operator: Operator) -> int:
         return operator.size - 1
     if isinstance(operator, Dense):
         return operator.largest
-    if isinstance(operator, Coarse):
+    if isinstance(operator, (Coarse, Ordered)):
         return largest_row_sum(operator.operator)
     raise _unknown(operator)

@@ -19,6 +19,7 @@ from leastnoise.linop._operators import (
     Identity,
     IntArray,
     Operator,
+    Ordered,
     Prefix,
     Ranges,
     SignedArray,
@@ -104,6 +105,8 @@ def to_json(operator: Operator) -> dict[str, object]:
         return {"kind": kind, "diagonal": pack(operator.diagonal), "below": pack(operator.below)}
     if isinstance(operator, Coarse):
         return {"kind": kind, "operator": to_json(operator.operator), "starts": pack(operator.starts), "size": operator.size}
+    if isinstance(operator, Ordered):
+        return {"kind": kind, "operator": to_json(operator.operator), "order": pack(operator.order)}
     return {"kind": kind, "size": operator.size}
 
 
@@ -149,9 +152,14 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
             return Dense(_unpack_rows(value["matrix"], cells))
         if kind == "coarse":
             operator = _from_json(value["operator"], cells)
-            if isinstance(operator, Coarse):
-                raise refuse("operator", "coarse within coarse", "one level of buckets")
+            if isinstance(operator, (Coarse, Ordered)):
+                raise refuse("operator", "coarse or ordered within coarse", "one level of buckets")
             return Coarse(operator, unpack(value["starts"], cells), value["size"])
+        if kind == "ordered":
+            operator = _from_json(value["operator"], cells)
+            if isinstance(operator, Ordered):
+                raise refuse("operator", "ordered within ordered", "one order")
+            return Ordered(operator, unpack(value["order"], cells))
     except (KeyError, TypeError):
         pass
     raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it")

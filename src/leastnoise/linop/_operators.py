@@ -322,7 +322,7 @@ class Coarse:
     """Queries on the sums of buckets: runs of consecutive cells that are asked about together.
 
     Args:
-        operator: the queries, over the buckets; neither contrasts nor coarse themselves.
+        operator: the queries, over the buckets; neither contrasts nor coarse nor ordered themselves.
         starts: the first cell of every bucket, from 0 on and ascending; as many as the operator has cells.
         size: number of cells.
 
@@ -335,8 +335,8 @@ class Coarse:
     size: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.operator, (Coarse, Contrasts)):
-            raise refuse("operator", type(self.operator).__name__, "another operator than contrasts and coarse ones")
+        if isinstance(self.operator, (Coarse, Contrasts, Ordered)):
+            raise refuse("operator", type(self.operator).__name__, "another operator than contrasts, coarse and ordered ones")
         object.__setattr__(self, "size", whole("size", self.size, 1))
         object.__setattr__(self, "starts", _frozen("starts", self.starts, 1))
         first, last = int(self.starts[0]), int(self.starts[-1])
@@ -367,5 +367,47 @@ class Coarse:
         return hash((self.size, self.operator, self.starts.tobytes()))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered:
+    """Queries on cells that are taken in another order: what lies together in it may lie apart on the table.
+
+    Args:
+        operator: the queries, over the cells in their new order; neither contrasts nor ordered themselves.
+        order: the place of every cell of the new order in the old one: each place from 0 to size - 1 once.
+
+    >>> Ordered(Prefix(3), [2, 0, 1]).rows
+    3
+    """
+
+    operator: "Fine | Coarse"
+    order: IntArray
+
+    def __post_init__(self) -> None:
+        if isinstance(self.operator, (Ordered, Contrasts)):
+            raise refuse("operator", type(self.operator).__name__, "another operator than contrasts and ordered ones")
+        object.__setattr__(self, "order", _frozen("order", self.order, 1))
+        seen = np.zeros(self.operator.size, dtype=np.bool_)
+        if len(self.order) == len(seen) and int(self.order.min()) >= 0 and int(self.order.max()) < len(seen):
+            seen[self.order] = True
+        if not seen.all():
+            raise refuse("order", f"{len(self.order)} places", f"every place from 0 to {self.operator.size - 1} once")
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.operator.size
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.operator.rows
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ordered) and self.operator == other.operator and np.array_equal(self.order, other.order)
+
+    def __hash__(self) -> int:
+        return hash((self.operator, self.order.tobytes()))
+
+
 Fine: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense | DiagonalAndRows | Haar | Contrasts
-Operator: TypeAlias = Fine | Coarse
+Operator: TypeAlias = Fine | Coarse | Ordered

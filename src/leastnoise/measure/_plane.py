@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import Exact, exact, exact_positive, one_of, refuse, whole
+from leastnoise.linop import BlockTree, block_tree
 from leastnoise.measure._drawing import Bools, Integers
 from leastnoise.measure._entropy import Entropy, fresh_words
 from leastnoise.measure._interval_costs import GRID, cut_counts, grid_sensitivity
 from leastnoise.measure._laplace import discrete_laplace
 from leastnoise.measure._partition import noise_scale, read_penalty
 from leastnoise.measure._partition_sampling import Scaled, exponents, plus, powers_of_half, rate, settle, times
-from leastnoise.measure._plane_order import BlockTree, block_tree
 
 Reals = npt.NDArray[np.float64]
 

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
+from leastnoise.linop import BlockTree, block_tree
 from leastnoise.measure._drawing import Integers
 from leastnoise.measure._entropy import Entropy
 from leastnoise.measure._laplace import discrete_laplace
 from leastnoise.measure._partition import noise_scale
 from leastnoise.measure._plane import RectanglePartition, read_plane, rectangles
-from leastnoise.measure._plane_order import BlockTree, block_tree
 
 Reals = npt.NDArray[np.float64]
 
@@ -26,6 +26,7 @@ TEST_SHARE = Fraction(4, 100)
 _EASIEST, _HARD = 0.008, 0.6  # of the cells: below it a few rectangles do, above it nothing can be joined
 _BUCKETS_A_BLOCK = 7
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
+FIRST_SHARE, RECORDS, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2), Fraction(2, 5), 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,10 +83,10 @@ def adaptive_blocks(
     entropy: Entropy,
     *,
     blocks: int,
-    share: Exact = Fraction(1, 4),
-    records: Exact = 2,
-    middle: Exact = Fraction(2, 5),
-    deep: int = 4,
+    share: Exact = FIRST_SHARE,
+    records: Exact = RECORDS,
+    middle: Exact = GROUP_SHARE,
+    deep: int = DEEP,
     distance: int = 1,
 ) -> AdaptiveBlocks:
     """Measure blocks of the tree, then divide each by its noisy count and measure the parts.
@@ -125,17 +126,13 @@ def adaptive_blocks(
         raise refuse("share and middle", f"{share}, {middle}", "both between 0 and 1")
     tree, cells = read_plane(x, "halves")
     least = whole("blocks", blocks, 1)
-    base = next((level for level, starts in enumerate(tree.starts) if len(starts) >= least), len(tree.starts) - 1)
+    base = first_level(tree, least)
     coarse, coarse_scale = _measured(
         cells, tree.starts[base], [each * first], np.zeros(len(tree.starts[base]), dtype=np.int64), entropy
     )  # W1
     # From here on the tree is refined by noisy counts and public numbers alone (W2).
     rest = each * (1 - first)
-    deserved = np.maximum(coarse, 1) * float(rest / exact_positive("records", records))
-    depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
-    many = (depth >= whole("deep", deep, 1)).astype(np.int64)
-    layers = (_refined(tree, base, depth), _refined(tree, base, depth // 2))
-    kind = [many[np.searchsorted(tree.starts[base], layer, side="right") - 1] for layer in layers]
+    layers, kind = divided(tree, base, coarse, rest / exact_positive("records", records), deep)
     fine, fine_scale = _measured(cells, layers[0], [rest, rest * (1 - groups)], kind[0], entropy)  # W3
     group, group_scale = _measured(cells, layers[1], [None, rest * groups], kind[1], entropy)
     return AdaptiveBlocks(
@@ -146,6 +143,41 @@ def adaptive_blocks(
         scales=(fine_scale, group_scale, coarse_scale),
         spent=spent,
     )
+
+
+def first_level(tree: BlockTree, blocks: int) -> int:
+    """The first level of a tree with so many blocks, or its last; public.
+
+    >>> first_level(block_tree(4, 4, "halves"), 3)
+    2
+    """
+    return next((level for level, starts in enumerate(tree.starts) if len(starts) >= blocks), len(tree.starts) - 1)
+
+
+def divided(
+    tree: BlockTree, base: int, counts: Integers, rate: Fraction, deep: int = DEEP
+) -> tuple[tuple[Integers, Integers], tuple[Integers, Integers]]:
+    """What the second round measures: each block of a level is halved until its parts deserve no more (W2).
+
+    Args:
+        tree: of halved blocks.
+        base: the level.
+        counts: noisy counts of its blocks; public.
+        rate: parts a record: the epsilon of the second round over what a part should hold of its noise.
+        deep: so many halvings are many; the groups are made by half as many.
+
+    Returns:
+        Starts of parts and groups, and for each of them 1 if its block has many halvings, else 0: only such groups are measured.
+
+    >>> divided(block_tree(1, 4, "halves"), 1, np.array([90, 0]), Fraction(1, 2))[0][0].tolist()
+    [0, 1, 2]
+    """
+    deserved = np.maximum(counts, 1) * float(rate)
+    depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
+    many = (depth >= whole("deep", deep, 1)).astype(np.int64)
+    layers = _refined(tree, base, depth), _refined(tree, base, depth // 2)
+    parts, groups = (many[np.searchsorted(tree.starts[base], layer, side="right") - 1] for layer in layers)
+    return layers, (parts, groups)
 
 
 def _measured(

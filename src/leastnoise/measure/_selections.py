@@ -7,11 +7,12 @@ series carries out these classes and no others.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from leastnoise._check import exact_positive
+from leastnoise._check import exact_positive, refuse
 from leastnoise.linop import IntArray
 from leastnoise.measure._entropy import Entropy
 from leastnoise.measure._partition import Partition, least_cost, noisy_costs
 from leastnoise.measure._partition_sampling import exponential_mechanism
+from leastnoise.measure._plane import RectanglePartition, least_block_cost, quadtree_mechanism
 from leastnoise.measure._threshold_selections import ThresholdSelection
 
 
@@ -108,5 +109,76 @@ class CheapestPartition:
         )
 
 
-Selection = LeastCost | SampledPartition | CheapestPartition | ThresholdSelection
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastBlockCost:
+    """Ask for the least cost of any partition of a table of two attributes into blocks of a tree, with noise; see ``least_block_cost``.
+
+    Args:
+        attributes: two; the cells of the first are the rows of the table.
+        epsilon: what the answer may cost.
+        penalty: what each bucket costs besides its deviation from the median, in records.
+        split: ``"quarters"`` or ``"halves"``.
+    """
+
+    attributes: tuple[str, str]
+    epsilon: Fraction
+    penalty: Fraction
+    split: str = "halves"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", _two(self.attributes))
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
+        """The noisy least cost, in records, from counts of shape (height, width)."""
+        return least_block_cost(cells, self.epsilon, entropy, penalty=self.penalty, split=self.split, distance=distance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledRectangles:
+    """Draw a partition of a table of two attributes into rectangles by the exponential mechanism; see ``quadtree_mechanism``.
+
+    Args:
+        attributes: two; the cells of the first are the rows of the table.
+        epsilon: what the partition may cost.
+        penalty: what each bucket costs besides its deviation, in records.
+        prior: a further penalty, in natural logarithms; None for the critical one of the split.
+        split: ``"quarters"`` or ``"halves"``.
+        centre: ``"mean"`` or ``"median"``.
+    """
+
+    attributes: tuple[str, str]
+    epsilon: Fraction
+    penalty: Fraction = Fraction(0)
+    prior: Fraction | None = None
+    split: str = "quarters"
+    centre: str = "mean"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", _two(self.attributes))
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> RectanglePartition:
+        """The partition, from counts of shape (height, width)."""
+        return quadtree_mechanism(
+            cells,
+            self.epsilon,
+            entropy,
+            penalty=self.penalty,
+            prior=self.prior,
+            split=self.split,
+            centre=self.centre,
+            distance=distance,
+        )
+
+
+def _two(attributes: tuple[str, ...]) -> tuple[str, str]:
+    names = tuple(attributes)
+    if len(names) != 2:
+        raise refuse("the attributes of a choice on a plane", list(names), "two names")
+    return names[0], names[1]
+
+
+PlaneSelection = LeastBlockCost | SampledRectangles
+Selection = LeastCost | SampledPartition | CheapestPartition | LeastBlockCost | SampledRectangles | ThresholdSelection
 """Every choice that a series knows."""

@@ -19,7 +19,7 @@ from leastnoise.accounting import Charge, PureCost, PureDP, SeriesCost, charge, 
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._kernel import check_table, draw, verify
 from leastnoise.measure._ledger import Ledger, Receipt
-from leastnoise.measure._selections import Selection
+from leastnoise.measure._selections import PlaneSelection, Selection
 from leastnoise.measure._threshold_selections import ThresholdSelection
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan
@@ -156,6 +156,8 @@ class Series:
             most = self.plan.domain.measure(selection.measure).high_units
             return selection.draw(amounts(self._table, selection.measure), most, distance, self._entropy)
         ((_, cells),) = count(self._table, [selection.attributes])
+        if isinstance(selection, PlaneSelection):
+            cells = cells.reshape([self.plan.domain.kind(name).size for name in selection.attributes])
         return selection.draw(cells, distance, self._entropy)
 
     def measure(self, plan: Plan) -> Observation:

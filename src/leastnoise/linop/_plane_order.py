@@ -1,6 +1,6 @@
 """The cells of a rectangle on a line: a Hilbert curve for any height and width, and the order of a tree of blocks.
 
-Public: nothing here sees a count. The labels (O1 ...) refer to PROOFS-plane.md beside this file.
+Public: nothing here sees a count. The labels (O1 ...) are those of the proofs of the plane in ``measure``.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from leastnoise._check import one_of, whole
-from leastnoise.measure._drawing import Integers
+from leastnoise.linop._operators import IntArray as Integers
 
 _MOST_CELLS = 2**24
 SPLITS = ("quarters", "halves")
