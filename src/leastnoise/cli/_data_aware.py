@@ -17,6 +17,8 @@ _STEPS = {
     "partition": "draw a partition into buckets of alike cells",
     "levels": "measure blocks of several widths, and shrink the differences between them",
     "buckets": "measure the buckets",
+    "blocks": "measure a few blocks",
+    "parts": "divide each block as its noisy count deserves, and measure the parts and groups of them",
     "independent": "measure the plan that does not look at the data",
     "tail": "count the records in the tail, and choose the threshold of least predicted error",
     "sums": "measure the sums of values cut at the threshold, with a strategy made for it",
@@ -25,6 +27,8 @@ _WAYS = {
     "independent": "no structure:",
     "shrunk": "some structure:",
     "adaptive": "much structure:",
+    "blocks": "some structure:",
+    "quadtree": "hardly anything but structure:",
     "buckets": "hardly anything but structure:",
 }
 

@@ -16,6 +16,8 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise.accuracy import block_variance
 from leastnoise.estimate._least_squares import Estimate, FloatArray
+from leastnoise.estimate._plane_expansion import REGIMES as PLANE_REGIMES
+from leastnoise.estimate._plane_expansion import on_plane
 from leastnoise.estimate._shrinkage import Halving, Levels, Shrunk, shrink
 from leastnoise.estimate._truncated import Truncated
 from leastnoise.linop import (
@@ -85,6 +87,8 @@ def data_aware(observation: Observation) -> DataAware:
             return Independent(Estimate(observation))
         if regime == "truncated":
             return Truncated.of(observation)
+        if regime in PLANE_REGIMES:
+            return on_plane(observation, facts)
         if regime in ("shrunk", "adaptive"):
             return Posterior.of(observation)
         if regime == "buckets":

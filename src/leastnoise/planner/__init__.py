@@ -1,6 +1,6 @@
 """One module a family of strategies, none importing another; a planner turns a workload into a strategy and never sees data."""
 
-from leastnoise.planner._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets
+from leastnoise.planner._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets, on_rectangles
 from leastnoise.planner._cover import covering
 from leastnoise.planner._cuboids import cuboids
 from leastnoise.planner._factors import (
@@ -55,6 +55,7 @@ __all__ = [
     "measured_workload",
     "node_tree",
     "on_buckets",
+    "on_rectangles",
     "p_identity",
     "quick_noise",
     "residual",

@@ -13,7 +13,7 @@ from contextlib import suppress
 import numpy as np
 
 from leastnoise._check import InputError, InternalError
-from leastnoise.linop import AllRanges, Coarse, DiagonalAndRows, Identity, IntArray, Operator, Prefix, Ranges, Total, dense
+from leastnoise.linop import AllRanges, Coarse, DiagonalAndRows, Identity, IntArray, Operator, Prefix, Ranges, Total, apply_gram, dense
 from leastnoise.plan import Factor
 from leastnoise.planner._factors import _tree, gaussian_optimum
 from leastnoise.planner._gaussian_optimal import fit_gaussian_optimum
@@ -22,11 +22,15 @@ from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._level_tree import fit_level_tree
 from leastnoise.planner._node_tree import fit_node_tree
 from leastnoise.planner._p_identity import fit_p_identity
+from leastnoise.planner._tree import ScaledTree
 
 MOST_BUCKETS = 4096
 # What is tried up to how many buckets; the level trees and GreedyH always are.
 _MOST_NODES, _MOST_P_IDENTITY, _MOST_OPTIMUM = 512, 64, 512
+_MOST_P_IDENTITY_ON_RECTANGLES = 200  # their order says less, so that trees are worse
 _ROWS_AT_ONCE = 4096
+_LEAST_OWN = 1e-3
+_FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
 
 Weighted = Sequence[tuple[float, Operator]]
 """Queries on the attribute with what a squared error of theirs counts."""
@@ -183,24 +187,85 @@ def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, power: i
     return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
 
 
-def _fitted(name: str, gram: Gram, power: int) -> Factor:
+def rectangle_gram(
+    asked: Sequence[tuple[float, tuple[Operator, Operator]]], tops: IntArray, lefts: IntArray, heights: IntArray, widths: IntArray
+) -> DenseGram:
+    """Gram matrix of products of queries on a table whose rectangles are expanded evenly; exact.
+
+    Args:
+        asked: the queries along rows and columns, with the weights of their squared errors.
+        tops: first row of every rectangle, at most 4096 of them.
+        lefts: first column of each.
+        heights: rows of each.
+        widths: columns of each.
+
+    >>> one, two = np.array([1, 1]), np.array([0, 1])
+    >>> rectangle_gram([(1.0, (Prefix(2), Total(3)))], two, 0 * one, one, 3 * one).array.tolist()
+    [[2.0, 1.0], [1.0, 1.0]]
+    """
+    gram = np.zeros((len(tops), len(tops)))
+    for weight, (rows, columns) in asked:
+        gram += weight * _between_runs(rows, tops, heights) * _between_runs(columns, lefts, widths)
+    return DenseGram((gram + gram.T) / 2, sum(rows.rows * columns.rows for _, (rows, columns) in asked))
+
+
+def _between_runs(operator: Operator, starts: IntArray, lengths: IntArray) -> Reals:
+    """Mean entry of the Gram matrix between any two runs of cells."""
+    sums = np.pad(apply_gram(operator, np.eye(operator.size)).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    ends = starts + lengths
+    block = sums[np.ix_(ends, ends)] - sums[np.ix_(starts, ends)] - sums[np.ix_(ends, starts)] + sums[np.ix_(starts, starts)]
+    return np.asarray(block / np.outer(lengths, lengths))
+
+
+def on_rectangles(
+    asked: Sequence[tuple[float, tuple[Operator, Operator]]], tops: IntArray, lefts: IntArray, heights: IntArray, widths: IntArray
+) -> Factor:
+    """The best strategy on rectangles under Laplace noise, by expected error: p-Identity where they are few, else trees in their order.
+
+    Args:
+        asked: as for ``rectangle_gram``.
+        tops: as for ``rectangle_gram``; in an order in which neighbours are near each other.
+        lefts: as for ``rectangle_gram``.
+        heights: as for ``rectangle_gram``.
+        widths: as for ``rectangle_gram``.
+
+    Returns:
+        Integer queries over the rectangles, on an attribute without a name.
+
+    >>> one = np.array([1, 1])
+    >>> on_rectangles([(1.0, (Prefix(2), Total(3)))], np.array([0, 1]), 0 * one, one, 3 * one).operator.size
+    2
+    """
+    return _fitted("", rectangle_gram(asked, tops, lefts, heights, widths), 1, _MOST_P_IDENTITY_ON_RECTANGLES)
+
+
+def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_IDENTITY) -> Factor:
     k = gram.size
     if k == 1:
         return Factor((name,), Total(1))
-    levels = fit_level_tree(gram, power)
-    trees = [levels.nodes(), *([fit_greedy_h(gram)] if power == 1 else [])]
+    # This runs when all is paid: what one family cannot do, another can, and every bucket by itself always is possible.
+    trees: list[ScaledTree] = []
+    for tree in (lambda: fit_level_tree(gram, power).nodes(), lambda: fit_greedy_h(gram) if power == 1 else None):
+        with suppress(*_FAULTS):
+            found = tree()
+            trees += [found] if found is not None and math.isfinite(found.rmse) else []
+    if not trees:
+        return Factor((name,), Identity(k))
     if k <= _MOST_NODES:
-        trees = [fit_node_tree(gram, trees, steps=60)]
+        with suppress(*_FAULTS):
+            trees = [fit_node_tree(gram, trees, steps=60)]
     best = min(trees, key=lambda tree: tree.rmse)
-    with suppress(InputError, InternalError):  # this runs when all is paid: what one family cannot do, the trees can
+    with suppress(*_FAULTS):
         if power == 1 and k <= _MOST_P_IDENTITY:
-            found = fit_p_identity(gram)
-            if found.rmse < best.rmse * 0.999:
-                diagonal, rows = found.dyadic()
+            dense_one = fit_p_identity(gram)
+            if dense_one.rmse < best.rmse * 0.999:
+                diagonal, rows = dense_one.dyadic()
                 return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
         if power == 2 and k <= _MOST_OPTIMUM and fit_gaussian_optimum(gram).rmse < best.rmse * 0.999:
             return gaussian_optimum(name, gram, power).factor
-    return _tree(name, k, best.widths, best.scales).factor
+    # A thousandth of the norm on every bucket, also where nobody asks, so that least squares determine all of them.
+    floor = _LEAST_OWN * max(float(scale.max()) for scale in best.scales)
+    return _tree(name, k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor
 
 
 def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift: float = 1.4) -> tuple[tuple[int, ...], Reals]:

@@ -30,6 +30,9 @@ _REGIMES = {
     "shrunk": "blocks of several widths were measured, and the differences between them shrunk towards their posterior means",
     "adaptive": "blocks of several widths were measured and shrunk, then the {buckets} buckets that they suggested; the answers use both",
     "buckets": "{buckets} buckets of alike cells were drawn privately and measured; inside a bucket counts are spread evenly",
+    "blocks": "{blocks} blocks of the table were measured, then {buckets} parts of them, as many as their noisy counts deserve, and "
+    "groups of parts; the answers use all three, and inside a part counts are spread evenly",
+    "quadtree": "{buckets} rectangles of alike cells were drawn privately and measured; inside a rectangle counts are spread evenly",
     "truncated": "values above a threshold that was chosen privately were cut to it; answers by least squares",
 }
 
@@ -46,7 +49,7 @@ def regime_words(plan: Plan) -> str:
         plan: of a data-aware release.
     """
     facts = plan.details["data_aware"]
-    return _REGIMES.get(facts["regime"], facts["regime"]).format(buckets=f"{facts.get('buckets', 0):,}")
+    return _REGIMES.get(facts["regime"], facts["regime"]).format(buckets=f"{facts.get('buckets', 0):,}", blocks=facts.get("blocks", 0))
 
 
 def reading_words(plan: Plan) -> str:

@@ -10,6 +10,7 @@ from leastnoise.measure import Series
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan
 from leastnoise.session import _dawa as dawa
+from leastnoise.session import _dawa_plane as plane
 from leastnoise.session import _truncated_sums as truncated_sums
 from leastnoise.workload import Workload
 
@@ -31,8 +32,21 @@ class Mechanism:
     carry_out: Callable[[Any, Series], Observation]
 
 
+def _plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Progress) -> DataAwarePlan:
+    """By the number of attributes."""
+    return (plane.plan_plane if plane.on_two(workload) else dawa.plan_dawa)(workload, privacy, strategy, progress)
+
+
+def _setting_of(made: DataAwarePlan) -> Any:
+    return plane.plane_setting(made) if "attributes" in made.details else dawa.setting_of(made)
+
+
+def _carry_out(setting: Any, series: Series) -> Observation:
+    return plane.carry_out_plane(setting, series) if isinstance(setting, plane.PlaneSetting) else dawa.carry_out(setting, series)
+
+
 MECHANISMS: dict[str, Mechanism] = {
-    **{name: Mechanism(dawa.plan_dawa, dawa.setting_of, dawa.carry_out) for name in dawa.STRATEGIES},
+    **{name: Mechanism(_plan_dawa, _setting_of, _carry_out) for name in dawa.STRATEGIES},
     truncated_sums.STRATEGY: Mechanism(truncated_sums.plan_truncated_sums, truncated_sums.setting_of, truncated_sums.carry_out),
 }
 

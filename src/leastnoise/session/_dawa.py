@@ -108,7 +108,7 @@ def plan_dawa(
         raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
     attribute = _the_attribute(workload, strategy)
     if reference is None:
-        reference = _reference(workload, privacy, progress)
+        reference = reference_plan(workload, privacy, progress)
     choice = 0 if strategy == "dawa_levels" else _choice(privacy.budget, strategy)
     rest = _without(privacy.budget, choice)
     independent = refit(reference, Privacy(rest, privacy.neighbours, privacy.unit_column, privacy.max_rows))
@@ -131,8 +131,14 @@ def plan_dawa(
 
 
 @lru_cache(maxsize=8)
-def _reference(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
-    """The best data-independent plan that takes seconds, not minutes."""
+def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
+    """The best data-independent plan that takes seconds, not minutes.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        progress: called with the name of every strategy that has been tried.
+    """
     size = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
     tried = []
     structured = all(q.kind in _STRUCTURED for product in workload for q in product.query_sets)
