@@ -71,7 +71,8 @@ def test_more_budget_cuts_higher_and_the_loss_is_estimated() -> None:
     assert found["1/50"] < found["1"] < found["40"]
     made, facts, _ = carried_out(asked, ln.PureDP("1"), 3)
     exact = np.maximum(AMOUNTS - int(facts["threshold"]), 0).sum()  # type: ignore[call-overload]
-    assert made.losses(asked.products[0]) == pytest.approx(exact, abs=0.5 * exact + 3000)
+    # Counts of the tail have noise of 14 records; what lies above the threshold is a matter of some such numbers times up to 2000.
+    assert made.losses(asked.products[0]) == pytest.approx(exact, abs=60_000)
     assert (made.approximations(asked.products[0]) == made.losses(asked.products[0]) ** 2).all()
 
 

@@ -22,6 +22,7 @@ from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._truncated_sums import weighted_gram
 
 RATIO = 1.2
+_TAIL_INDEX = 1.5
 _MOST_SPECTRUM = 512
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
 
@@ -48,27 +49,41 @@ def candidate_cells(edges: Wholes) -> Wholes:
     return np.unique(nearest)
 
 
-def falling_counts(counts: Reals, widths: Reals) -> Reals:
-    """Noisy counts of consecutive intervals made at least 0 and of a density that does not rise: tails do not.
+def falling_counts(counts: Reals, edges: Reals | Wholes) -> Reals:
+    """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do.
 
     Args:
         counts: shape (k,), all with the same noise.
-        widths: of the intervals, above 0.
+        edges: ends of the intervals, increasing and above 0, shape (k + 1,).
 
     Returns:
-        The nearest such counts, shape (k,).
+        Shape (k,): the nearest counts whose density does not rise and, from where about half of the records are above, falls at least as
+        fast as t^-2.5, that of a Pareto tail of index 1.5. Without that, noise in the empty part below a generous public maximum would be
+        taken for a few records of enormous value.
 
     Edge cases: below the mode of the data the density does rise, and the counts there are spread out; a threshold there cuts most records
-    anyway.
+        anyway.
 
-    >>> falling_counts(np.array([10.0, 4.0, 6.0, -3.0]), np.ones(4)).tolist()
-    [10.0, 5.0, 5.0, 0.0]
+    >>> falling_counts(np.array([10.0, 4.0, 6.0, -3.0]), np.arange(1, 6)).round(2).tolist()
+    [10.0, 5.54, 2.32, 0.0]
     """
+    ends = np.asarray(edges, dtype=np.float64)
+    noisy = np.asarray(counts, dtype=np.float64)
+    above = np.cumsum(noisy[::-1])[::-1]
+    start = int(np.argmax(above <= above[0] / 2)) if len(noisy) and (above <= above[0] / 2).any() else max(0, len(noisy) - 1)
+    fitted = _falling(noisy, np.diff(ends))
+    fitted[start:] = _falling(noisy[start:], -np.diff(ends**-_TAIL_INDEX)[start:])
+    return fitted
+
+
+def _falling(counts: Reals, spans: Reals) -> Reals:
+    """The nearest counts of at least 0 whose quotients by the spans do not rise."""
     from scipy.optimize import isotonic_regression
 
-    spans = np.asarray(widths, dtype=np.float64)
-    fitted = isotonic_regression(np.asarray(counts, dtype=np.float64) / spans, weights=spans**2, increasing=False).x
-    return np.asarray(np.maximum(fitted, 0.0) * spans)
+    if not len(counts):
+        return np.zeros(0)
+    unit = spans / spans.mean()
+    return np.asarray(np.maximum(isotonic_regression(counts / unit, weights=unit**2, increasing=False).x, 0.0) * unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -153,7 +168,7 @@ def choose_threshold(
         raise InputError(f"There must be one count for each interval between {len(places)} candidates; got {len(tail)}.")
     spans = np.diff(places)
     counts = np.zeros(len(edges))
-    for start, stop, count in zip(places[:-1], places[1:], falling_counts(tail, np.diff(edges[places])), strict=True):
+    for start, stop, count in zip(places[:-1], places[1:], falling_counts(tail, edges[places]), strict=True):
         counts[start + 1 : stop + 1] = count / (stop - start)
     centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
     candidates = edges[places]
