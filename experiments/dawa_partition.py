@@ -22,10 +22,13 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 from numpy.typing import NDArray
 
+from leastnoise.estimate import Halving, Levels, Shrunk, shrink, worth_splitting
+from leastnoise.linop import AllRanges
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._partition import least_cost, noisy_costs
 from leastnoise.measure._partition_levels import pruned_levels
 from leastnoise.measure._partition_sampling import exponential_mechanism
+from leastnoise.planner import difference_costs
 from leastnoise.planner._gram import AllRangesGram, DenseGram
 from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._p_identity import fit_p_identity
@@ -34,103 +37,14 @@ Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 
 CELLS = 4096
-# The default rule; docs/decisions/0010-private-partition.md.
+HALVING = Halving(CELLS)
+# The default rule as it was first measured; docs/results/dawa-partition.md. The package's is in leastnoise.session._dawa.
 TEST_SHARE = 0.04
 EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of 1 / epsilon, per cell
 FIRST_SHARE = 0.55
 PARTITION_SHARE = 0.25
 WIDTHS = (1, 8, 64, 512)
 WEIGHTS = (0.20, 0.22, 0.26, 0.32)
-
-
-# --- estimation: post-processing only ----------------------------------------------------------------------------------------------
-
-
-def tree_estimate(values: list[Reals], widths: tuple[int, ...], variances: Reals) -> Reals:
-    """Least squares on a hierarchy with one variance a level, cells first; (trials, n)."""
-    estimate, spread = [values[0]], [variances[0]]
-    for place in range(1, len(widths)):
-        children = widths[place] // widths[place - 1]
-        below = estimate[-1].reshape(len(values[0]), -1, children).sum(axis=-1)
-        share = (spread[-1] * children) / (spread[-1] * children + variances[place])
-        estimate.append(share * values[place] + (1 - share) * below)
-        spread.append(share * variances[place])
-    final = estimate[-1]
-    for place in range(len(widths) - 1, 0, -1):
-        children = estimate[place - 1].reshape(len(final), -1, widths[place] // widths[place - 1])
-        final = (children + ((final - children.sum(axis=-1)) / children.shape[-1])[..., None]).reshape(estimate[place - 1].shape)
-    return final
-
-
-def differences(cells: Reals) -> tuple[Reals, list[Reals]]:
-    """The total and, finest first, left half minus right half of every aligned block."""
-    out = []
-    while cells.shape[-1] > 1:
-        pairs = cells.reshape(*cells.shape[:-1], -1, 2)
-        out.append(pairs[..., 0] - pairs[..., 1])
-        cells = pairs.sum(axis=-1)
-    return cells, out
-
-
-def together(total: Reals, parts: list[Reals]) -> Reals:
-    """Cells from total and differences, from the top down, no block below 0 and none above its parent."""
-    cells = np.maximum(total, 0.0)
-    for part in reversed(parts):
-        bounded = np.clip(part, -cells, cells)
-        cells = np.stack([(cells + bounded) / 2, (cells - bounded) / 2], axis=-1).reshape(*cells.shape[:-1], -1)
-    return cells
-
-
-def shrink(parts: list[Reals], spread: list[float], tail: float, rounds: int = 10, states: int = 18) -> tuple[list[Reals], list[Reals]]:
-    """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes).
-
-    A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
-    on its parent's by one transition matrix, learned by expectation-maximisation with a prior of 20 observations a row that
-    favours staying near. The noise is normal in the middle and exponential in the tails.
-
-    Args:
-        parts: noisy differences, finest first, (trials, blocks).
-        spread: standard deviation of the noise in each.
-        tail: scale of the cells' Laplace noise.
-        rounds: of expectation-maximisation.
-        states: rungs of the ladder, a factor 2 apart from a quarter of the least spread.
-    """
-    trials, count = len(parts[0]), states + 1
-    variance = np.concatenate([[0.0], (min(spread) / 4 * 2.0 ** np.arange(states)) ** 2])
-    likelihood, gain = [], []
-    for part, sd in zip(parts, spread, strict=True):
-        own = sd**2 + variance
-        size = np.abs(part)[..., None]
-        log = np.where(size < own / tail, -(size**2) / (2 * own), own / (2 * tail**2) - size / tail) - np.log(own) / 2
-        likelihood.append(np.exp(log - log.max(axis=-1, keepdims=True)))
-        gain.append(variance / own)
-    rung = np.arange(count)
-    prior = 0.6 ** np.abs(rung[:, None] - rung)
-    prior[0], prior[:, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15
-    prior[0, 0] = 1.0
-    prior /= prior.sum(axis=1, keepdims=True)
-    matrix = np.repeat(prior[None], trials, axis=0)
-    posterior: list[Reals] = []
-    for _ in range(rounds):
-        upward, message = [], []
-        for place, part in enumerate(likelihood):
-            inside = part if place == 0 else part * message[-1].reshape(trials, -1, 2, count).prod(axis=2)
-            upward.append(inside / inside.max(axis=-1, keepdims=True))
-            message.append(upward[-1] @ matrix.transpose(0, 2, 1))
-        top = upward[-1] / upward[-1].sum(axis=-1, keepdims=True)
-        posterior, counts = [top], np.zeros_like(matrix)
-        for place in range(len(parts) - 2, -1, -1):
-            parent = np.repeat(posterior[0], 2, axis=1) / np.maximum(message[place], 1e-200)
-            posterior.insert(0, (parent @ matrix) * upward[place])
-            counts += matrix * (parent.transpose(0, 2, 1) @ upward[place])
-        matrix = counts + 20 * prior
-        matrix /= matrix.sum(axis=-1, keepdims=True)
-    means = [part * (state @ factor) for part, state, factor in zip(parts, posterior, gain, strict=True)]
-    variances = []
-    for part, state, factor, sd, mean in zip(parts, posterior, gain, spread, means, strict=True):
-        square = part**2 * (state @ factor**2) + sd**2 * (state @ factor)
-        variances.append(np.maximum(square - mean**2, 1e-6 * sd**2))
-    return means, variances
 
 
 # --- measurements and strategies ---------------------------------------------------------------------------------------------------
@@ -174,90 +88,57 @@ def fixed(run: Setting) -> Reals:
     return right - ((right @ rows.T) @ inner) @ (rows / diagonal**2)
 
 
-@cache
-def spreads(widths: tuple[int, ...], weights: tuple[float, ...]) -> tuple[float, ...]:
-    """Standard deviation of the noise in the total and the differences at epsilon 1, by simulation."""
-    generator = np.random.default_rng(0)
-    noise = [generator.laplace(0, 1 / weight, (300, CELLS // width)) for width, weight in zip(widths, weights, strict=True)]
-    total, parts = differences(tree_estimate(noise, widths, 2 / np.array(weights) ** 2))
-    return tuple(float(part.std()) for part in (total, *parts))
-
-
-def posterior_of(run: Setting) -> tuple[Reals, list[Reals], list[Reals]]:
-    """Total, and posterior means and variances of the differences, from four levels at the run's budget."""
+def posterior_of(run: Setting) -> tuple[Reals, float, Shrunk]:
+    """Total with its variance, and the posterior of the differences, from four levels at the run's budget."""
     scales = 1 / (np.array(WEIGHTS) * run.epsilon)
     values = [
         run.x.reshape(-1, width).sum(axis=1) + run.generator.laplace(0, scale, (run.trials, CELLS // width))
         for width, scale in zip(WIDTHS, scales, strict=True)
     ]
-    total, parts = differences(tree_estimate(values, WIDTHS, 2 * scales**2))
-    return total, *shrink(parts, [sd / run.epsilon for sd in spreads(WIDTHS, WEIGHTS)[1:]], float(scales[0]))
+    levels = Levels(HALVING, WIDTHS, tuple(2 * scales**2))
+    total, parts = HALVING.differences(levels.estimate(values))
+    variance, noise = levels.noise()
+    return total, variance, shrink(parts, noise, float(scales[0]))
 
 
 def shrunk(run: Setting) -> Reals:
-    """H: four levels at the full budget, shrunk by ``shrink`` and made non-negative by ``together``."""
-    total, means, _ = posterior_of(run)
-    return together(total, means)
-
-
-def worth_splitting(squares: list[Reals], noise: float) -> Wholes:
-    """Starts of the cheapest pruning: a block is a bucket if what its inner differences cost the ranges is less than the noise of splits.
-
-    Args:
-        squares: expected squares of the differences, finest first.
-        noise: variance of a difference that the second stage measures.
-    """
-    bias, cost, split = np.zeros(CELLS), np.zeros(CELLS), []
-    for place, square in enumerate(squares):
-        width = 2.0 ** (place + 1)
-        bias = bias.reshape(-1, 2).sum(axis=1) + width * square
-        divided = cost.reshape(-1, 2).sum(axis=1) + width * noise
-        split.append(divided < bias)
-        cost = np.minimum(divided, bias)
-    alive, starts = np.ones(1, dtype=bool), np.zeros(CELLS, dtype=bool)
-    for place in range(len(squares) - 1, -1, -1):
-        starts[:: 2 ** (place + 1)] |= alive & ~split[place]
-        alive = np.repeat(alive & split[place], 2)
-    return np.flatnonzero(starts | alive)
+    """H: four levels at the full budget, shrunk, and non-negative."""
+    total, _, found = posterior_of(run)
+    return HALVING.together(total, found.means)
 
 
 def parts_of_buckets(starts: Wholes) -> Reals:
     """What total and differences (finest first) add to the count of each bucket; (k, n)."""
-    ends = np.append(starts[1:], CELLS)
-    columns = [(ends - starts)[:, None] / CELLS]
-    rows = np.arange(len(starts))
-    for power in range(1, CELLS.bit_length()):
-        width = 2**power
-        block = np.zeros((len(starts), CELLS // width + 1))
-        for edge, sign in ((ends, 1.0), (starts, -1.0)):
-            inside = edge % width
-            block[rows, edge // width] += sign * np.minimum(inside, width - inside) / width
-        columns.append(block[:, :-1])
-    return np.concatenate(columns, axis=1)
+    edges = np.append(starts, CELLS)
+    columns = [(edges / CELLS)[:, None]]
+    for level, left in enumerate(HALVING.left):
+        block, weight = HALVING.edge_weights(level, edges)
+        part = np.zeros((len(edges), len(left)))
+        part[np.arange(len(edges)), block] = weight
+        columns.append(part)
+    return np.diff(np.concatenate(columns, axis=1), axis=0)
 
 
 def adaptive(run: Setting) -> Reals:
     """A, the best form of (d): four levels and their posterior, a partition from it, GreedyH on its buckets, and the posterior of both."""
     first = run.less(FIRST_SHARE)
-    total, means, variances = posterior_of(first)
+    total, spread, found = posterior_of(first)
     budget = run.epsilon * (1 - FIRST_SHARE)
+    costs = difference_costs([(1.0, AllRanges(CELLS))], HALVING.left, HALVING.right, CELLS)
     out = np.empty((run.trials, CELLS))
     for trial in range(run.trials):
-        squares = [mean[trial] ** 2 + variance[trial] for mean, variance in zip(means, variances, strict=True)]
-        starts = worth_splitting(squares, 36 / budget**2)
+        squares = [mean[trial] ** 2 + variance[trial] for mean, variance in zip(found.means, found.variances, strict=True)]
+        starts = worth_splitting(squares, costs, 36 / budget**2, HALVING)
         basis = parts_of_buckets(starts)
-        mean = np.concatenate([total[trial], *(part[trial] for part in means)])
-        variance = np.concatenate([[(spreads(WIDTHS, WEIGHTS)[0] / first.epsilon) ** 2], *(part[trial] for part in variances)])
+        mean = np.concatenate([total[trial], *(part[trial] for part in found.means)])
+        variance = np.concatenate([[spread], *(part[trial] for part in found.variances)])
         strategy = greedy(starts)
         values = strategy @ np.add.reduceat(run.x, starts) + run.generator.laplace(0, 1 / budget, len(strategy))
         seen = strategy @ basis
         inner = (seen * variance) @ seen.T + 2 / budget**2 * np.eye(len(seen))
         mean += variance * (seen.T @ np.linalg.solve(inner, values - seen @ mean))
-        parts, place = [], 1
-        for power in range(1, CELLS.bit_length()):
-            parts.append(mean[place : place + CELLS // 2**power])
-            place += CELLS // 2**power
-        out[trial] = together(mean[:1], parts)
+        ends = np.cumsum([1, *(len(left) for left in HALVING.left)])
+        out[trial] = HALVING.together(mean[None, :1], [part[None] for part in np.split(mean, ends)[1:-1]])[0]
     return out
 
 
@@ -295,7 +176,7 @@ def two_stages(draw: Callable[[Wholes, str, SeededEntropy], Wholes], *, bounded:
         for trial in range(run.trials):
             starts = draw(run.x, repr(run.epsilon * PARTITION_SHARE), run.entropy)
             out[trial] = buckets(run.less(1 - PARTITION_SHARE), starts)
-        return together(*differences(out)) if bounded else out
+        return HALVING.together(*HALVING.differences(out)) if bounded else out
 
     return way
 

@@ -79,3 +79,26 @@ def test_the_first_levels_suit_the_workload(power):
     assert weights[-1] > weights[0]
     assert levels(Identity(4096))[0] == (1,)
     assert first_levels([], power)[0] == (1,)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_queries_that_see_few_buckets_are_no_obstacle(power):
+    size, starts = 400, np.arange(0, 400, 2)
+    asked = {
+        "one range": Ranges(size, [10], [37]),
+        "the total": Total(size),
+        "two clusters": Ranges(size, np.repeat([20, 300], 50), np.concatenate([np.arange(25, 75), np.arange(310, 360)])),
+        "nothing but zeros": Dense(np.zeros((1, size), dtype=int)),
+    }
+    for name, operator in asked.items():
+        factor = on_buckets("age", [(1.0, operator)], starts, size, power)
+        assert (column_sums(factor.operator, factor.weights, 1) > 0).all(), name
+        matrix = dense(factor.operator.operator) * factor.weights[:, None].astype(float)
+        assert np.linalg.matrix_rank(matrix / matrix.max()) == len(starts), name
+
+
+def test_greedy_h_leaves_alone_what_nobody_asks_about():
+    gram = bucket_gram([(1.0, Ranges(512, np.arange(100, 140), np.arange(140, 180)))], np.arange(512), 512)
+    found = fit_greedy_h(gram)
+    assert np.isfinite(found.rmse)
+    assert found.rmse <= strategy_rmse(gram, np.eye(512), 1)

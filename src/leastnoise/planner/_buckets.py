@@ -13,11 +13,24 @@ from contextlib import suppress
 import numpy as np
 
 from leastnoise._check import InputError, InternalError
-from leastnoise.linop import AllRanges, Coarse, DiagonalAndRows, Identity, IntArray, Operator, Prefix, Ranges, Total, apply_gram, dense
+from leastnoise.linop import (
+    AllRanges,
+    Coarse,
+    Dense,
+    DiagonalAndRows,
+    Identity,
+    IntArray,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    apply_gram,
+    dense,
+)
 from leastnoise.plan import Factor
-from leastnoise.planner._factors import _tree, gaussian_optimum
+from leastnoise.planner._factors import _tree
 from leastnoise.planner._gaussian_optimal import fit_gaussian_optimum
-from leastnoise.planner._gram import DenseGram, Gram, Reals
+from leastnoise.planner._gram import DenseGram, Gram, Reals, to_dyadic
 from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._level_tree import fit_level_tree
 from leastnoise.planner._node_tree import fit_node_tree
@@ -29,7 +42,7 @@ MOST_BUCKETS = 4096
 _MOST_NODES, _MOST_P_IDENTITY, _MOST_OPTIMUM = 512, 64, 512
 _MOST_P_IDENTITY_ON_RECTANGLES = 200  # their order says less, so that trees are worse
 _ROWS_AT_ONCE = 4096
-_LEAST_OWN = 1e-3
+_LEAST_OWN = 1e-3  # of the norm, on every bucket, also where nobody asks: so least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
 
 Weighted = Sequence[tuple[float, Operator]]
@@ -243,6 +256,8 @@ def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_ID
     k = gram.size
     if k == 1:
         return Factor((name,), Total(1))
+    if not gram.trace() > 0:  # queries of zeros
+        return Factor((name,), Identity(k))
     # This runs when all is paid: what one family cannot do, another can, and every bucket by itself always is possible.
     trees: list[ScaledTree] = []
     for tree in (lambda: fit_level_tree(gram, power).nodes(), lambda: fit_greedy_h(gram) if power == 1 else None):
@@ -261,9 +276,10 @@ def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_ID
             if dense_one.rmse < best.rmse * 0.999:
                 diagonal, rows = dense_one.dyadic()
                 return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
-        if power == 2 and k <= _MOST_OPTIMUM and fit_gaussian_optimum(gram).rmse < best.rmse * 0.999:
-            return gaussian_optimum(name, gram, power).factor
-    # A thousandth of the norm on every bucket, also where nobody asks, so that least squares determine all of them.
+        if power == 2 and k <= _MOST_OPTIMUM:
+            optimum = fit_gaussian_optimum(gram)
+            if optimum.rmse < best.rmse * 0.999:
+                return Factor((name,), Dense(to_dyadic(np.vstack([optimum.factor * math.sqrt(1 - _LEAST_OWN**2), _LEAST_OWN * np.eye(k)]))))
     floor = _LEAST_OWN * max(float(scale.max()) for scale in best.scales)
     return _tree(name, k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor
 

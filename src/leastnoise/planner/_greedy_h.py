@@ -15,6 +15,7 @@ from leastnoise.planner._gram import Gram, Reals
 from leastnoise.planner._tree import ScaledTree, block_spread, block_sums, full_chain, path_scales, scaled_tree
 
 _NODES_AT_ONCE = 8192
+_NOTHING = 1e-12
 
 
 def _best_shares(error: Reals, mass: Reals, cross: Reals, grid: int) -> Reals:
@@ -60,6 +61,7 @@ def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTr
         error, children = block_sums(error, joined), block_sums(inside, joined)
         damping = branching ** (-(len(widths) - 1 - level) / 2)
         share = _best_shares(error, k, damping * (m - children) + children, grid)
+        share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there: only rounding errors would be minimised
         rest = (1 - share) ** 2
         divisor = rest + k * share**2
         error = (error - share**2 / divisor * m) / rest
