@@ -330,7 +330,7 @@ class Coarse:
     2
     """
 
-    operator: "Fine"
+    operator: "Operator"
     starts: IntArray
     size: int
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 from leastnoise import adapters
 from leastnoise._check import InputError, InternalError, refuse
@@ -24,6 +24,28 @@ from leastnoise.workload import Workload, from_json
 IN_MEMORY = "(in memory)"
 
 
+@overload
+def plan(  # type: ignore[overload-overlap]
+    workload: Workload,
+    budget: Budget | Privacy,
+    *,
+    neighbours: str = ...,
+    unit_column: str | None = ...,
+    max_rows: int = ...,
+    strategy: Literal["dawa", "dawa_tree", "dawa_levels", "dawa_printed", "truncated_sums"],
+    progress: Callable[[str], None] | None = ...,
+) -> DataAwarePlan: ...
+@overload
+def plan(
+    workload: Workload,
+    budget: Budget | Privacy,
+    *,
+    neighbours: str = ...,
+    unit_column: str | None = ...,
+    max_rows: int = ...,
+    strategy: str = ...,
+    progress: Callable[[str], None] | None = ...,
+) -> Plan: ...
 def plan(
     workload: Workload,
     budget: Budget | Privacy,
@@ -33,7 +55,7 @@ def plan(
     max_rows: int = 1,
     strategy: str = "auto",
     progress: Callable[[str], None] | None = None,
-) -> Any:
+) -> Plan | DataAwarePlan:
     """Plan a release: public, without data, and with its expected error.
 
     Args:
