@@ -24,6 +24,7 @@ Reals = npt.NDArray[np.float64]
 # The default rule; docs/decisions/0011-private-rectangles.md. Costs are in buckets' worth, 1 / epsilon each.
 TEST_SHARE = Fraction(4, 100)
 _EASIEST, _HARD = 0.008, 0.6  # of the cells: below it a few rectangles do, above it nothing can be joined
+_CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
 _BUCKETS_A_BLOCK = 7
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
 FIRST_SHARE, RECORDS, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2), Fraction(2, 5), 4
@@ -66,13 +67,17 @@ def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
         ``("fixed", 0)``: a plan without a look at the data; ``("quadtree", 0)``: ``quadtree_mechanism``, and a strategy on its buckets;
         ``("blocks", b)``: ``adaptive_blocks`` with b blocks.
 
-    >>> plane_regime(4000, "0.1", 16384), plane_regime(100_000, "0.1", 16384), plane_regime(-5, 1, 8)
-    (('blocks', 32), ('fixed', 0), ('quadtree', 0))
+    Edge cases:
+        On fewer than 3750 cells never the quadtree, and on fewer than 50 always the plan without a look: the test cannot tell.
+
+    >>> plane_regime(4000, "0.1", 16384), plane_regime(100_000, "0.1", 16384), plane_regime(-5, 1, 4096), plane_regime(-5, 1, 8)
+    (('blocks', 32), ('fixed', 0), ('quadtree', 0), ('fixed', 0))
     """
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
-    if buckets > _HARD * cells:
+    unclear = _CLEAR / float(TEST_SHARE)
+    if buckets > _HARD * cells or unclear > _HARD * cells:
         return "fixed", 0
-    if buckets < _EASIEST * cells:
+    if buckets < _EASIEST * cells and unclear <= _EASIEST * cells:
         return "quadtree", 0
     return "blocks", int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), _FEWEST), _MOST))
 

@@ -21,6 +21,7 @@ from leastnoise.linop import (
     Identity,
     IntArray,
     Operator,
+    Ordered,
     Prefix,
     Ranges,
     Total,
@@ -195,7 +196,7 @@ def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, power: i
     """
     gram = bucket_gram(asked, starts, size)
     inner = _fitted(name, gram, power)
-    if isinstance(inner.operator, Coarse):
+    if isinstance(inner.operator, (Coarse, Ordered)):
         raise InternalError("A strategy on buckets has buckets of its own; please report this.")
     return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
 
@@ -231,25 +232,40 @@ def _between_runs(operator: Operator, starts: IntArray, lengths: IntArray) -> Re
 
 
 def on_rectangles(
-    asked: Sequence[tuple[float, tuple[Operator, Operator]]], tops: IntArray, lefts: IntArray, heights: IntArray, widths: IntArray
+    names: tuple[str, str],
+    asked: Sequence[tuple[float, tuple[Operator, Operator]]],
+    tops: IntArray,
+    lefts: IntArray,
+    heights: IntArray,
+    widths: IntArray,
+    order: IntArray,
 ) -> Factor:
     """The best strategy on rectangles under Laplace noise, by expected error: p-Identity where they are few, else trees in their order.
 
     Args:
+        names: the two attributes; the cells of the first are the rows.
         asked: as for ``rectangle_gram``.
-        tops: as for ``rectangle_gram``; in an order in which neighbours are near each other.
+        tops: as for ``rectangle_gram``; the rectangles are in the order of their first cells in ``order``.
         lefts: as for ``rectangle_gram``.
         heights: as for ``rectangle_gram``.
         widths: as for ``rectangle_gram``.
+        order: places of all cells, row by row, so that each rectangle is a run that begins with its first cell.
 
     Returns:
-        Integer queries over the rectangles, on an attribute without a name.
+        Integer queries over the cells, whose columns are equal within a rectangle.
 
     >>> one = np.array([1, 1])
-    >>> on_rectangles([(1.0, (Prefix(2), Total(3)))], np.array([0, 1]), 0 * one, one, 3 * one).operator.size
-    2
+    >>> asked = [(1.0, (Prefix(2), Total(3)))]
+    >>> on_rectangles(("a", "b"), asked, np.array([0, 1]), 0 * one, one, 3 * one, np.arange(6)).operator.size
+    6
     """
-    return _fitted("", rectangle_gram(asked, tops, lefts, heights, widths), 1, _MOST_P_IDENTITY_ON_RECTANGLES)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    width = sum(int(widths[one]) for one in np.flatnonzero(tops == 0))
+    inner = _fitted(" x ".join(names), rectangle_gram(asked, tops, lefts, heights, widths), 1, _MOST_P_IDENTITY_ON_RECTANGLES)
+    if isinstance(inner.operator, (Coarse, Ordered)):
+        raise InternalError("A strategy on rectangles has buckets of its own; please report this.")
+    return Factor(names, Ordered(Coarse(inner.operator, place[tops * width + lefts], len(order)), order), inner.row_weights)
 
 
 def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_IDENTITY) -> Factor:

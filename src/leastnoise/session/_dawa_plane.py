@@ -305,9 +305,5 @@ def _adaptive_grid(blocks: int, setting: PlaneSetting, series: Series, epsilon: 
 def rectangles_plan(setting: PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Plan:
     """The best plan on rectangles."""
     order = block_tree(*setting.shape, "quarters").order
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    starts = place[found.tops * setting.shape[1] + found.lefts]
-    inner = on_rectangles(setting.asked, found.tops, found.lefts, found.heights, found.widths)
-    factor = Factor(setting.attributes, Ordered(Coarse(inner.operator, starts, len(order)), order), inner.row_weights)
+    factor = on_rectangles(setting.attributes, setting.asked, found.tops, found.lefts, found.heights, found.widths, order)
     return setting.fitted(factor, epsilon, "buckets")

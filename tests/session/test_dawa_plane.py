@@ -1,0 +1,321 @@
+"""DAWA on two attributes: from the command line to a release that is read again, privacy and error bars by simulation, refusals."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leastnoise._check import BudgetError, InputError
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise.accuracy import block_variance
+from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.estimate import data_aware
+from leastnoise.linop import dense
+from leastnoise.measure import LeastBlockCost, Ledger, SeededEntropy, Series, _plane_blocks
+from leastnoise.observation import Observation
+from leastnoise.plan import DataAwarePlan, cost
+from leastnoise.release import read
+from leastnoise.session import _dawa_plane as plane
+from leastnoise.session import plan, release
+from leastnoise.session._data_aware import ready
+from leastnoise.table import Table
+from leastnoise.workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
+from session.test_dawa import surely_lost
+
+SHAPE = (11, 6)
+DOMAIN = Domain(age=Integers(0, SHAPE[0] - 1), sex=["F", "M"], hours=Integers(0, SHAPE[1] - 1))
+WORKLOAD = (
+    queries(DOMAIN, age=prefix(), hours=all_ranges())
+    + queries(DOMAIN, age=ranges([(0, 4), (3, 10)]), hours="identity", weight=2)
+    + queries(DOMAIN, hours="prefix")
+    + queries(DOMAIN, age="identity")
+    + queries(DOMAIN)
+)
+CELLS = np.zeros(SHAPE, dtype=np.int64)
+CELLS[:5, :3] = 300
+CELLS[7:, 4:] = 40
+WAYS = [("fixed", 0), ("blocks", 2), ("blocks", 16), ("quadtree", 0)]
+PRIVACY = [
+    Privacy(PureDP("1/3")),
+    Privacy(PureDP("1/2"), neighbours="replace"),
+    Privacy(PureDP("1/2"), unit_column="id", max_rows=3),
+]
+
+
+def rows_of(cells: np.ndarray) -> dict[str, np.ndarray]:
+    age, hours = np.repeat(np.indices(cells.shape).reshape(2, -1), cells.reshape(-1), axis=1)
+    return {"age": age, "sex": np.zeros(len(age), dtype=np.int64), "hours": hours}
+
+
+def truth_of(product: Product, cells: np.ndarray) -> np.ndarray:
+    return (matrix_of(product) @ cells.reshape(-1)).reshape(product.shape)
+
+
+def matrix_of(product: Product) -> np.ndarray:
+    known = dict(zip(product.attributes, product.operators, strict=True))
+    sides = [dense(known[name]) if name in known else np.ones((1, size)) for name, size in zip(("age", "hours"), SHAPE, strict=True)]
+    return np.kron(*sides)
+
+
+def observed(privacy: Privacy, way: tuple[str, int], cells: np.ndarray, seeds: range) -> list[Observation]:
+    """One way to measure, with all that the test leaves."""
+    made = plan(WORKLOAD, privacy, strategy="dawa")
+    setting = plane.plane_setting(made)
+    table = Table(DOMAIN, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(plane, "plane_regime", lambda *_: way)
+        return [plane.carry_out_plane(setting, Series.simulated(made, table, SeededEntropy(seed))) for seed in seeds]
+
+
+# --- the whole path ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("privacy", PRIVACY, ids=["records", "replace", "units"])
+def test_every_way_stays_within_its_budget_and_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: tuple[str, int], privacy: Privacy
+) -> None:
+    import polars as pl
+
+    made = plan(WORKLOAD, privacy, strategy="dawa")
+    assert DataAwarePlan.from_json(made.to_json()) == made
+    monkeypatch.setattr(plane, "plane_regime", lambda *_: way)
+    rows = {"age": rows_of(CELLS)["age"], "sex": ["F"] * int(CELLS.sum()), "hours": rows_of(CELLS)["hours"]}
+    if privacy.unit_column:
+        rows["id"] = np.arange(int(CELLS.sum())) // privacy.max_rows
+    book = Ledger.create(tmp_path / "people.ledger", "people", privacy)
+    out = release(made, pl.DataFrame(rows), ledger=book, out=tmp_path / "out")
+    assert out.private
+    assert book.left().epsilon == 0
+    facts = out.plan.details["data_aware"]
+    assert facts["regime"] == {"fixed": "independent"}.get(way[0], way[0])
+    # What was measured costs, by its integers, what the test and the partition left.
+    epsilon = privacy.budget.epsilon  # type: ignore[union-attr]
+    left = epsilon * Fraction(24, 25) * (Fraction(3, 4) if way[0] == "quadtree" else 1)
+    assert float(left) * (1 - 1e-5) <= float(cost(out.plan).epsilon) <= float(left)  # type: ignore[union-attr]
+    for one, other, product in zip(out.tables, read(tmp_path / "out").tables, WORKLOAD, strict=True):
+        for name in ("answer", "noise_std", "approximation_std", "low", "high"):
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+        spread = np.sqrt(one.noise_std**2 + one.approximation_std**2)
+        if way[0] != "quadtree":  # which is for easier data
+            assert (np.abs(one.answer - truth_of(product, CELLS)) < 10 * spread + 5).all()
+    with pytest.raises(BudgetError):
+        release(made, pl.DataFrame(rows), ledger=book)
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 2), (3, 4)])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_few_cells(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], way: tuple[str, int]) -> None:
+    monkeypatch.setattr(plane, "plane_regime", lambda *_: way)
+    domain = Domain(a=[f"c{i}" for i in range(shape[0])], b=Integers(0, shape[1] - 1))
+    asked = queries(domain, a="identity", b="prefix")
+    made = plan(asked, PureDP(2), strategy="dawa")
+    observation = ready(made)(Series.simulated(made, Table(domain, {"a": [0] * 50, "b": [0] * 50}), SeededEntropy(1)))
+    found = data_aware(observation)
+    for product in asked:
+        assert np.isfinite(found.answers(product)).all()
+        assert (found.variances(product) > 0).all()
+        assert (found.approximations(product) >= 0).all()
+
+
+# --- error bars --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("privacy", PRIVACY[:2], ids=["records", "replace"])
+@pytest.mark.parametrize("way", WAYS[1:], ids=str)
+def test_noise_given_the_blocks_is_exact(privacy: Privacy, way: tuple[str, int]) -> None:
+    """Dense algebra on what was measured gives the same counts and variances."""
+    (observation,) = observed(privacy, way, CELLS, range(3, 4))
+    found = data_aware(observation)
+    rows, weight, values = [], [], []
+    for block, value in zip(observation.plan.blocks, observation.values, strict=True):
+        (factor,) = block.factors
+        rows.append(dense(factor.operator))
+        weight.append(factor.weights**2 / block_variance(observation.plan, replace(block, factors=())) * np.ones(block.rows))
+        if block.factors[0].row_weights is not None:
+            scale = float(block.scale) / factor.weights
+            weight[-1] = 2 * np.sinh(0.5 / scale) ** 2 if way[0] == "blocks" else weight[-1]
+        values.append(value / observation.plan.grid)
+    matrix, precision = np.concatenate(rows).astype(float), np.concatenate(weight)
+    spread = found.blocks  # type: ignore[attr-defined]
+    lengths = spread.heights * spread.widths
+    expand = np.zeros((matrix.shape[1], len(lengths)))
+    expand[spread.order, np.repeat(np.arange(len(lengths)), lengths)] = np.repeat(1 / lengths, lengths)
+    on_blocks = matrix @ expand
+    covariance = np.linalg.inv(on_blocks.T @ (precision[:, None] * on_blocks))
+    assert np.allclose(spread.counts, covariance @ on_blocks.T @ (precision * np.concatenate(values)), atol=1e-6)
+    for product in WORKLOAD:
+        asked = matrix_of(product) @ expand
+        assert np.allclose(found.variances(product).reshape(-1), np.einsum("ij,jk,ik->i", asked, covariance, asked), rtol=1e-6)
+
+
+@pytest.mark.parametrize("way", WAYS[1:3], ids=str)
+def test_intervals_cover(way: tuple[str, int]) -> None:
+    """On blocks of unlike counts, 95% intervals hold the truth in at least 93% over 60 releases, at noise of 3 records and more.
+
+    Answers of a release go together; 60 releases of independent noise have a standard error below 1.5%, so that covering exactly 95%
+    would fail with probability 0.1 a way; the intervals take the larger quantile and cover about 97%.
+    """
+    random = np.random.default_rng(4)
+    cells = random.poisson(np.where(CELLS > 0, CELLS, 2))
+    from leastnoise.release import build
+
+    hit = []
+    for observation in observed(PRIVACY[0], way, cells, range(60)):
+        tables = build(observation).tables
+        for table, product in zip(tables, WORKLOAD, strict=True):
+            truth = truth_of(product, cells)
+            hit.append(((table.low <= truth) & (truth <= table.high)).mean())
+    assert np.mean(hit) >= 0.93
+
+
+EASY = Domain(a=Integers(0, 63), b=Integers(0, 63))
+EASY_CELLS = np.zeros((64, 64), dtype=np.int64)
+EASY_CELLS[16:32, 32:48], EASY_CELLS[32:, :32] = 200, 12
+
+
+def test_intervals_cover_on_easy_data_where_the_quadtree_is_chosen() -> None:
+    """As above over 30 releases at noise of 2 records and more; the test chooses."""
+    from leastnoise.release import build
+
+    asked = queries(EASY, a=ranges([(0, 20), (8, 40), (31, 63), (5, 5)]), b="prefix") + queries(EASY, a="prefix")
+    made = plan(asked, PureDP("1/2"), strategy="dawa")
+    carry_out, entropy, regimes, hit = ready(made), SeededEntropy(7), [], []
+    rows, columns = np.repeat(np.indices((64, 64)).reshape(2, -1), EASY_CELLS.reshape(-1), axis=1)
+    table = Table(EASY, {"a": rows, "b": columns})
+    for _ in range(30):
+        observation = carry_out(Series.simulated(made, table, entropy))
+        regimes.append(observation.plan.details["data_aware"]["regime"])
+        for found, product in zip(build(observation).tables, asked, strict=True):
+            sides = [dense(one) for one in product.operators] + ([np.ones((1, 64))] if len(product.attributes) == 1 else [])
+            truth = (sides[0] @ EASY_CELLS @ sides[1].T).reshape(product.shape)
+            hit.append(((found.low <= truth) & (truth <= found.high)).mean())
+    assert regimes.count("quadtree") > 15
+    assert np.mean(hit) >= 0.93
+
+
+# --- privacy: 600 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
+
+SMALL = Domain(a=Integers(0, 1), b=Integers(0, 1))
+PAIRS = [([0, 0, 0, 0], [0, 1, 0, 0]), ([3, 0, 2, 2], [3, 0, 2, 3])]
+
+
+def draws(cells: list[int], seed: int, count: int, step: int = 4) -> list[object]:
+    made = plan(queries(SMALL, a="prefix", b="prefix"), PureDP(2), strategy="dawa")
+    rows = np.repeat(np.arange(4), cells)
+    carry_out, table, entropy = ready(made), Table(SMALL, {"a": rows // 2, "b": rows % 2}), SeededEntropy(seed)
+    found: list[object] = []
+    for _ in range(count):
+        observation = carry_out(Series.simulated(made, table, entropy))
+        facts = observation.plan.details["data_aware"]
+        values = [int(value // observation.plan.grid) for value in np.concatenate(observation.values)[:3]]
+        told = facts["regime"], facts.get("buckets", 0), math.floor(facts["test"]["value"] / step)
+        found.append((*told, *np.clip(values, -2, 3).tolist()))
+    return found
+
+
+@pytest.fixture
+def every_regime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_plane_blocks, "_CLEAR", 0.0)  # though so few cells tell little
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+@pytest.mark.usefixtures("every_regime")
+def test_the_whole_loses_no_more_than_epsilon(pair: tuple[list[int], list[int]]) -> None:
+    one, other = draws(pair[0], 1, 600), draws(pair[1], 2, 600)
+    assert len({out[0] for out in one}) == 3  # type: ignore[index]
+    assert surely_lost(one, other) <= 2
+
+
+def test_a_test_without_its_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = LeastBlockCost.draw
+    monkeypatch.setattr(
+        LeastBlockCost, "draw", lambda self, cells, distance, entropy: exact(replace(self, epsilon=500), cells, distance, entropy)
+    )
+    one, other = ([out[2] for out in draws(cells, seed, 200, 1)] for seed, cells in ((1, [0, 0, 0, 0]), (2, [0, 1, 1, 0])))  # type: ignore[index]
+    assert surely_lost(one, other) > 2 * 0.04 * 2 + 1  # two records
+
+
+def test_a_round_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plane, "plane_regime", lambda *_: ("blocks", 4))
+    fitted = plane.PlaneSetting.fitted
+    monkeypatch.setattr(plane.PlaneSetting, "fitted", lambda self, factor, epsilon, name: fitted(self, factor, epsilon * 2, name))
+    made = plan(WORKLOAD, PureDP(1), strategy="dawa")
+    series = Series.simulated(made, Table(DOMAIN, rows_of(CELLS)), SeededEntropy(1))
+    with pytest.raises(BudgetError, match=r"A step asks for epsilon = 1\.44, but only epsilon = 0\.48"):
+        ready(made)(series)
+
+
+# --- what is refused, before anything is paid --------------------------------------------------------------------------------------
+
+LONG = Domain(a=Integers(0, 4999), b=Integers(0, 1))
+WIDE = Domain(a=Integers(0, 2047), b=Integers(0, 2047))
+SUMS = Domain(a=Integers(0, 9), b=Integers(0, 9), measures={"pay": Measure("pay", 0, 10)})
+MANY = Domain(a=Integers(0, 63), b=Integers(0, 63))
+
+
+@pytest.mark.parametrize(
+    ("workload", "budget", "strategy", "message"),
+    [
+        (WORKLOAD, ZCDP(1), "dawa", "dawa on two attributes needs a budget of epsilon alone"),
+        (WORKLOAD, ApproxDP(1, "1e-6"), "dawa", "needs a budget of epsilon alone"),
+        (WORKLOAD, PureDP(1), "dawa_tree", "dawa_tree answers queries on one attribute"),
+        (queries(SUMS, a="prefix", b="prefix", sum="pay"), PureDP(1), "dawa", "answers counts; this workload asks for sums"),
+        (queries(LONG, a="prefix", b="prefix"), PureDP(1), "dawa", "at most 4096 cells of each"),
+        (queries(WIDE, a="prefix", b="prefix"), PureDP(1), "dawa", "1048576 of both together; got 2048 x 2048"),
+        (queries(MANY, a=all_ranges(), b=all_ranges()), PureDP(1), "dawa", "at most 1048576 queries a table"),
+        (marginals(DOMAIN, ways=3), PureDP(1), "dawa", "this workload asks about age and sex and hours"),
+    ],
+)
+def test_other_workloads_and_budgets_are_refused(workload: Workload, budget: Budget, strategy: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan(workload, budget, strategy=strategy)
+
+
+@pytest.fixture(scope="module")
+def made() -> DataAwarePlan:
+    found: DataAwarePlan = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
+    return found
+
+
+Change = Callable[[DataAwarePlan], dict[str, object]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda made: {"details": {**made.details, "steps": []}}, "are not those that this version carries out"),
+        (lambda made: {"details": {**made.details, "attributes": ["age", "sex"]}}, "are not those that this version carries out"),
+        (lambda made: {"details": {"attributes": ["age", "hours"]}}, "cannot be read"),
+        (lambda made: {"privacy": Privacy(PureDP(9))}, "are not those that this version carries out"),
+        (lambda made: {"privacy": Privacy(ZCDP(1))}, "needs a budget of epsilon alone"),
+        (lambda made: {"questions": made.questions[2:3]}, "asks about others"),
+        (lambda made: {"strategy": "dawa_printed"}, "answers queries on one attribute"),
+    ],
+)
+def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, made: DataAwarePlan, change: Change, message: str) -> None:
+    import polars as pl
+
+    damaged = replace(made, **change(made))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message):
+        release(damaged, pl.DataFrame({"age": [1], "sex": ["F"], "hours": [1]}), ledger=tmp_path / "people.ledger")
+    assert not (tmp_path / "people.ledger").exists()
+
+
+def test_too_many_rectangles_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plane, "MOST_BUCKETS", 0)
+    (observation,) = observed(PRIVACY[0], ("quadtree", 0), CELLS, range(1))
+    assert observation.plan.details["data_aware"]["regime"] == "independent"
+
+
+@pytest.mark.parametrize("way", WAYS[1:], ids=str)
+def test_a_damaged_observation_is_refused(way: tuple[str, int]) -> None:
+    (observation,) = observed(PRIVACY[0], way, CELLS, range(1))
+    facts = {**observation.plan.details["data_aware"], "regime": {"blocks": "adaptive", "quadtree": "blocks"}[way[0]]}
+    damaged = replace(observation.plan, details={"data_aware": facts})
+    with pytest.raises(InputError, match="is not one of a data-aware mechanism, or a damaged one"):
+        data_aware(Observation(damaged, observation.values, "", private=False))
