@@ -104,7 +104,11 @@ def on_two(workload: Workload) -> bool:
 
 
 def plan_plane(
-    workload: Workload, privacy: Privacy, strategy: str = STRATEGY, progress: Callable[[str], None] | None = None
+    workload: Workload,
+    privacy: Privacy,
+    strategy: str = STRATEGY,
+    progress: Callable[[str], None] | None = None,
+    reference: Plan | None = None,
 ) -> DataAwarePlan:
     """The public plan of a data-aware release on two attributes: shares of the budget, and the plan that does not look.
 
@@ -113,6 +117,7 @@ def plan_plane(
         privacy: budget, neighbours and unit of everything together.
         strategy: "dawa".
         progress: called with the name of every data-independent strategy that has been tried.
+        reference: the best data-independent plan with its promise, where it is known.
 
     Raises:
         InputError: another workload, a budget that is not pure, or sizes beyond the limits.
@@ -124,7 +129,8 @@ def plan_plane(
     {'step': 'test', 'epsilon': '1/25'}
     """
     names, epsilon = _checked(workload, privacy, strategy)
-    reference = reference_plan(workload, privacy, progress)
+    if reference is None:
+        reference = reference_plan(workload, privacy, progress)
     rest = epsilon * (1 - TEST_SHARE)
     independent = refit(reference, Privacy(PureDP(rest), privacy.neighbours, privacy.unit_column, privacy.max_rows))
     promise = reference.expected_error()
