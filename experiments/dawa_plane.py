@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines import ADAPTIVE_GRID, QUADTREE, UNIFORM_GRID, Baseline
+from experiments.dawa_rectangles import QUICK, Size, compare
+from leastnoise._check import InputError
 from leastnoise.estimate._blocks import block_counts, bounded_cells
 from leastnoise.linop import BlockTree, block_tree, hilbert_order
 from leastnoise.measure._entropy import SeededEntropy
@@ -501,6 +503,21 @@ def rectangles(shape: Shape, count: int = 2000) -> Wholes:
     generator = np.random.default_rng(5)
     ends = [np.sort(generator.integers(0, size, (2, count)), axis=0) + np.array([[0], [1]]) for size in shape]
     return np.concatenate(ends)
+
+
+def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Callable[[str], None] = print) -> None:
+    """``leastnoise experiments dawa-plane``: the mechanism as built against published ones; see ``dawa_rectangles``.
+
+    Args:
+        data: the folder with ``hist2d`` and ``microdata``.
+        out: where tables and figures go.
+        quick: two tables, one budget, two trials.
+        seed: of noise and random rectangles.
+        report: called with every line to be shown.
+    """
+    if not (data / "hist2d").is_dir():
+        raise InputError(f"The experiment needs histograms in {data / 'hist2d'}; got none. Say where they are: --data DIR.")
+    compare(read_data(data), out, QUICK if quick else Size(), seed, report)
 
 
 def main() -> None:

@@ -1,0 +1,236 @@
+"""The comparison of ``dawa`` on two attributes with published mechanisms: rectangles over two-dimensional histograms.
+
+    leastnoise experiments dawa-plane --data ../shared/data [--out DIR] [--quick]
+
+Queries: every cell; 2000 rectangles anywhere; 2000 rectangles whose sides are at most an eighth of the table's. The error is the mean
+absolute error of a query, in records. Ours is planned for prefix sums along both attributes, of which a rectangle is a sum of four, and
+goes through the package's own payment and noise. Noise comes from a seed, so nothing here is private.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from baselines import TWO_DIMENSIONS, Ranges
+from experiments.matrix_mechanism_figures import _pyplot, _save
+from leastnoise._check import InputError
+from leastnoise.accounting import Privacy, PureDP
+from leastnoise.accuracy import promised
+from leastnoise.domain import Domain, Integers
+from leastnoise.estimate import Estimate, data_aware
+from leastnoise.measure import SeededEntropy, Series, simulate
+from leastnoise.plan import DataAwarePlan, Plan
+from leastnoise.session import candidates
+from leastnoise.session._data_aware import ready
+from leastnoise.session._dawa import refit
+from leastnoise.session._dawa_plane import plan_plane
+from leastnoise.table import Table
+from leastnoise.workload import queries
+
+Row = dict[str, Any]
+Wholes = NDArray[np.int64]
+Reals = NDArray[np.float64]
+WORKLOADS = ("cells", "rectangles", "small rectangles")
+OURS = "dawa"
+_QUERIES = 2000
+_MARKS = {"cells": ("#777777", "x"), "rectangles": ("#111111", "D"), "small rectangles": ("#3b75af", "o")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is run.
+
+    Args:
+        names: of the tables, None for all.
+        epsilons: budgets.
+        trials: for each of them.
+    """
+
+    names: tuple[str, ...] | None = None
+    epsilons: tuple[str, ...] = ("0.01", "0.1", "1")
+    trials: int = 5
+
+
+QUICK = Size(names=("ADULT-2D", "BLOOD recency x time"), epsilons=("0.1",), trials=2)
+
+
+def compare(data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report: Callable[[str], None]) -> list[Row]:
+    """Carry out the experiment.
+
+    Args:
+        data: tables of counts by name.
+        out: where the files go; made if it is not there.
+        what: how much is run.
+        seed: of noise and random queries.
+        report: called with every line to be shown.
+
+    Returns:
+        One row a table, budget and workload: the error of every mechanism, its standard error, and our ratio to the best other.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    rows: list[Row] = []
+    for epsilon in what.epsilons:
+        for place, (name, x) in enumerate(data.items()):
+            if what.names is None or name in what.names:
+                found, regimes = errors(x, epsilon, what.trials, [seed, place])
+                rows += list(summary(name, x, epsilon, found, regimes))
+                told = ", ".join(f"{row['workload']} {row[OURS]:.3g} ({row['ratio']:.2f})" for row in rows[-len(WORKLOADS) :])
+                report(f"epsilon {epsilon}, {name}: {told}; {regimes}")
+    for stem, table in (("errors", rows), ("regret", regret(rows))):
+        with (out / f"{stem}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(column for row in table for column in row)), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table)
+    for row in regret(rows):
+        report(json.dumps(row))
+    draw_ratios(rows, out / "ratios")
+    report(f"Tables and figures are in {out}.")
+    return rows
+
+
+def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) -> Ranges:
+    """The queries.
+
+    >>> rectangles_of("cells", (1, 2), [0]).high.tolist()
+    [[1, 1], [1, 2]]
+    """
+    if workload == "cells":
+        low = np.stack(np.divmod(np.arange(shape[0] * shape[1]), shape[1]), axis=1)
+        return Ranges(low, low + 1)
+    generator = np.random.default_rng([*seed, WORKLOADS.index(workload)])
+    if workload == "rectangles":
+        ends = np.sort([generator.integers(0, side, (2, _QUERIES)) for side in shape], axis=1)
+        return Ranges(ends[:, 0].T.copy(), ends[:, 1].T + 1)
+    low = np.stack([generator.integers(0, side, _QUERIES) for side in shape], axis=1)
+    width = np.stack([generator.integers(1, max(2, side // 8 + 1), _QUERIES) for side in shape], axis=1)
+    return Ranges(low, np.minimum(low + width, shape))
+
+
+@lru_cache(maxsize=16)
+def best_fixed(shape: tuple[int, int]) -> Plan:
+    """D: p-Identities for prefix sums along both sides, at epsilon 1."""
+    domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1))
+    (found,) = candidates(queries(domain, row="prefix", column="prefix"), Privacy(PureDP(1)), "p_identity")
+    if found.plan is None:
+        raise InputError(found.reason)
+    return found.plan
+
+
+@lru_cache(maxsize=64)
+def planned(shape: tuple[int, int], epsilon: str) -> tuple[DataAwarePlan, Plan]:
+    """Our plan, with D as its way out; and D."""
+    fixed, privacy = best_fixed(shape), Privacy(PureDP(epsilon))
+    workload = queries(fixed.domain, row="prefix", column="prefix")
+    reference = promised(workload, refit(fixed, privacy))
+    return plan_plane(workload, privacy, reference=reference), reference
+
+
+def errors(x: Wholes, epsilon: str, trials: int, seed: Sequence[int]) -> tuple[dict[str, dict[str, list[float]]], str]:
+    """Mean absolute errors by mechanism and workload, one a trial; and how often each way was taken."""
+    shape = x.shape[0], x.shape[1]
+    made, fixed = planned(shape, epsilon)
+    rows, columns = np.repeat(np.indices(shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1)
+    table = Table(made.domain, {"row": rows, "column": columns})
+    cells = queries(made.domain, row="identity", column="identity").products[0]
+    found: dict[str, dict[str, list[float]]] = {}
+    regimes: list[str] = []
+    for trial in range(trials):
+        asked = {workload: rectangles_of(workload, shape, [*seed, trial]) for workload in WORKLOADS}
+        entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
+        observation = ready(made)(Series.simulated(made, table, entropy))
+        regimes.append(observation.plan.details["data_aware"]["regime"])
+        tables = {
+            OURS: data_aware(observation).answers(cells),
+            "D": Estimate(simulate(fixed, table, entropy)).marginal(("row", "column")).reshape(shape),
+            **{one.label: one.run(x, epsilon, entropy) for one in TWO_DIMENSIONS if one.most_cells >= x.size},
+        }
+        for mechanism, estimate in tables.items():
+            for workload, rectangles in asked.items():
+                error = float(np.abs(rectangles.answers(estimate - x)).mean())
+                found.setdefault(mechanism, {}).setdefault(workload, []).append(error)
+    return found, " ".join(f"{one}:{regimes.count(one)}" for one in sorted(set(regimes)))
+
+
+def summary(name: str, x: Wholes, epsilon: str, found: Mapping[str, Mapping[str, list[float]]], regimes: str) -> Iterator[Row]:
+    """One row a workload."""
+    for workload in WORKLOADS:
+        means = {one: float(np.mean(values[workload])) for one, values in found.items()}
+        spread = {
+            f"{one} se": float(np.std(v[workload], ddof=1) / math.sqrt(len(v[workload]))) if len(v[workload]) > 1 else math.nan
+            for one, v in found.items()
+        }
+        others = {one: mean for one, mean in means.items() if one not in (OURS, "D") and "not private" not in one}
+        best = min(others, key=lambda one: others[one])
+        yield {
+            "data": name,
+            "records": int(x.sum()),
+            "epsilon": epsilon,
+            "workload": workload,
+            "regimes": regimes,
+            "best other": best,
+            "ratio": means[OURS] / others[best],
+            "ratio to D": means[OURS] / means["D"],
+            **means,
+            **spread,
+        }
+
+
+def regret(rows: Sequence[Row]) -> list[Row]:
+    """For every budget and workload the geometric mean, over tables, of each mechanism's error over the least of all private ones."""
+    names = [one for one in rows[0] if f"{one} se" in rows[0] and "not private" not in one]
+    out = []
+    for epsilon, workload in dict.fromkeys((row["epsilon"], row["workload"]) for row in rows):
+        own = [row for row in rows if (row["epsilon"], row["workload"]) == (epsilon, workload)]
+        ratios = {one: [row[one] / min(row[other] for other in names) for row in own] for one in names}
+        means = {one: round(float(np.exp(np.mean(np.log(values)))), 3) for one, values in ratios.items()}
+        to_fixed = float(np.exp(np.mean([math.log(row["ratio to D"]) for row in own])))
+        out.append(
+            {
+                "epsilon": epsilon,
+                "workload": workload,
+                **means,
+                f"{OURS}, largest": round(max(ratios[OURS]), 3),
+                f"{OURS} / D": round(to_fixed, 3),
+            }
+        )
+    return out
+
+
+def draw_ratios(rows: Sequence[Row], stem: Path) -> None:
+    """One panel a budget; below 1 ours is better.
+
+    Args:
+        rows: of the experiment.
+        stem: the files' path without its ending.
+    """
+    plt = _pyplot()
+    epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
+    known = {(row["data"], row["epsilon"], row["workload"]): row for row in rows}
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    figure, axes = plt.subplots(1, len(epsilons), figsize=(2.6 + 2.8 * len(epsilons), 1.4 + 0.28 * len(names)), sharey=True, squeeze=False)
+    for panel, epsilon in zip(axes[0], epsilons, strict=True):
+        panel.axvline(1.0, color="#999999", linewidth=1)
+        for workload, (colour, marker) in _MARKS.items():
+            found = [known[name, epsilon, workload]["ratio"] for name in names]
+            panel.plot(found, range(len(names)), linestyle="none", color=colour, marker=marker, markersize=5, label=workload)
+        panel.set_xscale("log")
+        low, high = panel.get_xlim()
+        ticks = [tick for tick in (0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5) if low <= tick <= high]
+        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        panel.minorticks_off()
+        panel.grid(axis="both", color="#eeeeee")
+        panel.set_title(f"epsilon {epsilon}", fontsize=10)
+        panel.set_xlabel("error / best other")
+    axes[0][0].set_yticks(range(len(names)), names)
+    axes[0][0].invert_yaxis()
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, bbox_to_anchor=(0.5, -0.08), fontsize=9)
+    _save(plt, figure, stem)
