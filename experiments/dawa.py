@@ -102,6 +102,7 @@ def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Re
                 scaled = x if scale is None else np.random.default_rng([seed, place]).multinomial(scale, x / x.sum()).astype(np.int64)
                 found = errors(scaled, epsilon, what, [seed, place, scale or 0])
                 rows += list(summary(name, int(scaled.sum()), epsilon, {**fixed, **found}))
+            write(rows, out, lambda _: None)
             last = rows[-len(WORKLOADS) :]
             told = ", ".join(f"{row['workload']} {row['dawa']:.3g} ({row['ratio']:.2f})" for row in last)
             report(f"epsilon {epsilon}, {name}: {told}")
@@ -227,7 +228,10 @@ def _run(found: dict[str, Any], baseline: Baseline, x: Wholes, epsilon: str, ask
     entropy = SeededEntropy(abs(hash(tuple(seed))) % 2**32)
     common = None if baseline.aware else baseline.run(x, epsilon, entropy)
     for workload, queries_asked in asked.items():
-        estimate = baseline.run(x, epsilon, entropy, queries_asked) if common is None else common
+        try:
+            estimate = baseline.run(x, epsilon, entropy, queries_asked) if common is None else common
+        except ValueError:  # GreedyH where hardly anybody asks: its greedy leaves cells without any budget
+            continue
         _add(found, baseline.label, workload, queries_asked, estimate, x)
 
 
@@ -238,10 +242,11 @@ def _add(found: dict[str, Any], name: str, workload: str, asked: Ranges, estimat
 def summary(name: str, records: int, epsilon: str, found: dict[str, dict[str, list[float]]]) -> Iterator[Row]:
     """One row a workload."""
     for workload in WORKLOADS:
-        means = {one: float(np.mean(values[workload])) for one, values in found.items()}
+        means = {one: float(np.mean(values[workload])) for one, values in found.items() if workload in values}
         spread = {
             f"{one} se": float(np.std(v[workload], ddof=1) / math.sqrt(len(v[workload]))) if len(v[workload]) > 1 else math.nan
             for one, v in found.items()
+            if workload in v
         }
         others = {one: mean for one, mean in means.items() if one not in OURS and one != "D" and "not private" not in one}
         best = min(others, key=lambda one: others[one])
@@ -264,7 +269,7 @@ def regret(rows: Sequence[Row]) -> list[Row]:
     names = [one for one in rows[0] if f"{one} se" in rows[0] and "not private" not in one]
     for epsilon, workload in dict.fromkeys((row["epsilon"], row["workload"]) for row in rows):
         own = [row for row in rows if (row["epsilon"], row["workload"]) == (epsilon, workload)]
-        ratios = {one: [row[one] / min(row[other] for other in names) for row in own] for one in names}
+        ratios = {one: [row[one] / min(row[other] for other in names if other in row) for row in own if one in row] for one in names}
         out.append(
             {
                 "epsilon": epsilon,

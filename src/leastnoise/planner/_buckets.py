@@ -279,7 +279,8 @@ def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_ID
     for tree in (lambda: fit_level_tree(gram, power).nodes(), lambda: fit_greedy_h(gram) if power == 1 else None):
         with suppress(*_FAULTS):
             found = tree()
-            trees += [found] if found is not None and math.isfinite(found.rmse) else []
+            # Where a bucket hardly is measured, the error is a difference of huge numbers and not to be trusted.
+            trees += [found] if found is not None and math.isfinite(found.rmse) and found.scales[0].min() > 1e-6 else []
     if not trees:
         return Factor((name,), Identity(k))
     if k <= _MOST_NODES:

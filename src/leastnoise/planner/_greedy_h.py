@@ -15,7 +15,7 @@ from leastnoise.planner._gram import Gram, Reals
 from leastnoise.planner._tree import ScaledTree, block_spread, block_sums, full_chain, path_scales, scaled_tree
 
 _NODES_AT_ONCE = 8192
-_NOTHING = 1e-12
+_NOTHING = 1e-9
 
 
 def _best_shares(error: Reals, mass: Reals, cross: Reals, grid: int) -> Reals:
