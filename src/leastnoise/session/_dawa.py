@@ -383,7 +383,8 @@ def _adaptive(setting: Setting, series: Series, budget: Budget) -> Outcome:
     squares = [mean[0] ** 2 + variance[0] for mean, variance in zip(posterior.means, posterior.variances, strict=True)]
     noise = split_noise(setting, costs) * _unit_variance(setting, second)
     starts = worth_splitting(squares, costs, noise, halving)
-    while len(starts) > _MOST_ADAPTIVE:
+    most = max(256, min(_MOST_ADAPTIVE, 2**25 // setting.size))  # the error bars of n answers cost n k^2
+    while len(starts) > most:
         noise *= 2
         starts = worth_splitting(squares, costs, noise, halving)
     plan = buckets_plan(setting, starts, second)
