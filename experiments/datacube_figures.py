@@ -109,7 +109,7 @@ def draw_seconds(rows: list[Row], stem: Path) -> None:
         )
     panel.set_yscale("log")
     panel.set_xticks(range(len(workloads)), workloads)
-    panel.set_ylabel("seconds")
+    panel.set_ylabel("seconds of the processor")
     panel.grid(axis="y", color="#eeeeee", zorder=0)
     panel.set_title("NLTCS: seconds to plan, count, add noise and recover")
     panel.legend(ncols=len(strategies), frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), columnspacing=1.1, handlelength=1.2)

@@ -121,12 +121,12 @@ def _workload(
     head: Row = {"data": data_set.name, "workload": f"Q{workload}"}
     expected, relative, seconds = [], [], []
     for name in STRATEGIES:
-        start = time.perf_counter()
+        start = time.process_time()
         ready = method(name, data_set.shape, targets, effort=effort)
-        planned = time.perf_counter()
+        planned = time.process_time()
         for _ in _count(table, ready.measured):
             pass
-        counted = time.perf_counter()
+        counted = time.process_time()
         rng = np.random.default_rng([seed, STRATEGIES.index(name), WORKLOADS.index(workload), len(data_set.name)])
         ready.draw(rng)
         seconds.append(
@@ -135,7 +135,7 @@ def _workload(
                 "strategy": name,
                 "plan": planned - start,
                 "count": counted - planned,
-                "noise and recovery": time.perf_counter() - counted,
+                "noise and recovery": time.process_time() - counted,
             }
         )
         known = {name: ready.error}

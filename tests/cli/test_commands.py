@@ -14,7 +14,7 @@ import pytest
 
 from leastnoise.cli import _demo as demo_module
 from leastnoise.plan import Plan
-from leastnoise.session import Ledger, plan, read_spec
+from leastnoise.session import BY_NAME, Ledger, plan, read_spec
 
 Run = Callable[..., Any]
 Start = Callable[..., subprocess.Popen[str]]
@@ -162,6 +162,20 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     assert "2,000,235 queries, epsilon = 1" in out
     assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
     assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("identity")
+
+
+def test_compare_all_adds_what_is_used_by_name_alone(folder: Path, run: Run) -> None:
+    edit(folder, '[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', "")
+    few, every = (json.loads(run("compare", "people.toml", "--json", *more).out)["candidates"] for more in ((), ("--all",)))
+    added = {one["strategy"]: one for one in every if one["strategy"] not in {one["strategy"] for one in few}}
+    assert set(added) == set(BY_NAME)
+    assert added["fourier"]["usable"]
+    assert "Laplace noise is not spent evenly" in added["residual_max"]["reason"]  # the budget is pure
+    errors = [one["expected_total_squared_error"] for one in every if one["usable"]]
+    assert errors == sorted(errors)
+    assert errors[0] == few[0]["expected_total_squared_error"]
+    out = run("compare", "people.toml", "--all").out
+    assert out.index("fourier") < out.index("cannot be used") < out.index("residual_max")
 
 
 # --- release and ledger ---------------------------------------------------------------------------------------------------------

@@ -79,6 +79,23 @@ def test_closed_form_and_programme_agree(norm: Norm) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
+def test_a_sketch_gets_its_budgets_in_closed_form(norm: Norm) -> None:
+    # Six repetitions of four buckets with signs, each repetition with its own error a bucket.
+    rows, each = np.abs(sketch(6, 4, 20)), np.array([1.0, 2.0, 5.0, 0.3, 8.0, 4.0])
+    found = optimal_budgets(rows, np.repeat(each, 4), norm)
+    assert found.groups is not None
+    assert found.groups.tolist() == np.repeat(np.arange(6), 4).tolist()
+    root = 1 / 3 if norm == "l1" else 1 / 2
+    assert found.error == pytest.approx(((4 * each) ** root).sum() ** (1 / root))
+    theta = found.theta.reshape(6, 4)
+    assert np.allclose(theta, theta[:, :1])
+    assert np.allclose(theta[:, 0] ** (1 if norm == "l1" else 2), (4 * each) ** root / ((4 * each) ** root).sum())
+    apart = optimal_budgets(rows, np.repeat(each, 4) * (1 + 1e-7 * np.arange(24)), norm)  # the programme knows no groups
+    assert apart.groups is None
+    assert apart.error == pytest.approx(found.error, rel=1e-4)
+
+
+@pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("operator", [Prefix(6), AllRanges(4)], ids=["prefix", "ranges"])
 def test_the_programme_against_a_general_solver(operator: Operator, norm: Norm) -> None:
     rows = magnitudes(operator)

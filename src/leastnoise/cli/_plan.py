@@ -53,7 +53,8 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
 @click.command()
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
+@click.option("--all", "by_name", is_flag=True, help="Also the strategies that are used by name alone.")
+def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Every strategy side by side, least expected error first.
 
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
@@ -63,7 +64,7 @@ def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes f
 
     what = read_spec(spec)
     with Progress("planning") as progress:
-        tried = tried_on(what.workload, what.privacy, lambda name: progress.say(f"planning, tried {name}"))
+        tried = tried_on(what.workload, what.privacy, lambda name: progress.say(f"planning, tried {name}"), by_name=by_name)
     if as_json:
         found = [_candidate(candidate) for candidate in tried]
         show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(MECHANISMS)})
@@ -76,7 +77,7 @@ def compare(spec: Path, as_json: bool) -> None:  # noqa: FBT001 - click passes f
     unusable = [[candidate.strategy, noise(candidate.mechanism), candidate.reason] for candidate in tried if candidate.plan is None]
     if unusable:
         show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
-    click.echo(f"Not comparable, because their errors depend on the data: {', '.join(MECHANISMS)}.")
+    click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(MECHANISMS)}.", 78))
 
 
 def facts(made: "Plan", seconds: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, Series, me
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan
 from leastnoise.release import Release, build, check_columns, check_target, write
-from leastnoise.session._choose import Candidate, choose
+from leastnoise.session._choose import BY_NAME, Candidate, candidates, choose, sharpened
 from leastnoise.session._data_aware import MECHANISMS, ready
 from leastnoise.session._spec import checked_formats, checked_level
 from leastnoise.table import Table
@@ -117,20 +117,28 @@ def planned(
     return choose(workload, privacy, strategy, progress)[0]
 
 
-def compare(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None = None) -> tuple[Candidate, ...]:
+def compare(
+    workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None = None, *, by_name: bool = False
+) -> tuple[Candidate, ...]:
     """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
 
     Args:
         workload: what is asked.
         privacy: the budget to plan for.
         progress: called with the name of every strategy that has been tried.
+        by_name: also try the strategies that are never chosen by themselves.
 
     >>> from leastnoise.domain import Domain
     >>> from leastnoise.workload import marginals
     >>> [c.strategy for c in compare(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1))) if c.plan]
     ['identity', 'workload', 'marginals']
     """
-    return tuple(sorted(choose(workload, privacy, "auto", progress)[1], key=lambda candidate: candidate.total))
+    tried = [*choose(workload, privacy, "auto", progress)[1]]
+    for name in BY_NAME if by_name else ():
+        tried += candidates(workload, privacy, name)
+        if progress is not None:
+            progress(name)
+    return tuple(sorted(sharpened(tried), key=lambda candidate: candidate.total))
 
 
 def release(
