@@ -1,8 +1,8 @@
 """The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from leastnoise import planner
@@ -119,6 +119,31 @@ def _refuse_slow(name: str, workload: Workload) -> None:
         raise NotApplicable(f"it takes minutes on an attribute of {longest} cells; ask for it by name: strategy = '{name}'")
 
 
+def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates with the largest lower bound of all that have their noise: a dual bound that one of them computed holds for the others.
+
+    Args:
+        tried: candidates for one workload and budget.
+
+    >>> from leastnoise.domain import Domain, Integers
+    >>> from leastnoise.workload import queries
+    >>> asked, privacy = queries(Domain(a=Integers(0, 15)), a="prefix"), Privacy(ZCDP(1))
+    >>> tried = [one for name in ("identity", "gaussian_optimum") for one in candidates(asked, privacy, name)]
+    >>> [len({one.plan.lower_bound() for one in found if one.plan}) for found in (tried, sharpened(tried))]
+    [2, 1]
+    """
+    bounds: dict[str, float] = {}
+    for one in tried:
+        if one.plan is not None:
+            bounds[one.mechanism] = max(bounds.get(one.mechanism, 0.0), one.plan.lower_bound())
+    return [
+        one
+        if one.plan is None
+        else replace(one, plan=one.plan.with_promise(replace(one.plan.expected_error(), lower_bound=bounds[one.mechanism])))
+        for one in tried
+    ]
+
+
 def choose(
     workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None
 ) -> tuple[Plan, tuple[Candidate, ...]]:
@@ -131,7 +156,7 @@ def choose(
         progress: called with the name of every strategy that has been tried.
 
     Returns:
-        The plan and everything that was tried.
+        The plan and everything that was tried, with the largest lower bound that any of them came with.
 
     Raises:
         InputError: no strategy can be used; the message has every reason.
@@ -153,6 +178,7 @@ def choose(
         tried.append(candidate)
         if progress is not None:
             progress(candidate.strategy)
+    tried = sharpened(tried)
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
         reasons = "; ".join(dict.fromkeys(f"{candidate.strategy}: {candidate.reason.rstrip('.')}" for candidate in tried))
