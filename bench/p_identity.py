@@ -100,10 +100,13 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
     minimize(structured, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options={"maxiter": 2})  # imports
     seconds = []
     for objective in (structured, dense):
-        begun = time.perf_counter()
-        options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0}
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options=options)
-        seconds.append(time.perf_counter() - begun)
+        times = []
+        for _ in range(2):  # the lesser of two, because other work on the machine only adds
+            begun = time.perf_counter()
+            options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0}
+            found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options=options)
+            times.append(time.perf_counter() - begun)
+        seconds.append(min(times))
         rmse = math.exp(found.fun / 2) / size**0.5
         print(f"{objective.__name__:<12} {found.nit} steps, p={rows}, n={size}: {seconds[-1]:.2f} s, unit RMSE {rmse:.4f}")
     print(f"dense / structured: {seconds[1] / seconds[0]:.1f} times (wanted: at least 10)")
