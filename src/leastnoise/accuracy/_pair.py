@@ -151,6 +151,20 @@ class PairStructure:
             cube = moved if name in names else moved[..., 0]
         return cube
 
+    def measured(self, block: Block, gathered: FloatArray) -> FloatArray:
+        """What a table would have answered without noise if the estimate were the truth, shape (rows,).
+
+        Args:
+            block: one of the two tables.
+            gathered: as in ``solve``.
+        """
+        factors = {factor.attributes[0]: factor for factor in block.factors}
+        cube = gathered * self.inverse()
+        for name, axis in self.axes.items():
+            operator: Operator = factors[name].operator if name in factors else Total(axis.size)
+            cube = np.tensordot(cube, apply(operator, axis.outward), axes=(0, 1))
+        return np.asarray(cube, dtype=np.float64).reshape(-1)
+
     def gather(self, block: Block, values: FloatArray) -> FloatArray:
         """What a table adds to the ``gathered`` of ``solve``, per unit of precision.
 

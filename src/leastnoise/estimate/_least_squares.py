@@ -8,7 +8,7 @@ Every component is computed once, so tables that share attributes agree. Source:
 2410.01091); the proof is in docs/mathematics.md.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -200,8 +200,7 @@ class Estimate:
                 sizes = {name: plan.domain.kind(name).size for name in known.bases}
                 self._parts[measure] = known, _ProductEstimate(known, sizes, blocks, plan.grid)
             elif isinstance(known, PairStructure):
-                gathered = sum(known.gather(block, values / plan.grid) / variance for block, values, variance in blocks)
-                self._parts[measure] = known, np.asarray(gathered)
+                self._parts[measure] = known, _pair_gathered(known, [(one, values / plan.grid, v) for one, values, v in blocks])
             elif isinstance(known, IterativeStructure):
                 gathered = known.joint.gather([values[:, None] / plan.grid for _, values, _ in blocks])
                 self._parts[measure] = known, known.joint.solve(gathered, "the estimate")[:, 0]
@@ -251,6 +250,13 @@ class Estimate:
     def variances(self, product: Product) -> FloatArray:
         """The variance of every answer, shape ``product.shape``: what the plan promised."""
         return self._part(product.measure)[0].variances(product)
+
+
+def _pair_gathered(known: PairStructure, blocks: Sequence[tuple[Block, FloatArray, float]]) -> FloatArray:
+    """What ``PairStructure.solve`` needs; what rounding left of the residual, where weights are very unequal, is solved for again."""
+    gathered = np.asarray(sum(known.gather(block, values) / variance for block, values, variance in blocks))
+    left = sum(known.gather(block, values - known.measured(block, gathered)) / variance for block, values, variance in blocks)
+    return gathered + np.asarray(left)
 
 
 def _dense_cells(known: DenseStructure, observation: Observation, blocks: tuple[tuple[Block, IntArray, float], ...]) -> FloatArray:
