@@ -255,6 +255,7 @@ def test_a_round_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch)
 LONG = Domain(a=Integers(0, 4999), b=Integers(0, 1))
 WIDE = Domain(a=Integers(0, 2047), b=Integers(0, 2047))
 SUMS = Domain(a=Integers(0, 9), b=Integers(0, 9), measures={"pay": Measure("pay", 0, 10)})
+FINE = Domain(a=Integers(0, 511), b=Integers(0, 511))
 MANY = Domain(a=Integers(0, 63), b=Integers(0, 63))
 
 
@@ -268,6 +269,7 @@ MANY = Domain(a=Integers(0, 63), b=Integers(0, 63))
         (queries(LONG, a="prefix", b="prefix"), PureDP(1), "dawa", "at most 4096 cells of each"),
         (queries(WIDE, a="prefix", b="prefix"), PureDP(1), "dawa", "1048576 of both together; got 2048 x 2048"),
         (queries(MANY, a=all_ranges(), b=all_ranges()), PureDP(1), "dawa", "at most 1048576 queries a table"),
+        (queries(FINE, a="identity", b="identity"), PureDP(1), "dawa", "at most 32768 queries a table of 262144 cells"),
         (marginals(DOMAIN, ways=3), PureDP(1), "dawa", "this workload asks about age and sex and hours"),
     ],
 )
@@ -307,7 +309,7 @@ def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, made: DataAw
 
 
 def test_too_many_rectangles_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plane, "MOST_BUCKETS", 0)
+    monkeypatch.setattr(plane, "MOST_RECTANGLES", 0)
     (observation,) = observed(PRIVACY[0], ("quadtree", 0), CELLS, range(1))
     assert observation.plan.details["data_aware"]["regime"] == "independent"
 

@@ -30,14 +30,15 @@ from leastnoise.measure import (
 )
 from leastnoise.observation import Observation, join
 from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
-from leastnoise.planner import MOST_BUCKETS, on_rectangles
+from leastnoise.planner import on_rectangles
 from leastnoise.session._dawa import PARTITION_SHARE, reference_plan, refit
 from leastnoise.workload import Workload, from_json
 
 STRATEGY = "dawa"
 TEST_SHARE = Fraction(4, 100)
 # Sizes that are refused beforehand, as nothing may fail or take hours when all is paid.
-MOST_SIDE, MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES = 2**12, 2**20, 2**20, 2**24
+MOST_SIDE, MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
+MOST_RECTANGLES = 2**11
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +172,12 @@ def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple
         )
     for product in workload:
         entries = max((operator.rows * operator.size for operator in product.operators), default=1)
-        if not (product.rows <= MOST_QUERIES and entries <= _MOST_ENTRIES):
+        most = min(MOST_QUERIES, _MOST_PAIRS // math.prod(sizes))
+        if not (product.rows <= most and entries <= _MOST_ENTRIES):
             raise InputError(
-                f"{strategy} on two attributes answers at most {MOST_QUERIES} queries a table, each with its own error bar, and at most "
-                f"{_MOST_ENTRIES} entries (queries times cells) along an attribute; got {product.rows} queries in {product.name}, and "
-                f"{entries} entries. Ask for fewer ranges, or choose strategy = 'auto'."
+                f"{strategy} on two attributes answers at most {most} queries a table of {math.prod(sizes)} cells, each with its own error "
+                f"bar, and at most {_MOST_ENTRIES} entries (queries times cells) along an attribute; got {product.rows} queries in "
+                f"{product.name}, and {entries} entries. Ask for fewer queries, or choose strategy = 'auto'."
             )
     return (first, second), privacy.budget.epsilon
 
@@ -282,7 +284,7 @@ def measured_as(way: str, blocks: int, setting: PlaneSetting, series: Series, ep
         spent = epsilon * PARTITION_SHARE
         found = series.choose(SampledRectangles(attributes=setting.attributes, epsilon=spent))
         epsilon -= spent
-        if len(found.tops) <= MOST_BUCKETS:
+        if len(found.tops) <= MOST_RECTANGLES:
             observed = series.measure(rectangles_plan(setting, found, epsilon))
             return [observed], {"regime": "quadtree", "buckets": len(found.tops)}
     return [series.measure(refit(_independent(setting), setting.privacy(epsilon)))], {"regime": "independent"}
