@@ -160,7 +160,7 @@ def _the_attribute(workload: Workload, strategy: str) -> str:
     if len(names) != 1:
         got = " and ".join(name for name in workload.domain.names if name in names) or "none"
         raise InputError(
-            f"{strategy} answers queries on one attribute; this workload asks about {got}. "
+            f"{strategy} answers queries on one attribute{' or two' * (strategy == 'dawa')}; this workload asks about {got}. "
             "Choose strategy = 'auto', or make one release for each attribute."
         )
     return names.pop()
