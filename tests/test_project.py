@@ -38,6 +38,7 @@ SEEDED = (
     "planner/",  # starts of a search over public values
     "accuracy/_iterative.py",  # error bars by simulation of the plan, which is public
     "estimate/_nnls.py",  # the same, at the estimate
+    "estimate/_quantiles.py",  # simultaneous bands, by simulation of the plan
     "estimate/_synthetic.py",  # rounding of what is public already
     "cli/_demo.py",  # the generated survey
     "session/_demo.py",

@@ -103,7 +103,7 @@ def test_the_posterior_variance_is_the_squared_error_where_the_prior_holds():
 
 def test_padding_is_known_and_not_learned_from():
     halving = Halving(5)
-    total, parts = halving.differences(np.array([[9.0, 1.0, 4.0, 4.0, 7.0]]))
+    _, parts = halving.differences(np.array([[9.0, 1.0, 4.0, 4.0, 7.0]]))
     found = shrink(parts, Levels(halving, (1,), (1.0,)).noise()[1], None)
     for level, mean in enumerate(found.means):
         empty = (halving.left[level] == 0) | (halving.right[level] == 0)

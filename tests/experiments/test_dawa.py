@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from experiments.dawa import OURS, WORKLOADS, Size, ranges_of, regret, run
+
 from leastnoise._check import InputError
 
 

@@ -79,6 +79,16 @@ def data_aware(observation: Observation) -> DataAware:
 
     Raises:
         InputError: the details name no known regime, or the measurements are not those of one.
+
+    >>> from fractions import Fraction
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.plan import Plan
+    >>> domain, privacy = Domain(age=[1, 2]), Privacy(PureDP(1))
+    >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), Fraction(1)),), strategy="dawa",
+    ...             details={KEY: {"regime": "independent"}})
+    >>> type(data_aware(Observation(plan, (np.array([8]),), "", private=False))).__name__
+    'Independent'
     """
     facts = observation.plan.details.get(KEY, {})
     try:
@@ -153,6 +163,18 @@ def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> t
         observation: that has the block.
         block: of a tree along one attribute.
         values: of its rows.
+
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain, Integers
+    >>> from leastnoise.linop import Tree
+    >>> from leastnoise.plan import Block, Factor, Plan
+    >>> block = Block((Factor(("age",), Tree(4, (2, 1))),), 2)
+    >>> domain, privacy = Domain(age=Integers(1, 4)), Privacy(PureDP(1))
+    >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(block,), strategy="dawa")
+    >>> values = np.array([50, 3, 26, 24, 1, 2])
+    >>> halving, total, variance, shrunk = shrunk_levels(Observation(plan, (values,), "", private=False), block, values)
+    >>> bool(50 < total[0] < 57), variance > 0, [part.shape for part in shrunk.means]
+    (True, True, [(1, 2), (1, 1)])
     """
     levels, measured, tail = level_values(observation, block, values)
     total, parts = levels.halving.differences(levels.estimate(measured))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._check import refuse
+from leastnoise._check import InternalError, refuse
 from leastnoise.planner._gram import Gram, Reals, Wholes
 from leastnoise.planner._tree import block_spread, tree_error
 
@@ -62,7 +62,8 @@ def fit_limited_tree(gram: Gram, limits: Wholes, power: int) -> LimitedTree:
         error, weights = _weighed(gram, widths, amounts, power)
         if best is None or error < best[0] * (1 - 1e-9):
             best = error, widths, weights
-    assert best is not None  # noqa: S101 - the chain of the cells alone is always there
+    if best is None:  # the chain of the cells alone is always there
+        raise InternalError("no chain of widths has an error")
     error, widths, weights = best
     kept = [0, *(level + 1 for level, weight in enumerate(weights) if weight > 1e-3)]
     widths, weights = tuple(widths[level] for level in kept), np.array([weights[level - 1] for level in kept[1:]])

@@ -22,7 +22,7 @@ from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._truncated_sums import weighted_gram
 
 RATIO = 1.2
-_TAIL_INDEX = 1.5
+_TAIL_INDEX = 1.0  # the heaviest tail that sums can be asked of: below it there is no mean, and the public maximum decides every sum
 _MOST_SPECTRUM = 512
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
 

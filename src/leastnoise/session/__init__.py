@@ -9,8 +9,8 @@ from leastnoise.session._spec import BLANK, Spec, parse_spec, read_spec
 
 __all__ = [
     "BLANK",
-    "MECHANISMS",
     "BY_NAME",
+    "MECHANISMS",
     "PLANNERS",
     "Candidate",
     "Entry",
