@@ -418,3 +418,23 @@ def test_progress_appears_after_a_second_and_never_tells_the_number_of_rows(fold
     assert lines[0] == "reading people.csv: 12% (1 s)"
     assert "123457" not in said
     assert "987654" not in said
+
+
+@pytest.mark.parametrize(("given", "used"), [("", "1"), ("2", "2")])
+def test_planning_does_not_wait_for_threads_unless_asked(given: str, used: str) -> None:
+    program = (
+        "import atexit, os, sys\n"
+        "from leastnoise.cli import main\n"
+        "early = 'numpy' in sys.modules\n"  # numpy reads the number when it is loaded
+        "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'], early, file=sys.stderr))\n"
+        "sys.argv = ['leastnoise', '--help']\n"
+        "main()"
+    )
+    inherited = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment = {
+        **inherited,
+        "PYTHONPATH": str(Path(demo_module.__file__).parents[2]),
+        **({"OPENBLAS_NUM_THREADS": given} if given else {}),
+    }
+    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert told.stderr.split() == [used, "False"]
