@@ -469,10 +469,10 @@ def non_negative(operator: Operator) -> bool:
     raise _unknown(operator)
 
 
-def largest_row_sum(operator: Operator) -> int:
-    """The largest |entry|: |A x| is at most this times the sum of |x|.
+def largest_entry(operator: Operator) -> int:
+    """The largest |entry|: every |(A x)_i| is at most this times the sum of |x|.
 
-    >>> largest_row_sum(Dense([[1, -7]]))
+    >>> largest_entry(Dense([[1, -7]]))
     7
     """
     if isinstance(operator, (*_ZERO_ONE, Haar)):
@@ -484,5 +484,5 @@ def largest_row_sum(operator: Operator) -> int:
     if isinstance(operator, Dense):
         return operator.largest
     if isinstance(operator, (Coarse, Ordered)):
-        return largest_row_sum(operator.operator)
+        return largest_entry(operator.operator)
     raise _unknown(operator)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
 from leastnoise.accounting import Privacy, fraction_from_text, privacy_from_json
 from leastnoise.domain import Domain
-from leastnoise.linop import Contrasts, IntArray, Operator, from_json, largest_row_sum, pack, to_json, unpack
+from leastnoise.linop import Contrasts, IntArray, Operator, from_json, largest_entry, pack, to_json, unpack
 from leastnoise.plan._frozen import frozen, loads
 from leastnoise.plan._limits import Limits
 
@@ -241,7 +241,7 @@ class Plan:
             raise InputError("A plan must measure at least one query; got no blocks.")
         places = {name: place for place, name in enumerate(self.domain.names)}
         # Few factors make many blocks; each is looked at once.
-        most = {factor: largest_row_sum(factor.operator) for factor in dict.fromkeys(f for block in self.blocks for f in block.factors)}
+        most = {factor: largest_entry(factor.operator) for factor in dict.fromkeys(f for block in self.blocks for f in block.factors)}
         for factor in most:
             self._check_factor(factor, places)
         for block in self.blocks:
@@ -258,7 +258,7 @@ class Plan:
                 f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}",
             )
 
-    def _check(self, block: Block, places: Mapping[str, int], row_sums: Mapping[Factor, int]) -> None:
+    def _check(self, block: Block, places: Mapping[str, int], entries: Mapping[Factor, int]) -> None:
         names = block.attributes
         order = [places[name] for name in names]
         if not all(before < behind for before, behind in pairwise(order)):
@@ -274,7 +274,8 @@ class Plan:
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
         largest = self.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
-        most = MOST_ROWS * largest * math.prod(row_sums[factor] for factor in block.factors) * self.grid
+        # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
+        most = MOST_ROWS * largest * math.prod(entries[factor] for factor in block.factors) * self.grid
         if not most < 2**62:
             raise InputError(
                 f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
