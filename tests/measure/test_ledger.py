@@ -130,7 +130,7 @@ def test_a_plan_that_costs_more_than_it_declares_is_refused(ledger) -> None:
         ({"description": "x" * 10001}, "description must be a text"),
         ({"description": "\ud800"}, "description must be a text that can be written as UTF-8"),
         ({"privacy": PureDP(1)}, "privacy must be a Privacy"),
-        ({"cost": 1}, "cost must be PureCost, GaussianCost or ConcentratedCost; got 1."),
+        ({"cost": 1}, "cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1."),
         ({"declared": 1}, "budget must be PureDP, ApproxDP or ZCDP; got 1."),
     ],
 )
