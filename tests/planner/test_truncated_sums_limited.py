@@ -66,7 +66,7 @@ def test_quick_noise_follows_the_optimum() -> None:
 def test_falling_counts_are_the_nearest_of_a_falling_density() -> None:
     rng = np.random.default_rng(1)
     counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
-    spans = -np.diff(edges**-1.5)
+    spans = -np.diff(1 / edges)
     fitted = _falling(counts, spans)
     assert (np.diff(fitted / spans) <= 1e-9).all()
     assert (fitted >= 0).all()
@@ -75,10 +75,17 @@ def test_falling_counts_are_the_nearest_of_a_falling_density() -> None:
         assert ((fitted - counts) ** 2).sum() <= ((other - counts) ** 2).sum() + 1e-9
 
 
-def test_counts_of_a_pareto_tail_stay_as_they_are() -> None:
+@pytest.mark.parametrize("index", [1.0, 1.2, 2.0])
+def test_counts_of_a_pareto_tail_with_a_mean_stay_as_they_are(index: float) -> None:
     edges = 100 * 1.2 ** np.arange(20)
-    counts = -1e6 * np.diff(edges**-2.0)
+    counts = -1e6 * np.diff(edges**-index)
     assert falling_counts(counts, edges) == pytest.approx(counts)
+
+
+def test_a_tail_without_a_mean_is_made_lighter() -> None:
+    edges = 100 * 1.2 ** np.arange(20)
+    counts = -1e6 * np.diff(edges**-0.5)
+    assert falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
 
 
 def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:

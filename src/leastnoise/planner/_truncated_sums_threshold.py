@@ -22,7 +22,7 @@ from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._truncated_sums import weighted_gram
 
 RATIO = 1.2
-_TAIL_INDEX = 1.0  # the heaviest tail that sums can be asked of: below it there is no mean, and the public maximum decides every sum
+_TAIL_INDEX = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
 _MOST_SPECTRUM = 512
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
 
@@ -58,14 +58,15 @@ def falling_counts(counts: Reals, edges: Reals | Wholes) -> Reals:
 
     Returns:
         Shape (k,): the nearest counts whose density does not rise and, from where about half of the records are above, falls at least as
-        fast as t^-2.5, that of a Pareto tail of index 1.5. Without that, noise in the empty part below a generous public maximum would be
-        taken for a few records of enormous value.
+        fast as t^-2, that of a Pareto tail of index 1: every lighter one has a mean, and every heavier one has none, so that its sums are
+        whatever the public maximum makes them. Without that, noise in the empty part below a generous public maximum would be taken for a
+        few records of enormous value.
 
     Edge cases: below the mode of the data the density does rise, and the counts there are spread out; a threshold there cuts most records
         anyway.
 
     >>> falling_counts(np.array([10.0, 4.0, 6.0, -3.0]), np.arange(1, 6)).round(2).tolist()
-    [10.0, 5.54, 2.32, 0.0]
+    [10.0, 5.6, 2.8, 0.0]
     """
     ends = np.asarray(edges, dtype=np.float64)
     noisy = np.asarray(counts, dtype=np.float64)
