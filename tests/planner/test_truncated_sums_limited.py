@@ -15,7 +15,7 @@ from leastnoise.planner import _truncated_sums_plans as plans
 from leastnoise.planner._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
 from leastnoise.planner._truncated_sums import PrefixSums, sum_strategy, weighted_gram
 from leastnoise.planner._truncated_sums_limited import fit_limited_tree
-from leastnoise.planner._truncated_sums_plans import asked_along, limited_strategy
+from leastnoise.planner._truncated_sums_plans import asked_along, limited_strategy, noise_along
 from leastnoise.planner._truncated_sums_threshold import _falling, candidate_cells, choose_threshold, falling_counts, quick_noise
 from leastnoise.workload import queries
 
@@ -61,6 +61,16 @@ def test_quick_noise_follows_the_optimum() -> None:
         assert max(ratios) / min(ratios) < 1.12
         assert min(ratios) > 0.85
         assert max(ratios) < 1.35
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_cells_that_no_query_tells_apart_have_the_noise_of_one(power: int) -> None:
+    fine = Domain(pay=Integers(1, 200), measures={"wages": Measure("pay", 0, 200)})
+    few = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
+    for threshold in (30, 90, 200):
+        limits = np.minimum(np.arange(1, 201), threshold)
+        wanted = quick_noise(PrefixGram(10), limits[19::20], power) / 200
+        assert noise_along(few, "pay", power)(limits) == pytest.approx(wanted)
 
 
 def test_falling_counts_are_the_nearest_of_a_falling_density() -> None:

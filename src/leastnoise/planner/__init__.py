@@ -21,8 +21,8 @@ from leastnoise.planner._marginals import marginals
 from leastnoise.planner._residual import residual, residual_max
 from leastnoise.planner._strategy import NotApplicable, Planner, Strategy
 from leastnoise.planner._tilted import tilted
-from leastnoise.planner._truncated_sums_plans import asked_along, limited_strategy
-from leastnoise.planner._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold, quick_noise
+from leastnoise.planner._truncated_sums_plans import asked_along, limited_strategy, noise_along
+from leastnoise.planner._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold
 from leastnoise.planner._union import union
 from leastnoise.planner._workload import measured_workload
 
@@ -54,10 +54,10 @@ __all__ = [
     "marginals",
     "measured_workload",
     "node_tree",
+    "noise_along",
     "on_buckets",
     "on_rectangles",
     "p_identity",
-    "quick_noise",
     "residual",
     "residual_max",
     "tilted",

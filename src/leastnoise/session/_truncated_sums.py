@@ -8,7 +8,6 @@ measures the sums, every value cut at the limit of its cell, by a hierarchy made
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from leastnoise.linop import IntArray, Ranges
 from leastnoise.measure import Series
 from leastnoise.observation import Observation, join
 from leastnoise.plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan, fit
-from leastnoise.planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, quick_noise
+from leastnoise.planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
 from leastnoise.workload import Workload, from_json
 
 STRATEGY = "truncated_sums"
@@ -218,7 +217,7 @@ def _choice(setting: Setting, places: IntArray, counts: np.ndarray) -> Threshold
     gram, lost = asked_along(setting.workload, setting.attribute)
     noise = fit(setting.plan.domain, setting.privacy(1 - TAIL_SHARE), setting.mechanism, [(Block((), Fraction(1)), 1.0)], "a single query")
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
-    quick = partial(quick_noise, gram, norm=setting.power)
+    quick = noise_along(setting.workload, setting.attribute, setting.power)
     return choose_threshold(gram, setting.edges, places, counts, quick, unit, lost=lost)
 
 
