@@ -243,10 +243,13 @@ def test_other_workloads_are_refused(workload: Workload, message: str) -> None:
         ({"questions": ({"no": 1},)}, "cannot be read"),
         ({"details": {"steps": []}}, "cannot be read"),
         ({"privacy": Privacy(PureDP(9))}, "are not those that this version carries out"),
+        ({"mechanism": "rounded_gaussian"}, "are not those that this version carries out"),
     ],
 )
 def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    made = replace(plan(WORKLOAD, PureDP("1/4"), strategy="dawa"), **change)  # type: ignore[arg-type]
+    whole = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
+    fields = {"details": {**whole.details, **change}} if "mechanism" in change else change
+    made = replace(whole, **fields)  # type: ignore[arg-type]
     ledger = tmp_path / "people.ledger"
     with pytest.raises(InputError, match=message):
         release(made, polars(CELLS), ledger=ledger, out=tmp_path / "out")

@@ -24,7 +24,7 @@ from leastnoise.measure import CheapestPartition, LeastCost, SampledPartition, S
 from leastnoise.observation import Observation, join
 from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
 from leastnoise.planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets
-from leastnoise.session._choose import candidates
+from leastnoise.session._choose import candidates, mechanisms
 from leastnoise.workload import Workload, from_json
 
 STRATEGIES = ("dawa", "dawa_tree", "dawa_levels", "dawa_printed")
@@ -115,7 +115,7 @@ def plan_dawa(
     promise = reference.expected_error()
     details = {
         "attribute": attribute,
-        "mechanism": {PureDP: "discrete_laplace", ZCDP: "discrete_gaussian", ApproxDP: "rounded_gaussian"}[type(privacy.budget)],
+        "mechanism": mechanisms(privacy)[0],
         "steps": _steps(strategy, choice, rest),
         **({"borders": {"easiest": EASIEST, "easy": EASY, "hard": HARD, "clear": CLEAR}} if strategy == "dawa" else {}),
         "reference": {
@@ -243,7 +243,7 @@ def setting_of(plan: DataAwarePlan) -> Setting:
         steps = json.dumps(plan.details["steps"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
-    if steps != json.dumps(plan_steps(plan.privacy.budget, plan.strategy)):
+    if (steps, found.mechanism) != (json.dumps(plan_steps(plan.privacy.budget, plan.strategy)), mechanisms(plan.privacy)[0]):
         raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
     return found
 
