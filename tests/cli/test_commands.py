@@ -396,7 +396,7 @@ def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, start: S
     edit(folder, 'of = ["sex", "age"]', 'of = ["sex", "東京"]')
     process = start("plan", "people.toml", PYTHONIOENCODING="latin-1")
     told, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (0, "")
+    assert (process.returncode, re.sub(r"planning.*\n", "", said)) == (0, "")  # a slow machine tells its progress
     assert "sex x ??" in told
 
 
