@@ -1,5 +1,6 @@
 """The figure of the DAWA experiment: our error over that of the best other private mechanism, data set by data set."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ def draw_ratios(rows: Sequence[Row], stem: Path) -> None:
     for panel, epsilon in zip(axes[0], epsilons, strict=True):
         panel.axvline(1.0, color="#999999", linewidth=1)
         for workload, (colour, marker) in _MARKS.items():
-            found = [first[name, epsilon, workload]["ratio"] for name in names]
+            # A run in progress has not come to all data sets yet.
+            found = [first.get((name, epsilon, workload), {"ratio": math.nan})["ratio"] for name in names]
             panel.plot(found, range(len(names)), linestyle="none", color=colour, marker=marker, markersize=5, label=workload)
         panel.set_xscale("log")
         low, high = panel.get_xlim()

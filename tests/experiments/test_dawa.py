@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from experiments.dawa import OURS, WORKLOADS, Size, ranges_of, regret, run
+from experiments.dawa_figures import draw_ratios
 
 from leastnoise._check import InputError
 
@@ -45,6 +46,16 @@ def test_it_runs_and_writes_its_tables(tmp_path: Path) -> None:
         assert len(list(csv.DictReader(file))) == 8
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"errors.csv", "regret.csv", "ratios.svg", "ratios.png"}
     assert told[-1].startswith("Tables and figures are in")
+
+
+def test_a_run_in_progress_is_drawn_without_what_is_missing(tmp_path: Path) -> None:
+    rows = [
+        {"data": name, "epsilon": epsilon, "workload": workload, "ratio": 0.5}
+        for name, epsilon in (("A", "0.1"), ("B", "0.1"), ("A", "1"))
+        for workload in WORKLOADS
+    ]
+    draw_ratios(rows, tmp_path / "ratios")
+    assert {path.name for path in tmp_path.iterdir()} == {"ratios.svg", "ratios.png"}
 
 
 def test_without_data_it_says_so(tmp_path: Path) -> None:
