@@ -239,7 +239,7 @@ def setting_of(plan: DataAwarePlan) -> Setting:
     try:
         workload = from_json(plan.domain, plan.questions)
         found = Setting(plan, workload, _the_attribute(workload, plan.strategy), plan.details["mechanism"])
-        independent(found)
+        independent(plan)
         steps = json.dumps(plan.details["steps"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
@@ -258,9 +258,9 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
     return _steps(strategy, choice, _without(budget, choice))
 
 
-def independent(setting: Setting) -> Plan:
+def independent(plan: DataAwarePlan) -> Plan:
     """The data-independent plan within what the first choice leaves."""
-    return Plan.from_json(json.dumps(dict(setting.plan.details["independent"])))
+    return Plan.from_json(json.dumps(plan.details["independent"]))
 
 
 def carry_out(setting: Setting, series: Series) -> Observation:
@@ -340,7 +340,7 @@ def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -
         return _on_partition(setting, series, budget, _pure_part(budget, PARTITION_SHARE), printed=False)
     if regime == "adaptive":
         return _adaptive(setting, series, budget)
-    plan = levels_plan(setting, budget) if regime == "shrunk" else refit(independent(setting), setting.privacy(budget))
+    plan = levels_plan(setting, budget) if regime == "shrunk" else refit(independent(setting.plan), setting.privacy(budget))
     return [series.measure(plan)], {"regime": regime}
 
 
@@ -418,7 +418,7 @@ def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fra
     else:
         found = series.choose(SampledPartition(attributes=names, epsilon=epsilon))
     if len(found.starts) > MOST_BUCKETS:
-        return [series.measure(refit(independent(setting), setting.privacy(rest)))], {"regime": "independent"}
+        return [series.measure(refit(independent(setting.plan), setting.privacy(rest)))], {"regime": "independent"}
     observed = series.measure(buckets_plan(setting, found.starts, rest))
     facts = {"regime": "buckets", "bounded": not printed, "buckets": len(found.starts), "starts": pack(found.starts)}
     return [observed], facts

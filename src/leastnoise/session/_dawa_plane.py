@@ -31,7 +31,7 @@ from leastnoise.measure import (
 from leastnoise.observation import Observation, join
 from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
 from leastnoise.planner import on_rectangles
-from leastnoise.session._dawa import PARTITION_SHARE, reference_plan, refit
+from leastnoise.session._dawa import PARTITION_SHARE, independent, reference_plan, refit
 from leastnoise.workload import Workload, from_json
 
 STRATEGY = "dawa"
@@ -219,7 +219,7 @@ def plane_setting(plan: DataAwarePlan) -> PlaneSetting:
             raise InputError("The data-aware plan names two attributes, and asks about others. Make the plan again; nothing was spent.")
         names, epsilon = _checked(workload, plan.privacy, plan.strategy)
         found = PlaneSetting(plan, workload, names, epsilon)
-        refit(_independent(found), found.privacy(epsilon * (1 - TEST_SHARE)))
+        refit(independent(plan), found.privacy(epsilon * (1 - TEST_SHARE)))
         if json.dumps(plan.details["steps"]) != json.dumps(plane_steps(epsilon)) or tuple(plan.details["attributes"]) != names:
             raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
     except InputError:
@@ -227,10 +227,6 @@ def plane_setting(plan: DataAwarePlan) -> PlaneSetting:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
     return found
-
-
-def _independent(setting: PlaneSetting) -> Plan:
-    return Plan.from_json(json.dumps(dict(setting.plan.details["independent"])))
 
 
 def carry_out_plane(setting: PlaneSetting, series: Series) -> Observation:
@@ -287,7 +283,7 @@ def measured_as(way: str, blocks: int, setting: PlaneSetting, series: Series, ep
         if len(found.tops) <= MOST_RECTANGLES:
             observed = series.measure(rectangles_plan(setting, found, epsilon))
             return [observed], {"regime": "quadtree", "buckets": len(found.tops)}
-    return [series.measure(refit(_independent(setting), setting.privacy(epsilon)))], {"regime": "independent"}
+    return [series.measure(refit(independent(setting.plan), setting.privacy(epsilon)))], {"regime": "independent"}
 
 
 def _adaptive_grid(blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Outcome:
