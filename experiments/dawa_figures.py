@@ -1,4 +1,4 @@
-"""The figure of the DAWA experiment: our error over that of the best other private mechanism, data set by data set."""
+"""The figure of the DAWA experiments: our error over that of the best other private mechanism, data set by data set."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,21 +11,22 @@ Row = Mapping[str, Any]
 _MARKS = {"identity": ("#777777", "x"), "uniform": ("#111111", "D"), "clustered": ("#3b75af", "o"), "large clustered": ("#c8682d", "s")}
 
 
-def draw_ratios(rows: Sequence[Row], stem: Path) -> None:
+def draw_ratios(rows: Sequence[Row], stem: Path, marks: Mapping[str, tuple[str, str]] = _MARKS) -> None:
     """One panel a budget; below 1 ours is better. Only the data as they are.
 
     Args:
         rows: of the experiment.
         stem: the files' path without its ending.
+        marks: colour and marker of every workload.
     """
     plt = _pyplot()
     epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
     first = {(row["data"], row["epsilon"], row["workload"]): row for row in reversed(rows)}
-    names = sorted({row["data"] for row in rows})
+    names = list(dict.fromkeys(row["data"] for row in rows))
     figure, axes = plt.subplots(1, len(epsilons), figsize=(2.2 + 3.2 * len(epsilons), 1.2 + 0.28 * len(names)), sharey=True, squeeze=False)
     for panel, epsilon in zip(axes[0], epsilons, strict=True):
         panel.axvline(1.0, color="#999999", linewidth=1)
-        for workload, (colour, marker) in _MARKS.items():
+        for workload, (colour, marker) in marks.items():
             # A run in progress has not come to all data sets yet.
             found = [first.get((name, epsilon, workload), {"ratio": math.nan})["ratio"] for name in names]
             panel.plot(found, range(len(names)), linestyle="none", color=colour, marker=marker, markersize=5, label=workload)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baselines import TWO_DIMENSIONS, Ranges
-from experiments.matrix_mechanism_figures import _pyplot, _save
+from experiments.dawa_figures import draw_ratios
 from leastnoise._check import InputError
 from leastnoise.accounting import Privacy, PureDP
 from leastnoise.accuracy import promised
@@ -91,7 +91,7 @@ def compare(data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report
             writer.writerows(table)
     for row in regret(rows):
         report(json.dumps(row))
-    draw_ratios(rows, out / "ratios")
+    draw_ratios(rows, out / "ratios", _MARKS)
     report(f"Tables and figures are in {out}.")
     return rows
 
@@ -202,35 +202,3 @@ def regret(rows: Sequence[Row]) -> list[Row]:
             }
         )
     return out
-
-
-def draw_ratios(rows: Sequence[Row], stem: Path) -> None:
-    """One panel a budget; below 1 ours is better.
-
-    Args:
-        rows: of the experiment.
-        stem: the files' path without its ending.
-    """
-    plt = _pyplot()
-    epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
-    known = {(row["data"], row["epsilon"], row["workload"]): row for row in rows}
-    names = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = plt.subplots(1, len(epsilons), figsize=(2.6 + 2.8 * len(epsilons), 1.4 + 0.28 * len(names)), sharey=True, squeeze=False)
-    for panel, epsilon in zip(axes[0], epsilons, strict=True):
-        panel.axvline(1.0, color="#999999", linewidth=1)
-        for workload, (colour, marker) in _MARKS.items():
-            found = [known[name, epsilon, workload]["ratio"] for name in names]
-            panel.plot(found, range(len(names)), linestyle="none", color=colour, marker=marker, markersize=5, label=workload)
-        panel.set_xscale("log")
-        low, high = panel.get_xlim()
-        ticks = [tick for tick in (0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5) if low <= tick <= high]
-        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        panel.minorticks_off()
-        panel.grid(axis="both", color="#eeeeee")
-        panel.set_title(f"epsilon {epsilon}", fontsize=10)
-        panel.set_xlabel("error / best other")
-    axes[0][0].set_yticks(range(len(names)), names)
-    axes[0][0].invert_yaxis()
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, bbox_to_anchor=(0.5, -0.08), fontsize=9)
-    _save(plt, figure, stem)
