@@ -64,6 +64,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "LEASTNOISE_DEBUG", "TERM"):
         monkeypatch.delenv(name, raising=False)
+    # On a busy machine anything may take over a second, and a line of progress would come before the message that a test reads.
+    monkeypatch.setenv("LEASTNOISE_PROGRESS", "never")
     return tmp_path
 
 
@@ -71,8 +73,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., Result]]:
     """Run the program in this process."""
     interrupt = signal.getsignal(signal.SIGINT)
-    # On a busy machine anything may take over a second, and a line of progress would come before the message that a test reads.
-    monkeypatch.setattr("leastnoise.cli._progress._PATIENCE", 3600.0)
 
     def run_here(*arguments: object) -> Result:
         monkeypatch.setattr(sys, "argv", ["leastnoise", *map(str, arguments)])

@@ -1,5 +1,6 @@
 """Progress on the standard error stream, for whatever takes over a second."""
 
+import os
 import sys
 import threading
 import time
@@ -15,7 +16,8 @@ class Progress:
     """A line that appears after a second and says what is being done; use it in a ``with`` statement.
 
     On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it appears and every ten seconds.
-    The number of rows may be private, so it is never shown, only the share that has been read.
+    The number of rows may be private, so it is never shown, only the share that has been read. ``LEASTNOISE_PROGRESS`` in the environment
+    is the number of seconds after which the line appears in the place of one, or ``never``.
 
     Args:
         doing: what is being done.
@@ -59,7 +61,7 @@ class Progress:
             self.say(f"{doing}: {100 * done // among}%")
 
     def _show(self) -> None:
-        if self._done.wait(_PATIENCE):
+        if self._done.wait(_patience()):
             return
         terminal = sys.stderr.isatty()
         width = 0
@@ -76,3 +78,11 @@ class Progress:
         if terminal:
             sys.stderr.write("\r" + " " * width + "\r")
             sys.stderr.flush()
+
+
+def _patience() -> float | None:
+    """Seconds until the line appears; None if it never does."""
+    given = os.environ.get("LEASTNOISE_PROGRESS", "")
+    if given == "never":
+        return None
+    return float(given) if given.isdecimal() else _PATIENCE
