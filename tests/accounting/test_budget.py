@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP, budget_from_json, privacy_from_json
+from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP, budget_from_json, charge, privacy_from_json, whole_budget
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
 BELOW_ONE = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(10**12 - 1, 10**12))
@@ -168,3 +168,30 @@ def test_json_that_was_not_ours_is_refused(data) -> None:
 def test_privacy_json_that_was_not_ours_is_refused(change) -> None:
     with pytest.raises(InputError, match=" must be "):
         privacy_from_json({**Privacy(PureDP(1), unit_column="id").to_json(), **change})
+
+
+@given(BUDGETS, st.lists(st.fractions(min_value=Fraction(1, 100), max_value=1), min_size=1, max_size=5))
+def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
+    whole = whole_budget(budget)
+    shares = [whole_budget(budget.share(part / sum(parts))) for part in parts]
+    assert sum(shares[1:], shares[0]) == whole
+
+
+@given(BUDGETS, st.fractions(min_value=Fraction(1, 100), max_value=Fraction(99, 100)))
+def test_a_pure_step_and_what_it_leaves_are_charged_no_more_than_the_budget(budget, part) -> None:
+    epsilon = budget.pure_share(part)
+    assume(epsilon > 0)
+    step = charge(budget, PureDP(epsilon), PureCost(epsilon))
+    assert (step + whole_budget(budget.without(epsilon))) == whole_budget(budget)
+    # no more than the part, and hardly less
+    spent, given_part = (one.rho or one.epsilon for one in (step, whole_budget(budget.share(part))))
+    assert given_part - epsilon * Fraction(2, 2**40) <= spent <= given_part
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "rows", "distance"), [("add_remove", 1, 1), ("add_remove", 3, 3), ("replace", 1, 2), ("replace", 3, 6)]
+)
+def test_the_distance_of_neighbours(neighbours, rows, distance) -> None:
+    privacy = Privacy(PureDP(1), neighbours, "person", rows)
+    assert privacy.distance == distance
+    assert privacy.share(Fraction(1, 3)) == Privacy(PureDP("1/3"), neighbours, "person", rows)

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -133,7 +132,6 @@ def test_units_and_edges_of_the_number_give_the_limits() -> None:
     clipped = ln.Domain(pay=ln.Integers(0, 3, outside="clip"), measures={"wages": ln.Measure("pay", 0, 9)})
     setting = sums.setting_of(sums.plan_truncated_sums(ln.queries(clipped, sum="wages"), Privacy(ln.PureDP(1))))
     assert setting.edges.tolist() == [1, 1, 2, 9]
-    assert setting.privacy(Fraction(1, 10)).budget == ln.PureDP("1/10")
 
 
 def test_refusals_are_read() -> None:

@@ -1,5 +1,6 @@
 """Budgets and the privacy unit: what a data holder promises to every person."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +11,7 @@ from leastnoise.accounting._fractions import fraction_from_text, fraction_to_tex
 
 Neighbours = Literal["add_remove", "replace"]
 Json = dict[str, str | int | None]
+_GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
 
 
 def _positive(name: str, value: Exact) -> Fraction:
@@ -61,6 +63,26 @@ class PureDP:
         """
         return {"definition": "PureDP", "epsilon": fraction_to_text("epsilon", self.epsilon)}
 
+    def share(self, part: Fraction) -> "PureDP":
+        """Give a part of this budget: steps whose parts add up to 1 together satisfy it.
+
+        >>> PureDP(1).share(Fraction(1, 4))
+        PureDP(epsilon='1/4')
+        """
+        return PureDP(self.epsilon * part)
+
+    def pure_share(self, part: Fraction) -> Fraction:
+        """Give the epsilon of a step of pure privacy that takes a part of this budget."""
+        return self.epsilon * part
+
+    def without(self, epsilon: Fraction | int) -> "PureDP":
+        """Give what a step of pure privacy leaves of this budget.
+
+        >>> PureDP(1).without(Fraction(1, 4))
+        PureDP(epsilon='3/4')
+        """
+        return PureDP(self.epsilon - epsilon)
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP:
@@ -101,6 +123,22 @@ class ApproxDP:
             "delta": fraction_to_text("delta", self.delta),
         }
 
+    def share(self, part: Fraction) -> "ApproxDP":
+        """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it.
+
+        >>> ApproxDP(1, "1e-9").share(Fraction(1, 2))
+        ApproxDP(epsilon='1/2', delta='1/2000000000')
+        """
+        return ApproxDP(self.epsilon * part, self.delta * part)
+
+    def pure_share(self, part: Fraction) -> Fraction:
+        """Give the epsilon of a step of pure privacy that takes a part of epsilon and nothing of delta."""
+        return self.epsilon * part
+
+    def without(self, epsilon: Fraction | int) -> "ApproxDP":
+        """Give what a step of pure privacy leaves of this budget: all of delta."""
+        return ApproxDP(self.epsilon - epsilon, self.delta)
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ZCDP:
@@ -133,6 +171,26 @@ class ZCDP:
         {'definition': 'ZCDP', 'rho': '1/2'}
         """
         return {"definition": "ZCDP", "rho": fraction_to_text("rho", self.rho)}
+
+    def share(self, part: Fraction) -> "ZCDP":
+        """Give a part of this budget: steps whose parts add up to 1 together satisfy it."""
+        return ZCDP(self.rho * part)
+
+    def pure_share(self, part: Fraction) -> Fraction:
+        """Give the epsilon of a step of pure privacy that takes a part of rho: epsilon^2 / 2 is at most that part.
+
+        >>> ZCDP("1/2").pure_share(Fraction(1, 4))
+        Fraction(1, 2)
+        """
+        return Fraction(math.isqrt(math.floor(2 * self.rho * part * _GRAIN**2)), _GRAIN)
+
+    def without(self, epsilon: Fraction | int) -> "ZCDP":
+        """Give what a step of pure privacy leaves of this budget, which is charged epsilon^2 / 2.
+
+        >>> ZCDP(1).without(1)
+        ZCDP(rho='1/2')
+        """
+        return ZCDP(self.rho - Fraction(epsilon) ** 2 / 2)
 
 
 Budget = PureDP | ApproxDP | ZCDP
@@ -215,6 +273,27 @@ class Privacy:
             return f"one row ({self.neighbours})"
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
         return f"at most {rows} of one value of the column {self.unit_column!r} ({self.neighbours})"
+
+    @property
+    def distance(self) -> int:
+        """By how many rows neighbours differ at most: the rows of a unit, twice that where one unit becomes another.
+
+        >>> Privacy(PureDP(1), "replace", "id", 5).distance
+        10
+        """
+        return self.max_rows * (2 if self.neighbours == "replace" else 1)
+
+    def within(self, budget: Budget) -> "Privacy":
+        """Give the same unit and neighbours with another budget.
+
+        >>> Privacy(PureDP(1), "replace").within(PureDP("1/2"))
+        Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1)
+        """
+        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows)
+
+    def share(self, part: Fraction) -> "Privacy":
+        """Give the same unit and neighbours with a part of the budget."""
+        return self.within(self.budget.share(part))
 
     def same_unit(self, other: "Privacy") -> bool:
         """Tell whether two promises protect the same thing, so that their costs can be added.

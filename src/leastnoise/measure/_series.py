@@ -150,8 +150,7 @@ class Series:
         if summed is not None and summed.low_units < 0:
             raise refuse("the lower bound of a measure with a private limit", summed.low_units, "at least 0", "Declare it with low 0.")
         self._pay(charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)))
-        privacy = self.plan.privacy
-        distance = privacy.max_rows * (1 if privacy.neighbours == "add_remove" else 2)  # (K6)
+        distance = self.plan.privacy.distance  # (K6)
         if isinstance(selection, ThresholdSelection):
             most = self.plan.domain.measure(selection.measure).high_units
             return selection.draw(amounts(self._table, selection.measure), most, distance, self._entropy)

@@ -278,7 +278,7 @@ def _tops(
 ) -> dict[int, int]:
     """The largest entry of every role's whole rows for which exact sums and noise scales have room."""
     sums = terms.sums(values)
-    loss = math.sqrt(_mu_squared(privacy)) / privacy.max_rows / (2 if privacy.neighbours == "replace" else 1)
+    loss = math.sqrt(_mu_squared(privacy)) / privacy.distance
     with np.errstate(divide="ignore"):
         noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
     # Rounded Gaussian noise is drawn on a grid that is fine beside the least noise of all.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._check import InputError, refuse
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise.accounting import ZCDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import block_variance
 from leastnoise.estimate import Halving, shrunk_levels, worth_splitting
 from leastnoise.linop import Operator, Total, Tree, pack
@@ -39,7 +39,6 @@ _REFERENCES = ("identity", "node_tree", "p_identity", "gaussian_optimum")
 _REFERENCES_IF_LONG = ("identity", "level_tree")
 _MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells; p-Identity takes a minute at the last
 _STRUCTURED = ("identity", "prefix", "all_ranges")
-_GRAIN = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +72,6 @@ class Setting:
         """The queries on the attribute, with what a squared error of theirs counts."""
         return [(product.importance, product.operators[0] if product.attributes else Total(self.size)) for product in self.workload]
 
-    def privacy(self, budget: Budget) -> Privacy:
-        """The plan's unit with a part of its budget."""
-        own = self.plan.privacy
-        return Privacy(budget, own.neighbours, own.unit_column, own.max_rows)
-
 
 def plan_dawa(
     workload: Workload,
@@ -110,8 +104,8 @@ def plan_dawa(
     if reference is None:
         reference = reference_plan(workload, privacy, progress)
     choice = 0 if strategy == "dawa_levels" else _choice(privacy.budget, strategy)
-    rest = _without(privacy.budget, choice)
-    independent = refit(reference, Privacy(rest, privacy.neighbours, privacy.unit_column, privacy.max_rows))
+    rest = privacy.budget.without(choice)
+    independent = refit(reference, privacy.within(rest))
     promise = reference.expected_error()
     details = {
         "attribute": attribute,
@@ -170,46 +164,20 @@ def _choice(budget: Budget, strategy: str) -> Fraction:
     """Epsilon of the first private choice: the default's test, or the partition."""
     gaussian = isinstance(budget, ZCDP)
     share = PARTITION_SHARE if strategy != "dawa" else TEST_SHARE["gaussian" if gaussian else "pure"]
-    return _pure_part(budget, share)
-
-
-def _pure_part(budget: Budget, share: Fraction) -> Fraction:
-    """The epsilon of a pure step that takes a share of a budget; epsilon^2 / 2 of rho, rounded down."""
-    if not isinstance(budget, ZCDP):
-        return budget.epsilon * share
-    square = 2 * budget.rho * share
-    return Fraction(math.isqrt(math.floor(square * _GRAIN**2)), _GRAIN)
-
-
-def _without(budget: Budget, epsilon: Fraction | int) -> Budget:
-    """What a pure step leaves."""
-    if isinstance(budget, ZCDP):
-        return ZCDP(budget.rho - Fraction(epsilon) ** 2 / 2)
-    if isinstance(budget, PureDP):
-        return PureDP(budget.epsilon - epsilon)
-    return ApproxDP(budget.epsilon - epsilon, budget.delta)
-
-
-def _part(budget: Budget, share: Fraction) -> Budget:
-    """A share of all parts of a budget."""
-    if isinstance(budget, ZCDP):
-        return ZCDP(budget.rho * share)
-    if isinstance(budget, PureDP):
-        return PureDP(budget.epsilon * share)
-    return ApproxDP(budget.epsilon * share, budget.delta * share)
+    return budget.pure_share(share)
 
 
 def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str, Any]]:
     """What is done, with exact shares, for people and programs."""
     levels = [
-        {"step": "levels", "budget": _part(rest, FIRST_SHARE).to_json()},
-        {"step": "buckets", "budget": _part(rest, 1 - FIRST_SHARE).to_json()},
+        {"step": "levels", "budget": rest.share(FIRST_SHARE).to_json()},
+        {"step": "buckets", "budget": rest.share(1 - FIRST_SHARE).to_json()},
     ]
     if strategy == "dawa_levels":
         return levels
     if strategy != "dawa":
         return [{"step": "partition", "epsilon": str(choice)}, {"step": "buckets", "budget": rest.to_json()}]
-    drawn = _pure_part(rest, PARTITION_SHARE)
+    drawn = rest.pure_share(PARTITION_SHARE)
     return [
         {"step": "test", "epsilon": str(choice)},
         {
@@ -217,7 +185,7 @@ def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str
             "independent": [{"step": "independent", "budget": rest.to_json()}],
             "shrunk": [{"step": "levels", "budget": rest.to_json()}],
             "adaptive": levels,
-            "buckets": [{"step": "partition", "epsilon": str(drawn)}, {"step": "buckets", "budget": _without(rest, drawn).to_json()}],
+            "buckets": [{"step": "partition", "epsilon": str(drawn)}, {"step": "buckets", "budget": rest.without(drawn).to_json()}],
         },
     ]
 
@@ -255,7 +223,7 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
     ['partition', 'buckets']
     """
     choice = 0 if strategy == "dawa_levels" else _choice(budget, strategy)
-    return _steps(strategy, choice, _without(budget, choice))
+    return _steps(strategy, choice, budget.without(choice))
 
 
 def independent(plan: DataAwarePlan) -> Plan:
@@ -299,8 +267,8 @@ def _default(setting: Setting, series: Series) -> Outcome:
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
-    blur = float(1 / epsilon / unit) * _distance(setting.plan.privacy) / setting.size
-    observed, facts = measured_as(regime_of(per_cell, blur), setting, series, _without(budget, epsilon))
+    blur = float(1 / epsilon / unit) * setting.plan.privacy.distance / setting.size
+    observed, facts = measured_as(regime_of(per_cell, blur), setting, series, budget.without(epsilon))
     if facts["regime"] == "buckets":
         # What the test found besides the price of the buckets, and what its noise may have hidden.
         facts["deviation"] = max(float(value) - facts["buckets"] * float(unit), 0.0) + blur * float(unit) * setting.size
@@ -337,10 +305,10 @@ def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -
         The observations, and what is public of the outcome.
     """
     if regime == "buckets":
-        return _on_partition(setting, series, budget, _pure_part(budget, PARTITION_SHARE), printed=False)
+        return _on_partition(setting, series, budget, budget.pure_share(PARTITION_SHARE), printed=False)
     if regime == "adaptive":
         return _adaptive(setting, series, budget)
-    plan = levels_plan(setting, budget) if regime == "shrunk" else refit(independent(setting.plan), setting.privacy(budget))
+    plan = levels_plan(setting, budget) if regime == "shrunk" else refit(independent(setting.plan), setting.plan.privacy.within(budget))
     return [series.measure(plan)], {"regime": regime}
 
 
@@ -348,18 +316,13 @@ def noise_unit(setting: Setting) -> Fraction:
     """1 / epsilon of the whole budget for the neighbours' distance; for Gaussian noise what gives Laplace noise its standard deviation."""
     privacy = setting.plan.privacy
     if isinstance(privacy.budget, PureDP):
-        return _distance(privacy) / privacy.budget.epsilon
+        return privacy.distance / privacy.budget.epsilon
     return Fraction(math.sqrt(_unit_variance(setting, privacy.budget) / 2)).limit_denominator(10**6)
-
-
-def _distance(privacy: Privacy) -> int:
-    """By how many records neighbours differ."""
-    return privacy.max_rows * (2 if privacy.neighbours == "replace" else 1)
 
 
 def _unit_variance(setting: Setting, budget: Budget) -> float:
     """Noise variance of a single query of sensitivity 1."""
-    plan = fit(setting.plan.domain, setting.privacy(budget), setting.mechanism, [(Block((), Fraction(1)), 1.0)], "total")
+    plan = fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.mechanism, [(Block((), Fraction(1)), 1.0)], "total")
     return block_variance(plan, plan.blocks[0])
 
 
@@ -371,13 +334,15 @@ def levels_plan(setting: Setting, budget: Budget) -> Plan:
     tree = Tree(setting.size, widths[::-1])
     whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
     factor = Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes))
-    return fit(setting.plan.domain, setting.privacy(budget), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "levels")
+    return fit(
+        setting.plan.domain, setting.plan.privacy.within(budget), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "levels"
+    )
 
 
 def _adaptive(setting: Setting, series: Series, budget: Budget) -> Outcome:
     """Levels, a partition from their posterior, and its buckets; nothing paid for is thrown away."""
-    first = series.measure(levels_plan(setting, _part(budget, FIRST_SHARE)))
-    second = _part(budget, 1 - FIRST_SHARE)
+    first = series.measure(levels_plan(setting, budget.share(FIRST_SHARE)))
+    second = budget.share(1 - FIRST_SHARE)
     halving, _, _, posterior = shrunk_levels(first, first.plan.blocks[0], first.values[0])
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
     squares = [mean[0] ** 2 + variance[0] for mean, variance in zip(posterior.means, posterior.variances, strict=True)]
@@ -405,12 +370,14 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
 def buckets_plan(setting: Setting, starts: np.ndarray, budget: Budget) -> Plan:
     """The best plan on buckets."""
     factor = on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.power)
-    return fit(setting.plan.domain, setting.privacy(budget), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "buckets")
+    return fit(
+        setting.plan.domain, setting.plan.privacy.within(budget), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "buckets"
+    )
 
 
 def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fraction, *, printed: bool) -> Outcome:
     """A private partition, and its buckets; without it where it has too many."""
-    rest = _without(budget, epsilon)
+    rest = budget.without(epsilon)
     names = (setting.attribute,)
     if printed:
         unit = Fraction(math.sqrt(_unit_variance(setting, rest) / 2)).limit_denominator(10**6)
@@ -418,7 +385,7 @@ def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fra
     else:
         found = series.choose(SampledPartition(attributes=names, epsilon=epsilon))
     if len(found.starts) > MOST_BUCKETS:
-        return [series.measure(refit(independent(setting.plan), setting.privacy(rest)))], {"regime": "independent"}
+        return [series.measure(refit(independent(setting.plan), setting.plan.privacy.within(rest)))], {"regime": "independent"}
     observed = series.measure(buckets_plan(setting, found.starts, rest))
     facts = {"regime": "buckets", "bounded": not printed, "buckets": len(found.starts), "starts": pack(found.starts)}
     return [observed], facts

@@ -64,14 +64,9 @@ class PlaneSetting:
         return height, width
 
     @property
-    def distance(self) -> int:
-        """How many records neighbours differ by."""
-        return self.plan.privacy.max_rows * (2 if self.plan.privacy.neighbours == "replace" else 1)
-
-    @property
     def unit(self) -> Fraction:
         """The noise of the whole budget, in records."""
-        return self.distance / self.epsilon
+        return self.plan.privacy.distance / self.epsilon
 
     @property
     def asked(self) -> list[tuple[float, tuple[Operator, Operator]]]:
@@ -85,8 +80,7 @@ class PlaneSetting:
 
     def privacy(self, epsilon: Fraction) -> Privacy:
         """The plan's unit with a part of its budget."""
-        own = self.plan.privacy
-        return Privacy(PureDP(epsilon), own.neighbours, own.unit_column, own.max_rows)
+        return self.plan.privacy.within(PureDP(epsilon))
 
     def fitted(self, factor: Factor, epsilon: Fraction, name: str) -> Plan:
         """A plan of one block within a part of the budget."""
@@ -133,7 +127,7 @@ def plan_plane(
     if reference is None:
         reference = reference_plan(workload, privacy, progress)
     rest = epsilon * (1 - TEST_SHARE)
-    independent = refit(reference, Privacy(PureDP(rest), privacy.neighbours, privacy.unit_column, privacy.max_rows))
+    independent = refit(reference, privacy.within(PureDP(rest)))
     promise = reference.expected_error()
     details = {
         "attributes": list(names),
@@ -246,7 +240,7 @@ def carry_out_plane(setting: PlaneSetting, series: Series) -> Observation:
     observed, facts = measured_as(way, blocks, setting, series, setting.epsilon - epsilon)
     if facts["regime"] == "quadtree":
         # What the test found besides the price of the buckets, and what its noise may have hidden.
-        facts["deviation"] = float(max(value - facts["buckets"] * setting.unit, Fraction(0)) + setting.distance / epsilon)
+        facts["deviation"] = float(max(value - facts["buckets"] * setting.unit, Fraction(0)) + setting.plan.privacy.distance / epsilon)
     test = {"value": float(value), "unit": float(setting.unit), "per_cell": float(value / setting.unit) / cells}
     steps = setting.plan.details["steps"]
     return join(
@@ -294,7 +288,7 @@ def _adaptive_grid(blocks: int, setting: PlaneSetting, series: Series, epsilon: 
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
     first = series.measure(setting.fitted(Factor(setting.attributes, coarse), epsilon * FIRST_SHARE, "blocks"))
     rest = epsilon * (1 - FIRST_SHARE)
-    (parts, groups), (many, joined) = divided(tree, base, first.values[0].astype(np.int64), rest / setting.distance / RECORDS)
+    (parts, groups), (many, joined) = divided(tree, base, first.values[0].astype(np.int64), rest / setting.plan.privacy.distance / RECORDS)
     kept = joined == 1
     low = np.concatenate([parts, groups[kept]])
     high = np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[kept]]) - 1

@@ -55,18 +55,6 @@ class Setting:
         """1 for Laplace, 2 for Gaussian noise."""
         return 1 if self.mechanism == "discrete_laplace" else 2
 
-    def privacy(self, share: Fraction) -> Privacy:
-        """The plan's unit with a share of its budget."""
-        own, budget = self.plan.privacy, self.plan.privacy.budget
-        part: Budget
-        if isinstance(budget, PureDP):
-            part = PureDP(budget.epsilon * share)
-        elif isinstance(budget, ZCDP):
-            part = ZCDP(budget.rho * share)
-        else:
-            part = ApproxDP(budget.epsilon * share, budget.delta * share)
-        return Privacy(part, own.neighbours, own.unit_column, own.max_rows)
-
 
 def plan_truncated_sums(
     workload: Workload, privacy: Privacy, strategy: str = STRATEGY, progress: Callable[[str], None] | None = None
@@ -209,13 +197,25 @@ def tail_counts_plan(setting: Setting, places: IntArray) -> Plan | None:
         return None
     size = len(setting.edges)
     factor = Factor((setting.attribute,), Ranges(size, places[:-1] + 1, places[1:].copy()))
-    return fit(setting.plan.domain, setting.privacy(TAIL_SHARE), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "tail counts")
+    return fit(
+        setting.plan.domain,
+        setting.plan.privacy.share(TAIL_SHARE),
+        setting.mechanism,
+        [(Block((factor,), Fraction(1)), 1.0)],
+        "tail counts",
+    )
 
 
 def _choice(setting: Setting, places: IntArray, counts: np.ndarray) -> ThresholdChoice:
     """The threshold of least predicted error."""
     gram, lost = asked_along(setting.workload, setting.attribute)
-    noise = fit(setting.plan.domain, setting.privacy(1 - TAIL_SHARE), setting.mechanism, [(Block((), Fraction(1)), 1.0)], "a single query")
+    noise = fit(
+        setting.plan.domain,
+        setting.plan.privacy.share(1 - TAIL_SHARE),
+        setting.mechanism,
+        [(Block((), Fraction(1)), 1.0)],
+        "a single query",
+    )
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
     quick = noise_along(setting.workload, setting.attribute, setting.power)
     return choose_threshold(gram, setting.edges, places, counts, quick, unit, lost=lost)
@@ -229,4 +229,4 @@ def sums_plan(setting: Setting, threshold: int) -> Plan:
     """
     limits = np.minimum(setting.edges, threshold)
     strategy = limited_strategy(setting.workload, setting.attribute, limits, setting.power)
-    return fit(setting.plan.domain, setting.privacy(1 - TAIL_SHARE), setting.mechanism, strategy.blocks, STRATEGY)
+    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.mechanism, strategy.blocks, STRATEGY)
