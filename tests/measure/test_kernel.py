@@ -102,6 +102,19 @@ def test_a_table_of_another_domain_or_unit_is_refused(tmp_path: Path) -> None:
         simulate(plan(unit_column="id", max_rows=3), table(unit_column="id", max_rows=2), SeededEntropy(1))
 
 
+def test_a_block_on_a_column_that_was_not_read_is_refused_before_payment(tmp_path: Path) -> None:
+    whole = table()
+    made, book = plan(), ledger(tmp_path)
+    without_a = Table(DOMAIN, {name: codes for name, codes in whole._codes.items() if name != "a"}, whole._values)
+    without_pay = Table(DOMAIN, whole._codes)
+    for part, message in ((without_a, "read without the attribute 'a'"), (without_pay, "read without the measure 'pay'")):
+        with pytest.raises(InputError, match=message):
+            measure(made, part, book, output="out")
+        with pytest.raises(InputError, match=message):
+            simulate(made, part, SeededEntropy(1))
+    assert book.entries() == ()
+
+
 def test_seeded_noise_is_marked_and_reproducible() -> None:
     first, second, third = (simulate(plan(), table(), SeededEntropy(seed)) for seed in (3, 3, 4))
     assert (first.private, first.receipt) == (False, "")

@@ -46,6 +46,20 @@ def least(epsilon: str) -> LeastCost:
     return LeastCost(attributes=("age",), epsilon=Fraction(epsilon), penalty=Fraction(1))
 
 
+def test_steps_on_columns_that_were_not_read_are_refused_unpaid() -> None:
+    domain = Domain(age=Integers(0, 7), sex=["F", "M"])
+    plan = replace(aware(), domain=domain)
+    series = Series.simulated(plan, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
+    with pytest.raises(InputError, match="read without the attribute 'age'"):
+        series.choose(least("1/4"))
+    with pytest.raises(InputError, match="read without the attribute 'age'"):
+        series.measure(replace(step(PureDP("3/4")), domain=domain))
+    assert series.left().epsilon == 1
+    asked = replace(plan, questions=({"queries": {"age": {"kind": "prefix", "arguments": []}}, "measure": None},))
+    with pytest.raises(InputError, match="read without the attribute 'age'"):
+        Series.simulated(asked, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
+
+
 def test_a_series_pays_its_whole_budget_before_its_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
     plan = aware()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leastnoise._check import InputError, InternalError
 from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.table import Table, _count, _share, count
+from leastnoise.table import Table, _count, _share, amounts, count
 from leastnoise.table._share import groups, windows
 
 
@@ -197,8 +197,9 @@ MARK = 77777
 @pytest.mark.parametrize(
     ("codes", "values", "message"),
     [
-        ({}, {"m": [0]}, "a table must have a column of codes for each attribute and one of values for each measure"),
-        ({"a": [0]}, {}, "a table must have a column of codes"),
+        ({}, {}, "all columns of a table must have the same number of rows."),
+        ({"a": [0], "b": [0]}, {}, "the columns of a table must be codes of attributes and values of measures of its domain."),
+        ({}, {"n": [0]}, "the columns of a table must be codes of attributes and values of measures of its domain."),
         ({"a": [MARK]}, {"m": [0]}, "the codes of 'a' must be cells of the attribute."),
         ({"a": [-MARK]}, {"m": [0]}, "the codes of 'a' must be cells of the attribute."),
         ({"a": [0.5]}, {"m": [0]}, "the codes of 'a' must be a flat array of integers."),
@@ -236,3 +237,22 @@ def test_an_attribute_of_one_cell_beside_one_that_fills_its_type(size):
     table = Table(Domain(one=Coded(1), many=Coded(size)), {"one": [0, 0], "many": [size - 1, 0]})
     ((_, counts),) = count(table, [("one", "many")])
     assert (counts[0], counts[-1], counts.sum()) == (1, 1, 2)
+
+
+def test_what_was_not_read_is_refused_and_the_rest_is_counted():
+    domain = Domain(a=Coded(2), b=Coded(3), measures={"m": Measure("m", 0, 5), "n": Measure("n", 0, 5)})
+    table = Table(domain, {"b": [0, 2, 2]}, {"n": [1, 1, 3]})
+    assert (table.attributes, table.measures) == (("b",), ("n",))
+    assert [cells.tolist() for _, cells in count(table, [("b",), ()], "n")] == [[1, 0, 4], [5]]
+    for wanted, measure, message in (([("a",)], None, "without the attribute 'a'"), ([("b",)], "m", "without the measure 'm'")):
+        for sets in (wanted, iter(wanted)):
+            with pytest.raises(InputError, match=message):
+                list(count(table, sets, measure))
+    with pytest.raises(InputError, match="without the attribute 'a'"):
+        list(count(table, [("b",)], "n", ("a", np.array([1, 2]))))
+    with pytest.raises(InputError, match="without the measure 'm'"):
+        amounts(table, "m")
+
+
+def test_a_table_without_columns_has_a_total():
+    assert [cells.tolist() for _, cells in count(Table(Domain(a=Coded(2)), {}, rows=7), [()])] == [[7]]

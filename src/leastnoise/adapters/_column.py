@@ -41,12 +41,12 @@ class Source:
         what: how messages call it.
         names: the columns, in order; a name that occurs twice is there twice.
         total: the number of rows where it is known beforehand; shown as progress alone.
-        chunks: given the columns wanted, yields the chunks' columns in that order.
+        chunks: given the columns wanted, yields for each chunk its number of rows and its columns in that order.
         strange: columns whose declared type no rule reads, with the type.
     """
 
     what: str
     names: tuple[str, ...]
     total: int | None
-    chunks: Callable[[Sequence[str]], Iterator[list[Column]]]
+    chunks: Callable[[Sequence[str]], Iterator[tuple[int, list[Column]]]]
     strange: dict[str, str]

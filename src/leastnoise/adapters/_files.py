@@ -50,7 +50,7 @@ def open_csv(path: Path) -> Source:
     if names is None or not any(names) or any(ord(character) < 32 and character != "\t" for character in line):
         raise InputError(f"{what} must begin with a line of column names; its first line is not one. Check that the file is a CSV file.")
 
-    def chunks(columns: Sequence[str]) -> Iterator[list[Column]]:
+    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         if path.suffix.lower() == ".gz":
             _check_whole(path, what)
         query = _lines_query(delimiter, len(names), [names.index(name) for name in columns])
@@ -81,7 +81,7 @@ def open_parquet(path: Path) -> Source:
         raise InputError(f"{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file.") from None
     types = {str(row[0]): str(row[1]) for row in schema}
 
-    def chunks(columns: Sequence[str]) -> Iterator[list[Column]]:
+    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         query = f"SELECT {_select(columns, types)} FROM read_parquet(?)"  # noqa: S608 - names are quoted
         return _fetched(lambda: connection.execute(query, [_literal_path(path)]), what, len(columns))
 
@@ -101,16 +101,16 @@ def open_relation(relation: Any) -> Source:
     names = tuple(str(name) for name in relation.columns)
     types = dict(zip(names, map(str, relation.types), strict=True))
 
-    def chunks(columns: Sequence[str]) -> Iterator[list[Column]]:
+    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         # a relation cannot be read in pieces without another library; its columns come as arrays, which take little more than their values
         try:
             arrays = relation.project(_select(columns, types)).fetchnumpy()
         except duckdb.Error:
             # DuckDB's own text may quote a row
             raise InputError(f"{what} cannot be computed. Run it by itself first, to see its own error.") from None
-        whole = [_array_column(arrays[f"c{place}"]) for place in range(len(columns))]
+        whole = [_array_column(arrays[f"c{place}"]) for place in range(max(1, len(columns)))]
         for start in range(0, len(whole[0].data), CHUNK):
-            yield [_part(column, start) for column in whole]
+            yield len(_part(whole[0], start).data), [_part(column, start) for column in whole][: len(columns)]
 
     return Source(what=what, names=names, total=None, chunks=chunks, strange=_strange(types))
 
@@ -209,9 +209,13 @@ def _cut(line: str, delimiter: str) -> str:
 
 
 def _lines_query(delimiter: str, width: int, places: Sequence[int]) -> str:
-    picked = ", ".join(
-        f"CASE WHEN starts_with(f[{place}], '\"') THEN replace(f[{place}][2:-2], '\"\"', '\"') ELSE f[{place}] END"
-        for place in (index + 1 for index in places)
+    picked = (
+        "0"
+        if not places
+        else ", ".join(
+            f"CASE WHEN starts_with(f[{place}], '\"') THEN replace(f[{place}][2:-2], '\"\"', '\"') ELSE f[{place}] END"
+            for place in (index + 1 for index in places)
+        )
     )
     # an empty line is a null where there is one column, and no record where there are more
     text = "coalesce(line, '')" if width == 1 else "line"
@@ -227,7 +231,9 @@ def _lines_query(delimiter: str, width: int, places: Sequence[int]) -> str:
 
 def _select(columns: Sequence[str], types: dict[str, str]) -> str:
     """SQL for columns in a form that Python can always take: what it has no exact type for comes as its text."""
-    return ", ".join(f"{_readable(name, types[name])} AS c{place}" for place, name in enumerate(columns))
+    return ", ".join(["0 AS c0"] if not columns else []) + ", ".join(
+        f"{_readable(name, types[name])} AS c{place}" for place, name in enumerate(columns)
+    )
 
 
 def _readable(name: str, kind: str) -> str:
@@ -264,11 +270,11 @@ def _strange(types: dict[str, str]) -> dict[str, str]:
     return {name: kind for name, kind in types.items() if kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION"))}
 
 
-def _fetched(start: Any, what: str, width: int) -> Iterator[list[Column]]:
+def _fetched(start: Any, what: str, width: int) -> Iterator[tuple[int, list[Column]]]:
     try:
         result = start()
         while rows := result.fetchmany(CHUNK):
-            yield [Column(values) for values in zip(*rows, strict=True)] if width else []
+            yield len(rows), [Column(values) for values in zip(*rows, strict=True)][:width]
     except duckdb.Error:
         # DuckDB's own text may quote a row
         raise _not_whole(what) from None

@@ -35,16 +35,16 @@ def open_frame(frame: Any) -> Source | None:
     lazy = isinstance(native, nw.LazyFrame)
     strange = {name: str(kind) for name, kind in schema.items() if not _readable(kind)}
 
-    def chunks(columns: Sequence[str]) -> Iterator[list[Column]]:
+    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         try:
-            wanted = native.select(list(dict.fromkeys(columns)))
+            wanted = native.select(list(dict.fromkeys(columns)) or native.columns)
             eager = wanted.collect() if lazy else wanted
         except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
             raise InputError(f"{what} cannot be computed. Collect it first, to see its own error.") from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
-            ready = {name: _column(part[name]) for name in part.columns}
-            yield [ready[name] for name in columns]
+            ready = {name: _column(part[name]) for name in columns}
+            yield len(part), [ready[name] for name in columns]
 
     # pandas allows names that are not text; no domain can name them
     names = tuple(name for name in schema if isinstance(name, str))

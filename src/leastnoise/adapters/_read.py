@@ -1,7 +1,7 @@
 """Reading a source into a table of encoded rows."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from leastnoise._check import InputError, refuse, whole
 from leastnoise.adapters._column import Source
 from leastnoise.adapters._encode import DROP, amount_encoder, cell_encoder
 from leastnoise.adapters._units import Units
-from leastnoise.domain import Domain, did_you_mean
+from leastnoise.domain import Domain, Kind, Measure, did_you_mean
 from leastnoise.table import Table
 
 Progress = Callable[[int, int | None], object]
@@ -24,6 +24,8 @@ def read(
     source: Any,
     domain: Domain,
     *,
+    attributes: Sequence[str] | None = None,
+    measures: Sequence[str] | None = None,
     unit_column: str | None = None,
     max_rows: int = 1,
     entropy_bytes: Callable[[int], bytes] = os.urandom,
@@ -34,6 +36,8 @@ def read(
     Args:
         source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file; a pandas, Polars (also lazy) or PyArrow table; or a DuckDB relation.
         domain: the public domain; its attributes are columns of the source, its measures name theirs.
+        attributes: the attributes to read, None for all of the domain; the others are not looked at and drop no row.
+        measures: the measures to read, None for all of the domain.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if each row is a unit.
         entropy_bytes: where the choice takes its random bytes from; replaced in tests alone.
@@ -67,30 +71,31 @@ def read(
     if unit_column is None and most != 1:
         raise refuse("max_rows", max_rows, "1 where each row is a unit", "Name the unit_column whose rows are to be bounded.")
     opened = _open(source)
-    measures = domain.measures
-    wanted = [*domain.names, *(measure.column for measure in measures.values()), *([] if unit_column is None else [unit_column])]
+    kinds = {name: domain.kind(name) for name in (domain.names if attributes is None else attributes)}
+    sums = {name: domain.measure(name) for name in (domain.measures if measures is None else measures)}
+    wanted = [*kinds, *(measure.column for measure in sums.values()), *([] if unit_column is None else [unit_column])]
     for name in wanted:
         _check_column(opened, name)
     if unit_column is not None and unit_column in opened.strange:
         raise InputError(
             f"the unit column {unit_column!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[unit_column]}."
         )
-    cells = [cell_encoder(domain.kind(name)) for name in domain.names]
-    amounts = [amount_encoder(measure) for measure in measures.values()]
-    collected = _Collected(domain, unit_column, most)
+    cells = [cell_encoder(kind) for kind in kinds.values()]
+    amounts = [amount_encoder(measure) for measure in sums.values()]
+    collected = _Collected(kinds, sums)
     units = None if unit_column is None else Units()
-    done = 0
-    for columns in opened.chunks(wanted):
+    for rows, columns in opened.chunks(wanted):
         collected.add(
+            rows,
             [encode(column) for encode, column in zip(cells, columns, strict=False)],
             [encode(column) for encode, column in zip(amounts, columns[len(cells) :], strict=False)],
         )
         if units is not None:
             units.add(columns[-1])
-        done += len(columns[0].data)
         if progress is not None:
-            progress(done, opened.total)
-    return collected.table(None if units is None else units.keep(most, entropy_bytes))
+            progress(collected.read, opened.total)
+    codes, values, kept = collected.columns(None if units is None else units.keep(most, entropy_bytes))
+    return Table(domain, codes, values, unit_column=unit_column, max_rows=most, rows=kept)
 
 
 def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
@@ -123,38 +128,39 @@ def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 class _Collected:
     """Encoded chunks: small codes of the rows that are kept so far, and which rows of the source they were."""
 
-    def __init__(self, domain: Domain, unit_column: str | None, max_rows: int) -> None:
-        self._domain = domain
-        self._unit = (unit_column, max_rows)
-        self._codes: list[list[npt.NDArray[Any]]] = [[] for _ in domain.names]
-        self._values: list[list[npt.NDArray[np.int64]]] = [[] for _ in domain.measures]
-        self._inside: list[npt.NDArray[np.bool_]] = []
+    def __init__(self, kinds: Mapping[str, Kind], sums: Mapping[str, Measure]) -> None:
+        self._codes: dict[str, list[npt.NDArray[Any]]] = {
+            name: [np.zeros(0, dtype=np.min_scalar_type(kind.size - 1))] for name, kind in kinds.items()
+        }
+        self._values: dict[str, list[npt.NDArray[Any]]] = {name: [np.zeros(0, dtype=np.int64)] for name in sums}
+        self._inside = [np.zeros(0, dtype=np.bool_)]
+        self.read = 0
 
-    def add(self, cells: list[npt.NDArray[np.int64]], amounts: list[npt.NDArray[np.int64]]) -> None:
-        inside = np.logical_and.reduce([column != DROP for column in cells])
+    def add(self, rows: int, cells: list[npt.NDArray[np.int64]], amounts: list[npt.NDArray[np.int64]]) -> None:
+        inside = np.ones(rows, dtype=np.bool_)
+        for column in cells:
+            inside &= column != DROP
         self._inside.append(inside)
-        for kept, column, size in zip(self._codes, cells, self._domain.shape, strict=True):
-            kept.append(column[inside].astype(np.min_scalar_type(size - 1)))
-        for kept, column in zip(self._values, amounts, strict=True):
+        self.read += rows
+        for kept, column in zip(self._codes.values(), cells, strict=True):
+            kept.append(column[inside].astype(kept[0].dtype))
+        for kept, column in zip(self._values.values(), amounts, strict=True):
             kept.append(column[inside])
 
-    def table(self, keep: npt.NDArray[np.bool_] | None) -> Table:
-        chosen = slice(None) if keep is None else keep[np.concatenate([np.zeros(0, dtype=np.bool_), *self._inside])]
+    def columns(self, keep: npt.NDArray[np.bool_] | None) -> tuple[dict[str, Any], dict[str, Any], int]:
+        """Codes and values of the rows that stay, and how many these are."""
+        inside = np.concatenate(self._inside)
+        chosen = slice(None) if keep is None else keep[inside]
 
-        def whole_column(parts: list[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
-            column = np.concatenate(parts)[chosen] if parts else np.zeros(0, dtype=dtype)
+        def whole_column(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+            column = np.concatenate(parts)[chosen]
             # the chunks are not needed again, and a large table must not be held twice
             parts.clear()
             return column
 
-        names, sums = self._domain.names, self._domain.measures
-        return Table(
-            self._domain,
-            {name: whole_column(parts, np.uint8) for name, parts in zip(names, self._codes, strict=True)},
-            {name: whole_column(parts, np.int64) for name, parts in zip(sums, self._values, strict=True)},
-            unit_column=self._unit[0],
-            max_rows=self._unit[1],
-        )
+        kept = np.count_nonzero(inside if keep is None else inside & keep)
+        codes, values = ({name: whole_column(parts) for name, parts in columns.items()} for columns in (self._codes, self._values))
+        return codes, values, int(kept)
 
 
 def _open(source: Any) -> Source:

@@ -7,7 +7,7 @@ The argument that a release is private has four steps; the labels stand in the c
      of them, and the limits of sums, which ``count`` enforces row by row; its sums are exact: ``column_sums`` refuses what might leave
      int64, and everything else is Python's integers and fractions.
 (K2) The table keeps at most ``max_rows`` rows of a unit and was encoded row by row over the plan's own domain, so neighbouring data give
-     tables that differ by at most that many rows.
+     tables that differ by at most that many rows. Only the columns that the plan uses are in it: a block on another is refused.
 (K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is
      drawn. Whatever happens afterwards, the budget is gone.
 (K4) Each row gets noise of its own, of exactly the scale that ``plan.cost`` used (PROOFS-noise.md; a scale is a Fraction of Python's
@@ -26,15 +26,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise.accounting import Cost, Privacy, covers
-from leastnoise.domain import Domain
+from leastnoise.accounting import Cost, covers
 from leastnoise.linop import IntArray, SignedArray, along, apply, narrow
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise.measure._laplace import discrete_laplace
 from leastnoise.measure._ledger import Ledger, Receipt
 from leastnoise.observation import Observation
-from leastnoise.plan import Block, Limits, Plan, cost, row_scales
+from leastnoise.plan import Block, DataAwarePlan, Limits, Plan, cost, row_scales, used
 from leastnoise.table import Table, count
 
 _SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
@@ -114,17 +113,19 @@ def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
     return Observation(plan, draw(plan, table, entropy), "", private=False)
 
 
-def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
-    """(K2): the table was encoded over this domain, and bounded for this unit."""
-    if table.domain != domain:
+def check_table(plan: Plan | DataAwarePlan, table: Table) -> None:
+    """(K2): the table was encoded over the plan's domain, has the columns that it is about, and was bounded for its unit."""
+    privacy = plan.privacy
+    if table.domain != plan.domain:
         raise InputError("The table was encoded over another domain than the plan's. Read the source again with the domain of the plan.")
     if (table.unit_column, table.max_rows) != (privacy.unit_column, privacy.max_rows):
         raise InputError("The table was bounded for another privacy unit than the plan's. Read the source again with the unit of the plan.")
+    table.require(*used(plan))
 
 
 def verify(plan: Plan, table: Table) -> Cost:
     """(K1), (K2): the table is the plan's, and the declared budget covers what the integers really cost, which is returned."""
-    check_table(plan.domain, plan.privacy, table)
+    check_table(plan, table)
     spent = cost(plan)
     if not covers(plan.privacy.budget, spent):
         raise InputError(

@@ -94,7 +94,7 @@ class Series:
             BudgetError: the ledger has less left than the plan declares; nothing was spent.
             LedgerError: the ledger cannot be used.
         """
-        check_table(plan.domain, plan.privacy, table)
+        check_table(plan, table)
         receipt = ledger.reserve(
             cost=SeriesCost(plan.privacy.budget),
             declared=plan.privacy.budget,
@@ -117,7 +117,7 @@ class Series:
         Raises:
             InputError: the source is private, or the table does not belong to the plan.
         """
-        check_table(plan.domain, plan.privacy, table)
+        check_table(plan, table)
         if entropy.private:
             raise InputError("A simulated series is for seeded noise, which protects nobody; got a private source. Use Series.paid.")
         return cls._make(plan, table, entropy, None)
@@ -149,6 +149,10 @@ class Series:
         summed = self.plan.domain.measure(selection.measure) if isinstance(selection, ThresholdSelection) else None
         if summed is not None and summed.low_units < 0:
             raise refuse("the lower bound of a measure with a private limit", summed.low_units, "at least 0", "Declare it with low 0.")
+        if isinstance(selection, ThresholdSelection):
+            self._table.require((), [selection.measure])
+        else:
+            self._table.require(selection.attributes)
         self._pay(charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)))
         distance = self.plan.privacy.distance  # (K6)
         if isinstance(selection, ThresholdSelection):

@@ -6,6 +6,7 @@ from leastnoise.plan._limits import Limits
 from leastnoise.plan._plan import MECHANISMS, MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Plan, Promise, TableError
 from leastnoise.plan._scales import row_scales
 from leastnoise.plan._sensitivity import column_norm, cost, sum_up
+from leastnoise.plan._used import used
 
 __all__ = [
     "MECHANISMS",
@@ -25,4 +26,5 @@ __all__ = [
     "round_up",
     "row_scales",
     "sum_up",
+    "used",
 ]

@@ -13,7 +13,7 @@ from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import total_squared_error
 from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, Series, measure, simulate
 from leastnoise.observation import Observation
-from leastnoise.plan import DataAwarePlan, Plan
+from leastnoise.plan import DataAwarePlan, Plan, used
 from leastnoise.release import Release, build, check_columns, check_target, write
 from leastnoise.session._choose import BY_NAME, Candidate, candidates, choose, sharpened
 from leastnoise.session._data_aware import MECHANISMS, ready
@@ -301,7 +301,16 @@ def _facts(receipt: Receipt, ledger: Ledger) -> dict[str, str]:
 
 
 def _table(plan: Plan | DataAwarePlan, source: Any, progress: Callable[[int, int | None], None] | None) -> Table:
-    return adapters.read(source, plan.domain, unit_column=plan.privacy.unit_column, max_rows=plan.privacy.max_rows, progress=progress)
+    attributes, measures = used(plan)
+    return adapters.read(
+        source,
+        plan.domain,
+        attributes=attributes,
+        measures=measures,
+        unit_column=plan.privacy.unit_column,
+        max_rows=plan.privacy.max_rows,
+        progress=progress,
+    )
 
 
 def _name(source: Any) -> str:

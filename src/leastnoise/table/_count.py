@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
-from leastnoise.domain import Domain
 from leastnoise.table._share import groups, windows
 from leastnoise.table._table import Codes, Table, Values, code_dtype
 
@@ -41,7 +40,7 @@ def count(
         attributes, of length the product of their sizes, in rows or in units of the measure.
 
     Raises:
-        InputError: an attribute or measure that is not in the domain, an attribute twice, or limits that do not fit. Raised for all but a
+        InputError: an attribute or measure that is not in the table, an attribute twice, or limits that do not fit. Raised for all but a
             generator before anything is counted; never because of a row.
 
     Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest amount of a row) < 2^63, which the caller
@@ -51,25 +50,26 @@ def count(
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory is bounded by the largest single
     marginal and `WINDOW_CELLS`, whatever the number of marginals.
 
+    >>> from leastnoise.domain import Domain
     >>> people = Table(Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]})
     >>> [(attributes, counts.tolist()) for attributes, counts in count(people, [("sex",), ("zone", "sex"), ()])]
     [(('sex',), [1, 2]), (('zone', 'sex'), [0, 1, 0, 0, 1, 1]), ((), [3])]
     """
-    names = table.domain.names
     values = None
     largest = 1
     if measure is not None:
+        table.require((), [measure])
         largest = table.domain.measure(measure).largest
         values = table._values[measure]  # noqa: SLF001 - the same package
     if limits is not None:
         if values is None:
             raise refuse("the limits of counts", "limits", "None", "Name the measure whose sums are limited.")
         values = _limited(table, values, *limits)
-    places = {name: place for place, name in enumerate(names)}
+    places = {name: place for place, name in enumerate(table.domain.names) if name in table.attributes}
     sets = attribute_sets
     if isinstance(sets, (list, tuple, set, frozenset)):
         for attributes in sets:
-            _positions(attributes, places, table.domain)
+            _positions(attributes, places, table)
     return _count(table, sets, places, values, largest)
 
 
@@ -77,14 +77,14 @@ def amounts(table: Table, measure: str) -> Values:
     """Every row's amount of a measure, in units, int64 of shape (rows,); private, its length too.
 
     Raises:
-        InputError: there is no such measure.
+        InputError: the table has no such measure.
 
-    >>> from leastnoise.domain import Measure
+    >>> from leastnoise.domain import Domain, Measure
     >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("income", 0, 10)})
     >>> amounts(Table(domain, {"sex": [0, 1]}, {"pay": [3, 9]}), "pay").tolist()
     [3, 9]
     """
-    table.domain.measure(measure)
+    table.require((), [measure])
     return table._values[measure]  # noqa: SLF001 - the same package
 
 
@@ -92,9 +92,9 @@ def _count(
     table: Table, sets: Iterable[tuple[str, ...]], places: dict[str, int], values: Values | None, largest: int
 ) -> Iterator[tuple[tuple[str, ...], Counts]]:
     domain, rows = table.domain, table._rows  # noqa: SLF001 - the same package
-    columns = [table._codes[name] for name in domain.names]  # noqa: SLF001
+    columns = {place: table._codes[name] for name, place in places.items()}  # noqa: SLF001
     sizes = domain.shape
-    for window in windows((_positions(attributes, places, domain) for attributes in sets), sizes):
+    for window in windows((_positions(attributes, places, table) for attributes in sets), sizes):
         done: dict[int, Counts] = {}
         for group in groups(window, sizes, rows):
             shape = tuple(sizes[place] for place in group.attributes)
@@ -112,18 +112,19 @@ def _limited(table: Table, values: Values, attribute: str | None, limits: Values
         raise refuse("limits", f"{limits.dtype} array of shape {limits.shape}", f"an int64 array of shape ({cells},), none below 0")
     if attribute is None:
         return np.minimum(values, limits)
+    table.require([attribute])
     own = limits[table._codes[attribute]]  # noqa: SLF001 - the same package
     np.minimum(values, own, out=own)
     return own
 
 
-def _positions(attributes: tuple[str, ...], places: dict[str, int], domain: Domain) -> tuple[int, ...]:
+def _positions(attributes: tuple[str, ...], places: dict[str, int], table: Table) -> tuple[int, ...]:
     if isinstance(attributes, str):
         raise refuse("the attributes of a marginal", attributes, "a tuple of names", f"Write ({attributes!r},).")
     found = []
     for name in attributes:
         if name not in places:
-            domain.kind(name)
+            table.require([name])
         found.append(places[name])
     if len(set(found)) != len(found):
         raise InputError(f"the attributes of a marginal must differ from each other; got {tuple(attributes)!r}.")

@@ -1,12 +1,12 @@
 """The opaque handle on encoded private rows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import InternalError
+from leastnoise._check import InputError, InternalError
 from leastnoise.domain import Domain
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -21,10 +21,11 @@ class Table:
 
     Args:
         domain: the public domain that the rows were encoded with.
-        codes: for each attribute of the domain, the cell of every row: integers from 0 to the attribute's size - 1.
-        values: for each measure of the domain, the amount of every row in units: integers within the measure's bounds.
+        codes: for each attribute that was read, the cell of every row: integers from 0 to the attribute's size - 1.
+        values: for each measure that was read, the amount of every row in units: integers within the measure's bounds.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: the most rows of one unit that were kept.
+        rows: the number of rows; needed where no column was read, because only the total is asked for.
 
     Raises:
         InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the message names the column, never a value.
@@ -53,13 +54,15 @@ class Table:
         *,
         unit_column: str | None = None,
         max_rows: int = 1,
+        rows: int | None = None,
     ) -> None:
         amounts = {} if values is None else values
-        if set(codes) != set(domain.names) or set(amounts) != set(domain.measures):
-            raise InternalError("a table must have a column of codes for each attribute and one of values for each measure of its domain.")
-        columns = {name: _codes(name, codes[name], domain.kind(name).size) for name in domain.names}
-        sums = {name: _values(name, amounts[name], measure.low_units, measure.high_units) for name, measure in domain.measures.items()}
-        lengths = {len(column) for column in (*columns.values(), *sums.values())}
+        if not (set(codes) <= set(domain.names) and set(amounts) <= set(domain.measures)):
+            raise InternalError("the columns of a table must be codes of attributes and values of measures of its domain.")
+        columns = {name: _codes(name, codes[name], domain.kind(name).size) for name in domain.names if name in codes}
+        measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
+        sums = {name: _values(name, amounts[name], measure.low_units, measure.high_units) for name, measure in measures.items()}
+        lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")
         for name, value in (("_domain", domain), ("_codes", columns), ("_values", sums), ("_rows", lengths.pop())):
@@ -71,6 +74,35 @@ class Table:
     def domain(self) -> Domain:
         """The public domain."""
         return self._domain
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that were read, in the order of the domain; the others dropped no row and cannot be counted."""
+        return tuple(self._codes)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures that were read, in the order of the domain."""
+        return tuple(self._values)
+
+    def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
+        """Refuse columns that are not in the table.
+
+        Args:
+            attributes: names.
+            measures: names.
+
+        Raises:
+            InputError: one that the domain does not have, or that was not read.
+        """
+        for what, names, known, look_up in (
+            ("attribute", attributes, self._codes, self._domain.kind),
+            ("measure", measures, self._values, self._domain.measure),
+        ):
+            for name in names:
+                if name not in known:
+                    look_up(name)
+                    raise InputError(f"The table was read without the {what} {name!r}. Read the source again for the plan.")
 
     @property
     def unit_column(self) -> str | None:
