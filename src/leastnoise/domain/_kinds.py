@@ -16,7 +16,8 @@ The rule, which `leastnoise.adapters` applies to whole columns and whose words a
 4. **Outside.** A value that is none of the cells follows ``outside``: ``drop`` the row, ``clip`` to the nearest cell (numbers only), or
    ``other``. Under ``clip``, text that is not a number has no nearest cell and follows ``null``.
 
-A row is dropped as soon as one attribute that a query uses drops it; the others are not read. Whatever the rule does to one row depends on that row alone.
+A row is dropped as soon as one attribute that a query uses drops it; the others are not read. Whatever the rule does to one row depends
+on that row alone.
 """
 
 from dataclasses import dataclass
