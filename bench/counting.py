@@ -15,7 +15,8 @@ import duckdb
 import numpy as np
 
 from leastnoise.domain import Coded, Domain
-from leastnoise.table import Table, count
+from leastnoise.measure._count import count
+from leastnoise.table import Table
 
 
 def main() -> None:

@@ -22,11 +22,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.selections.partition_levels import pruned_levels
 from leastnoise.estimate import Halving, Levels, Shrunk, shrink, worth_splitting
 from leastnoise.linop import AllRanges
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._partition import least_cost, noisy_costs
-from leastnoise.measure._partition_levels import pruned_levels
 from leastnoise.measure._partition_sampling import exponential_mechanism
 from leastnoise.planner import difference_costs
 from leastnoise.planner._gram import AllRangesGram, DenseGram

@@ -24,13 +24,15 @@ from numpy.typing import NDArray
 
 from baselines import ADAPTIVE_GRID, QUADTREE, UNIFORM_GRID, Baseline
 from experiments.dawa_rectangles import QUICK, Size, compare
+from experiments.selections.adaptive_blocks import adaptive_blocks
+from experiments.selections.hilbert import hilbert_order
 from leastnoise._check import InputError
 from leastnoise.estimate._blocks import block_counts, bounded_cells
-from leastnoise.linop import BlockTree, block_tree, hilbert_order
+from leastnoise.linop import BlockTree, block_tree
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._partition_sampling import exponential_mechanism
 from leastnoise.measure._plane import least_block_cost, quadtree_mechanism
-from leastnoise.measure._plane_blocks import TEST_SHARE, adaptive_blocks, plane_regime
+from leastnoise.planner import TEST_SHARE, plane_regime
 from leastnoise.planner._gram import AllRangesGram, DenseGram
 from leastnoise.planner._greedy_h import fit_greedy_h
 from leastnoise.planner._p_identity import fit_p_identity

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from experiments.selections.threshold import geometric_candidates, recursive, sparse_vector
+from experiments.selections.threshold_joint import least_error
 from leastnoise.measure import Entropy
 from leastnoise.measure._laplace import discrete_laplace
-from leastnoise.measure._threshold import geometric_candidates, recursive, sparse_vector
-from leastnoise.measure._threshold_joint import least_error
 from leastnoise.planner._truncated_sums import PrefixSums, SumStrategy, sum_strategy
 from leastnoise.planner._truncated_sums_threshold import candidate_cells, choose_threshold, quick_noise
 from leastnoise.planner._truncated_sums_tree import fit_halved_tree

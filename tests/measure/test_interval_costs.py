@@ -10,7 +10,6 @@ from leastnoise.measure import _interval_costs as costs
 from leastnoise.measure._interval_costs import (
     GRID,
     aligned_costs,
-    all_costs,
     costs_of_length,
     cut_counts,
     grid_sensitivity,
@@ -18,6 +17,11 @@ from leastnoise.measure._interval_costs import (
     on_grid,
     power_of_two_costs,
 )
+
+
+def all_costs(x):
+    """Of every length from 1 to n."""
+    return list(costs_of_length(x, range(1, len(x) + 1)))
 
 
 def by_definition(x, start, length):

@@ -1,11 +1,7 @@
 """Private partitions: what they choose, that their probabilities are those of the definition, and what they refuse."""
 
-import hashlib
-import itertools
 import math
-import re
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -27,7 +23,6 @@ from leastnoise.measure._partition import (
     on_powers,
     read_cells,
 )
-from leastnoise.measure._partition_levels import prune, pruned_levels
 from leastnoise.measure._partition_sampling import (
     Scaled,
     draw_aligned,
@@ -151,7 +146,6 @@ def test_no_count_makes_a_partition_fail():
         for way in ("powers", "aligned"):
             assert noisy_costs(x, 1, SeededEntropy(1), penalty=1, intervals=way).size == 100
             assert exponential_mechanism(x, 1, SeededEntropy(1), penalty=1, intervals=way).size == 100
-        assert pruned_levels(x, 1, SeededEntropy(1), widths=(10, 1), shares=("1/2", "1/2")).size == 100
         assert least_cost(x, 1, SeededEntropy(1), penalty=1) > -100
 
 
@@ -319,43 +313,6 @@ def test_the_draw_uses_the_exact_comparison_when_it_is_close(monkeypatch):
     assert exact == [draw_aligned(weights, other).tolist() for _ in range(50)]
 
 
-# --- levels ------------------------------------------------------------------------------------------------------------------------
-
-
-def test_pruned_levels_measure_what_they_say():
-    """Mean within 6 standard errors, variance within 15%: false alarms below 1e-6."""
-    x = np.array([5, 0, 0, 9, 1, 1, 1])
-    runs = [pruned_levels(x, 2, SeededEntropy(seed), widths=(4, 2), shares=("1/4", "3/4")) for seed in range(1500)]
-    assert runs[0].scales == (2, Fraction(171, 256))  # rounded up
-    for place, truth in ((0, [14, 3]), (1, [5, 9, 2, 1])):
-        values = np.array([run.values[place] for run in runs])
-        scale = float(runs[0].scales[place])
-        q = math.exp(-1 / scale)
-        assert np.abs(values.mean(axis=0) - truth).max() < 6 * math.sqrt(2 * q) / (1 - q) / math.sqrt(1500)
-        assert values.var() == pytest.approx(np.var(truth) + 2 * q / (1 - q) ** 2, rel=0.15)
-
-
-def test_pruning_finds_the_best_of_all_prunings():
-    """Against a weighted least-squares fit of every pruning of a two-level hierarchy."""
-    generator = np.random.default_rng(9)
-    for _ in range(40):
-        fine = generator.integers(0, 12, 6)
-        coarse = fine.reshape(2, 3).sum(axis=1) + generator.integers(-2, 3, 2)
-        starts = prune(6, (3, 1), [coarse, fine], [2.0, 1.0], 3.0).tolist()
-        want = []
-        for block in range(2):
-            rows = np.array([[3.0], *[[1.0]] * 3])
-            y = np.array([coarse[block], *fine[3 * block : 3 * block + 3]])
-            w = np.array([1 / 8, 1 / 2, 1 / 2, 1 / 2])
-            fit = (w * rows[:, 0] * y).sum() / (w * rows[:, 0] ** 2).sum()
-            joined = (w * (y - rows[:, 0] * fit) ** 2).sum() + 3
-            free = np.vstack([np.ones(3), np.eye(3)])
-            best = np.linalg.lstsq(free * np.sqrt(w)[:, None], y * np.sqrt(w), rcond=None)[0]
-            apart = (w * (y - free @ best) ** 2).sum() + 9
-            want += [3 * block] if joined <= apart else [3 * block, 3 * block + 1, 3 * block + 2]
-        assert starts == want
-
-
 # --- refusals ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -381,9 +338,6 @@ X = np.array([1, 2, 3, 4])
             lambda: exponential_mechanism(X, 1, SeededEntropy(1), penalty=1, centre="median", intervals="powers"),
             "centre must be one of 'mean'",
         ),
-        (lambda: pruned_levels(X, 1, SeededEntropy(1), widths=(4, 3), shares=("1/2", "1/2")), "widths must be widths of blocks"),
-        (lambda: pruned_levels(X, 1, SeededEntropy(1), widths=(4, 2), shares=("1/2", "2/3")), "at most 1 together"),
-        (lambda: pruned_levels(X, 1, SeededEntropy(1), widths=(4, 2), shares=("1/2",)), "one share above 0 for each width"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):
@@ -399,29 +353,3 @@ def test_neighbours_that_differ_by_more_records_get_more_noise():
         assert all((one.spent, other.spent) == (1, Fraction(1, 2)) for one, other in pairs)
         if way is noisy_costs:
             assert all(np.array_equal(one.starts, other.starts) for one, other in pairs)
-    wide = pruned_levels(x, 1, SeededEntropy(1), widths=(8,), shares=(1,), distance=3)
-    assert wide.scales == (3,)
-    assert list(itertools.chain.from_iterable(wide.values)) != []
-
-
-# --- the proofs --------------------------------------------------------------------------------------------------------------------
-
-FOLDER = Path(sampling.__file__).parent
-PROOFS = FOLDER / "PROOFS-partition.md"
-PROVED = ["_interval_costs.py", "_partition.py", "_partition_levels.py", "_partition_sampling.py"]
-
-
-@pytest.mark.parametrize("name", PROVED)
-def test_the_proof_was_read_for_this_code(name):
-    digits = hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
-    recorded = re.search(rf"^\| `{name}` \| `([0-9a-f]+)` \|$", PROOFS.read_text("utf-8"), re.MULTILINE)
-    assert recorded is not None
-    assert recorded[1] == digits, f"{name} was changed: read its proof in {PROOFS.name} again, then record {digits}"
-
-
-@pytest.mark.parametrize("name", PROVED)
-def test_every_label_in_the_code_is_proved(name):
-    proved = set(re.findall(r"\*\*([CQXV]\d)\b", PROOFS.read_text("utf-8")))
-    used = set(re.findall(r"\b([CQXV]\d)\b", (FOLDER / name).read_text("utf-8")))
-    assert used <= proved
-    assert used

@@ -10,11 +10,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from experiments.selections.partition_levels import pruned_levels
 from scipy.stats import beta
 
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._partition import least_cost, noisy_costs
-from leastnoise.measure._partition_levels import pruned_levels
 from leastnoise.measure._partition_sampling import exponential_mechanism
 
 ALARM = 1e-6

@@ -1,11 +1,8 @@
-"""Orders and partitions of a rectangle: what they are, that their probabilities are those of the definition, and what they refuse."""
+"""Trees and partitions of a rectangle: what they are, that their probabilities are those of the definition, and what they refuse."""
 
-import hashlib
 import itertools
 import math
-import re
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -13,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from leastnoise._check import InputError
-from leastnoise.linop import block_tree, hilbert_order
+from leastnoise.linop import block_tree
 from leastnoise.linop._plane_order import SPLITS
 from leastnoise.measure import _plane as plane
 from leastnoise.measure._entropy import SeededEntropy
@@ -50,41 +47,7 @@ def deviation(values, centre):
     return np.abs(values - (values.mean() if centre == "mean" else np.median(values))).sum()
 
 
-# --- orders ------------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("height", range(1, 26))
-def test_the_curve_visits_each_cell_once_in_steps_of_one(height):
-    for width in range(1, 41):
-        order = hilbert_order(height, width)
-        assert sorted(order.tolist()) == list(range(height * width))
-        row, column = np.divmod(order, width)
-        assert (np.abs(np.diff(row)) + np.abs(np.diff(column)) == 1).all()
-        assert order[0] == 0
-
-
-def test_long_sides_too():
-    for shape in ((1000, 3), (4, 1001), (255, 256), (257, 129)):
-        order = hilbert_order(*shape)
-        row, column = np.divmod(order, shape[1])
-        assert (np.abs(np.diff(row)) + np.abs(np.diff(column)) == 1).all()
-        assert len(np.unique(order)) == shape[0] * shape[1]
-
-
-@pytest.mark.parametrize("side", [2, 4, 8, 32])
-def test_on_powers_of_two_runs_of_the_curve_are_squares(side):
-    order = hilbert_order(side, side)
-    for block in 2 ** np.arange(1, side.bit_length()):
-        row, column = np.divmod(order.reshape(-1, block * block), side)
-        assert (np.ptp(row, axis=1) == block - 1).all()
-        assert (np.ptp(column, axis=1) == block - 1).all()
-
-
-def test_the_curve_stays_near():
-    """Half of the cells are within 12 rows and columns of the cell 64 steps further on: a line scan is 64 columns away."""
-    row, column = np.divmod(hilbert_order(100, 90), 90)
-    away = np.maximum(np.abs(row[64:] - row[:-64]), np.abs(column[64:] - column[:-64]))
-    assert np.median(away) <= 12
+# --- trees -------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -346,34 +309,9 @@ X = np.array([[1, 2], [3, 4]])
         (lambda: quadtree_mechanism(X, 1, SeededEntropy(1), split="thirds"), "split must be one of 'quarters', 'halves'"),
         (lambda: quadtree_mechanism(X, 1, SeededEntropy(1), centre="mode"), "centre must be one of 'mean', 'median'"),
         (lambda: least_block_cost(X, 1, SeededEntropy(1), penalty=1, distance=0), "distance must be a whole number of at least 1"),
-        (lambda: hilbert_order(0, 3), "height must be a whole number from 1"),
-        (lambda: hilbert_order(2**13, 2**12), "width must be a whole number from 1 to 2048"),
         (lambda: block_tree(2, -1, "halves"), "width must be a whole number from 1"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
-
-
-# --- the proofs --------------------------------------------------------------------------------------------------------------------
-
-FOLDER = Path(plane.__file__).parent
-PROOFS = FOLDER / "PROOFS-plane.md"
-PROVED = ["_plane.py", "_plane_blocks.py", "../linop/_plane_order.py"]
-
-
-@pytest.mark.parametrize("name", PROVED)
-def test_the_proof_was_read_for_this_code(name):
-    digits = hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
-    recorded = re.search(rf"^\| `{re.escape(name)}` \| `([0-9a-f]+)` \|$", PROOFS.read_text("utf-8"), re.MULTILINE)
-    assert recorded is not None
-    assert recorded[1] == digits, f"{name} was changed: read its proof in {PROOFS.name} again, then record {digits}"
-
-
-@pytest.mark.parametrize("name", PROVED)
-def test_every_label_in_the_code_is_proved(name):
-    proved = set(re.findall(r"\*\*([OYWCQX]\d)\b", PROOFS.read_text("utf-8") + (FOLDER / "PROOFS-partition.md").read_text("utf-8")))
-    used = set(re.findall(r"\b([OYWCQX]\d)\b", (FOLDER / name).read_text("utf-8")))
-    assert used <= proved
-    assert used

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from leastnoise.measure import _plane as plane
-from leastnoise.measure import _plane_blocks as grid
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._plane import least_block_cost, quadtree_mechanism
-from leastnoise.measure._plane_blocks import adaptive_blocks
 from measure.test_partition_privacy import surely_lost
 
 
@@ -63,31 +61,3 @@ def test_a_sensitivity_that_is_too_small_is_caught(monkeypatch):
     entropy = SeededEntropy(9)
     one, other = ([drawn(cells, entropy, split="halves", prior=0) for _ in range(1600)] for cells in (x, y))
     assert surely_lost(one, other) > 2.4
-
-
-def measured(x, entropy):
-    """All that an adaptive grid gives away, noisy counts in steps of 1; small refinements happen by chance alone."""
-    found = adaptive_blocks(x, 2, entropy, blocks=2, records=1, deep=2, share="1/2", middle="1/2")
-    return (*(tuple(starts.tolist()) for starts in found.starts), int(found.values[2].clip(-2, 3)[0]), int(found.values[0].clip(-2, 3)[0]))
-
-
-@pytest.mark.parametrize("shape", [(2, 2), (4, 2)])
-def test_no_adaptive_grid_loses_more_than_epsilon(shape):
-    for pair, (x, y) in enumerate(neighbours(shape)):
-        entropy = SeededEntropy(200 * shape[0] + pair)
-        one, other = ([measured(cells, entropy) for _ in range(1200)] for cells in (x, y))
-        assert surely_lost(one, other) <= 2
-
-
-def test_a_second_round_without_its_share_is_caught(monkeypatch):
-    """With an eighth of the noise in both rounds the loss is far above epsilon = 2."""
-    true_scale = grid.noise_scale
-    monkeypatch.setattr(grid, "noise_scale", lambda sensitivity, epsilon, size: true_scale(sensitivity, 8 * epsilon, size))
-    x, y = np.array([[6, 0], [6, 0]]), np.array([[7, 0], [6, 0]])
-    entropy = SeededEntropy(12)
-    one, other = ([int(grid_count(cells, entropy)) for _ in range(1500)] for cells in (x, y))
-    assert surely_lost(one, other) > 2.4
-
-
-def grid_count(x, entropy):
-    return adaptive_blocks(x, 2, entropy, blocks=1, records=1, deep=2).values[2][0]

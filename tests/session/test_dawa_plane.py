@@ -15,9 +15,10 @@ from leastnoise.accuracy import block_variance
 from leastnoise.domain import Domain, Integers, Measure
 from leastnoise.estimate import data_aware
 from leastnoise.linop import dense
-from leastnoise.measure import LeastBlockCost, Ledger, SeededEntropy, Series, _plane_blocks
+from leastnoise.measure import LeastBlockCost, Ledger, SeededEntropy, Series
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, cost
+from leastnoise.planner import _plane_blocks
 from leastnoise.release import read
 from leastnoise.session import _dawa_plane as plane
 from leastnoise.session import plan, release

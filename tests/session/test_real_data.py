@@ -21,9 +21,10 @@ from leastnoise import adapters
 from leastnoise.estimate import Estimate
 from leastnoise.linop import along, apply
 from leastnoise.measure import SeededEntropy, simulate
+from leastnoise.measure._count import count
 from leastnoise.plan import Plan
 from leastnoise.release import build
-from leastnoise.table import Table, count
+from leastnoise.table import Table
 from leastnoise.workload import Product, Workload
 
 MICRODATA = Path(__file__).parents[3] / "shared" / "data" / "microdata"

@@ -32,7 +32,7 @@ from leastnoise.linop._operators import (
     Total,
     Tree,
 )
-from leastnoise.linop._plane_order import BlockTree, block_tree, hilbert_order
+from leastnoise.linop._plane_order import BlockTree, block_tree
 
 __all__ = [
     "MOST_UNPACKED",
@@ -62,7 +62,6 @@ __all__ = [
     "dense",
     "from_json",
     "gram_diagonal",
-    "hilbert_order",
     "largest_entry",
     "narrow",
     "non_negative",

@@ -148,18 +148,6 @@ def power_of_two_costs(x: Integers) -> list[Integers]:
     return list(costs_of_length(x, [2**power for power in range(len(x).bit_length())]))
 
 
-def all_costs(x: Integers) -> list[Integers]:
-    """``costs_of_length`` of every length from 1 to n: n (n + 1) / 2 integers.
-
-    Args:
-        x: as for ``costs_of_length``.
-
-    >>> [cost.tolist() for cost in all_costs(np.array([2, 3, 8]))]
-    [[0, 0, 0], [2, 10], [22]]
-    """
-    return list(costs_of_length(x, range(1, len(x) + 1)))
-
-
 def on_grid(cost: Integers, length: int) -> Integers:
     """``floor(GRID cost / length)``: deviations in multiples of 1 / GRID.
 

@@ -28,13 +28,14 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise.accounting import Cost, covers
 from leastnoise.linop import IntArray, SignedArray, along, apply, narrow
+from leastnoise.measure._count import count
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise.measure._laplace import discrete_laplace
 from leastnoise.measure._ledger import Ledger, Receipt
 from leastnoise.observation import Observation
 from leastnoise.plan import Block, DataAwarePlan, Limits, Plan, cost, row_scales, used
-from leastnoise.table import Table, count
+from leastnoise.table import Table
 
 _SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
 _BATCH_ROWS = 2**18

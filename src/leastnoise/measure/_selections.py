@@ -13,7 +13,6 @@ from leastnoise.measure._entropy import Entropy
 from leastnoise.measure._partition import Partition, least_cost, noisy_costs
 from leastnoise.measure._partition_sampling import exponential_mechanism
 from leastnoise.measure._plane import RectanglePartition, least_block_cost, quadtree_mechanism
-from leastnoise.measure._threshold_selections import ThresholdSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,5 +179,5 @@ def _two(attributes: tuple[str, ...]) -> tuple[str, str]:
 
 
 PlaneSelection = LeastBlockCost | SampledRectangles
-Selection = LeastCost | SampledPartition | CheapestPartition | LeastBlockCost | SampledRectangles | ThresholdSelection
+Selection = LeastCost | SampledPartition | CheapestPartition | LeastBlockCost | SampledRectangles
 """Every choice that a series knows."""

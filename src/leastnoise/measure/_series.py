@@ -16,14 +16,14 @@ from typing import Any, get_args
 
 from leastnoise._check import BudgetError, InputError, refuse
 from leastnoise.accounting import Charge, PureCost, PureDP, SeriesCost, charge, in_words, left, total
+from leastnoise.measure._count import count
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._kernel import check_table, draw, verify
 from leastnoise.measure._ledger import Ledger, Receipt
 from leastnoise.measure._selections import PlaneSelection, Selection
-from leastnoise.measure._threshold_selections import ThresholdSelection
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan
-from leastnoise.table import Table, amounts, count
+from leastnoise.table import Table
 
 
 class Series:
@@ -146,18 +146,9 @@ class Series:
         """
         if type(selection) not in get_args(Selection):
             raise refuse("selection", type(selection).__name__, "one of " + ", ".join(kind.__name__ for kind in get_args(Selection)))
-        summed = self.plan.domain.measure(selection.measure) if isinstance(selection, ThresholdSelection) else None
-        if summed is not None and summed.low_units < 0:
-            raise refuse("the lower bound of a measure with a private limit", summed.low_units, "at least 0", "Declare it with low 0.")
-        if isinstance(selection, ThresholdSelection):
-            self._table.require((), [selection.measure])
-        else:
-            self._table.require(selection.attributes)
+        self._table.require(selection.attributes)
         self._pay(charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)))
         distance = self.plan.privacy.distance  # (K6)
-        if isinstance(selection, ThresholdSelection):
-            most = self.plan.domain.measure(selection.measure).high_units
-            return selection.draw(amounts(self._table, selection.measure), most, distance, self._entropy)
         ((_, cells),) = count(self._table, [selection.attributes])
         if isinstance(selection, PlaneSelection):
             cells = cells.reshape([self.plan.domain.kind(name).size for name in selection.attributes])

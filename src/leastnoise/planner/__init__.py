@@ -18,6 +18,7 @@ from leastnoise.planner._fourier import fourier
 from leastnoise.planner._identity import identity
 from leastnoise.planner._kronecker import kronecker
 from leastnoise.planner._marginals import marginals
+from leastnoise.planner._plane_blocks import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, plane_regime
 from leastnoise.planner._residual import residual, residual_max
 from leastnoise.planner._strategy import NotApplicable, Planner, Strategy
 from leastnoise.planner._tilted import tilted
@@ -27,7 +28,12 @@ from leastnoise.planner._union import union
 from leastnoise.planner._workload import measured_workload
 
 __all__ = [
+    "DEEP",
+    "FIRST_SHARE",
+    "GROUP_SHARE",
     "MOST_BUCKETS",
+    "RECORDS",
+    "TEST_SHARE",
     "Fit",
     "NotApplicable",
     "Planner",
@@ -41,8 +47,10 @@ __all__ = [
     "covering",
     "cuboids",
     "difference_costs",
+    "divided",
     "eigen_design",
     "every_cell",
+    "first_level",
     "first_levels",
     "fourier",
     "gaussian_optimum",
@@ -58,6 +66,7 @@ __all__ = [
     "on_buckets",
     "on_rectangles",
     "p_identity",
+    "plane_regime",
     "residual",
     "residual_max",
     "tilted",

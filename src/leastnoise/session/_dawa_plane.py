@@ -16,26 +16,14 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise.accounting import Privacy, PureDP
 from leastnoise.linop import Coarse, Identity, Operator, Ordered, Ranges, Total, block_tree
-from leastnoise.measure import (
-    FIRST_SHARE,
-    GROUP_SHARE,
-    RECORDS,
-    LeastBlockCost,
-    RectanglePartition,
-    SampledRectangles,
-    Series,
-    divided,
-    first_level,
-    plane_regime,
-)
+from leastnoise.measure import LeastBlockCost, RectanglePartition, SampledRectangles, Series
 from leastnoise.observation import Observation, join
 from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
-from leastnoise.planner import on_rectangles
+from leastnoise.planner import FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, on_rectangles, plane_regime
 from leastnoise.session._dawa import PARTITION_SHARE, independent, reference_plan, refit
 from leastnoise.workload import Workload, from_json
 
 STRATEGY = "dawa"
-TEST_SHARE = Fraction(4, 100)
 # Sizes that are refused beforehand, as nothing may fail or take hours when all is paid.
 MOST_SIDE, MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
 MOST_RECTANGLES = 2**11

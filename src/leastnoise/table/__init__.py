@@ -1,6 +1,5 @@
-"""Encoded private rows behind an opaque handle, and exact counts of them."""
+"""Encoded private rows behind an opaque handle."""
 
-from leastnoise.table._count import amounts, count
-from leastnoise.table._table import Table
+from leastnoise.table._table import Codes, Table, Values, code_dtype
 
-__all__ = ["Table", "amounts", "count"]
+__all__ = ["Codes", "Table", "Values", "code_dtype"]

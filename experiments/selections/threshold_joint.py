@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from experiments.selections.threshold import Threshold, read_amounts, read_candidates, scale_up
 from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise.measure._drawing import Integers
 from leastnoise.measure._entropy import Entropy
 from leastnoise.measure._laplace import discrete_laplace
-from leastnoise.measure._threshold import Threshold, read_amounts, read_candidates, scale_up
 
 Reals = npt.NDArray[np.float64]
 Objects = npt.NDArray[np.object_]  # of Python's integers

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
-from leastnoise.table._share import groups, windows
-from leastnoise.table._table import Codes, Table, Values, code_dtype
+from leastnoise.measure._share import groups, windows
+from leastnoise.table import Codes, Table, Values, code_dtype
 
 Counts = npt.NDArray[np.int64]
 
@@ -60,7 +60,7 @@ def count(
     if measure is not None:
         table.require((), [measure])
         largest = table.domain.measure(measure).largest
-        values = table._values[measure]  # noqa: SLF001 - the same package
+        values = table._values[measure]  # noqa: SLF001 - the kernel opens it
     if limits is not None:
         if values is None:
             raise refuse("the limits of counts", "limits", "None", "Name the measure whose sums are limited.")
@@ -73,25 +73,10 @@ def count(
     return _count(table, sets, places, values, largest)
 
 
-def amounts(table: Table, measure: str) -> Values:
-    """Every row's amount of a measure, in units, int64 of shape (rows,); private, its length too.
-
-    Raises:
-        InputError: the table has no such measure.
-
-    >>> from leastnoise.domain import Domain, Measure
-    >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("income", 0, 10)})
-    >>> amounts(Table(domain, {"sex": [0, 1]}, {"pay": [3, 9]}), "pay").tolist()
-    [3, 9]
-    """
-    table.require((), [measure])
-    return table._values[measure]  # noqa: SLF001 - the same package
-
-
 def _count(
     table: Table, sets: Iterable[tuple[str, ...]], places: dict[str, int], values: Values | None, largest: int
 ) -> Iterator[tuple[tuple[str, ...], Counts]]:
-    domain, rows = table.domain, table._rows  # noqa: SLF001 - the same package
+    domain, rows = table.domain, table._rows  # noqa: SLF001 - the kernel opens it
     columns = {place: table._codes[name] for name, place in places.items()}  # noqa: SLF001
     sizes = domain.shape
     for window in windows((_positions(attributes, places, table) for attributes in sets), sizes):
@@ -113,7 +98,7 @@ def _limited(table: Table, values: Values, attribute: str | None, limits: Values
     if attribute is None:
         return np.minimum(values, limits)
     table.require([attribute])
-    own = limits[table._codes[attribute]]  # noqa: SLF001 - the same package
+    own = limits[table._codes[attribute]]  # noqa: SLF001 - the kernel opens it
     np.minimum(values, own, out=own)
     return own
 

@@ -4,11 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from experiments.selections import adaptive_blocks as grid
+from experiments.selections.adaptive_blocks import adaptive_blocks
 
 from leastnoise._check import InputError
 from leastnoise.linop import block_tree
 from leastnoise.measure._entropy import SeededEntropy
-from leastnoise.measure._plane_blocks import adaptive_blocks, plane_regime
+from measure.test_partition_privacy import surely_lost
+from measure.test_plane_privacy import neighbours
 
 
 def blocks_of(found, layer):
@@ -78,13 +81,6 @@ def test_no_count_makes_it_fail():
         assert adaptive_blocks(x, 1, SeededEntropy(1), blocks=4).shape == (10, 10)
 
 
-def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
-    costs = (-50, 0, 79, 81, 223, 224, 447, 448, 5999, 6001)
-    want = [("quadtree", 0)] * 3 + [("blocks", b) for b in (16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
-    assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
-    assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
-
-
 X = np.array([[1, 2], [3, 4]])
 
 
@@ -100,7 +96,6 @@ X = np.array([[1, 2], [3, 4]])
         (lambda: adaptive_blocks(X, 1, SeededEntropy(1), blocks=2, distance=0), "distance must be a whole number of at least 1"),
         (lambda: adaptive_blocks(X[0], 1, SeededEntropy(1), blocks=2), "must be an int64 array of shape \\(height, width\\)"),
         (lambda: adaptive_blocks(X, Fraction(1, 2**60), SeededEntropy(1), blocks=2), "epsilon must be larger for 4 cells"),
-        (lambda: plane_regime(1, -1, 4), "epsilon must be a number above 0"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):
@@ -113,3 +108,34 @@ def test_the_cached_tree_of_blocks_cannot_be_written_to() -> None:
     for kept in (tree.order, *tree.starts, *tree.children):
         with pytest.raises(ValueError, match="read-only"):
             kept[0] = 1
+
+
+# --- privacy by Monte Carlo: surely_lost is a lower bound of the loss that holds with probability 1 - 1e-6 ---------------------------
+
+
+def measured(x, entropy):
+    """All that an adaptive grid gives away, noisy counts in steps of 1; small refinements happen by chance alone."""
+    found = adaptive_blocks(x, 2, entropy, blocks=2, records=1, deep=2, share="1/2", middle="1/2")
+    return (*(tuple(starts.tolist()) for starts in found.starts), int(found.values[2].clip(-2, 3)[0]), int(found.values[0].clip(-2, 3)[0]))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 2)])
+def test_no_adaptive_grid_loses_more_than_epsilon(shape):
+    for pair, (x, y) in enumerate(neighbours(shape)):
+        entropy = SeededEntropy(200 * shape[0] + pair)
+        one, other = ([measured(cells, entropy) for _ in range(1200)] for cells in (x, y))
+        assert surely_lost(one, other) <= 2
+
+
+def test_a_second_round_without_its_share_is_caught(monkeypatch):
+    """With an eighth of the noise in both rounds the loss is far above epsilon = 2."""
+    true_scale = grid.noise_scale
+    monkeypatch.setattr(grid, "noise_scale", lambda sensitivity, epsilon, size: true_scale(sensitivity, 8 * epsilon, size))
+    x, y = np.array([[6, 0], [6, 0]]), np.array([[7, 0], [6, 0]])
+    entropy = SeededEntropy(12)
+    one, other = ([int(grid_count(cells, entropy)) for _ in range(1500)] for cells in (x, y))
+    assert surely_lost(one, other) > 2.4
+
+
+def grid_count(x, entropy):
+    return adaptive_blocks(x, 2, entropy, blocks=1, records=1, deep=2).values[2][0]

@@ -1,26 +1,21 @@
 """Private thresholds: against their definitions, by exact enumeration of the output probabilities, and the published faults."""
 
-import hashlib
 import itertools
 import math
-import re
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.selections import threshold, threshold_joint
+from experiments.selections.threshold import above, geometric_candidates, read_amounts, recursive, scale_up, sparse_vector
+from experiments.selections.threshold_joint import biases, least_error, sensitivity
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise.measure import _laplace, _threshold, _threshold_joint
 from leastnoise.measure._entropy import SeededEntropy
-from leastnoise.measure._threshold import above, geometric_candidates, read_amounts, recursive, scale_up, sparse_vector
-from leastnoise.measure._threshold_joint import biases, least_error, sensitivity
 
-FOLDER = Path(_laplace.__file__).parent
-PROOFS = FOLDER / "PROOFS-threshold.md"
 CANDIDATES = (1, 2, 4, 6)
 MOST = 6
 # All multisets of up to three amounts, and with each one row more.
@@ -183,8 +178,8 @@ def silent(monkeypatch):
         scales.append(Fraction(numerator, denominator))
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(_threshold, "discrete_laplace", still)
-    monkeypatch.setattr(_threshold_joint, "discrete_laplace", still)
+    monkeypatch.setattr(threshold, "discrete_laplace", still)
+    monkeypatch.setattr(threshold_joint, "discrete_laplace", still)
     return scales
 
 
@@ -192,7 +187,7 @@ def silent(monkeypatch):
 @settings(max_examples=60, deadline=None)
 def test_recursive_without_noise_is_the_definition(rows, epsilon, distance):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_threshold, "discrete_laplace", lambda n, d, count, entropy: np.zeros(count, dtype=np.int64))
+        patch.setattr(threshold, "discrete_laplace", lambda n, d, count, entropy: np.zeros(count, dtype=np.int64))
         found = recursive(amounts(rows), epsilon, SeededEntropy(1), start=3, most=60, distance=distance)
     beta = 0.4 * float(Fraction(epsilon)) / distance  # tied to the epsilon of this choice
     wanted = 3 * math.exp(min(0.5 + beta * recursive_place(rows, 3, 60, beta), math.log(20)))
@@ -359,16 +354,3 @@ def _joint(**changes):
 def test_guards(call, message):
     with pytest.raises(InputError, match=message):
         call()
-
-
-@pytest.mark.parametrize("name", ["_threshold.py", "_threshold_joint.py"])
-def test_the_proof_was_read_for_this_code(name):
-    digits = hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
-    text = PROOFS.read_text("utf-8")
-    recorded = re.search(rf"^\| `{name}` \| `([0-9a-f]+)` \|$", text, re.MULTILINE)
-    assert recorded is not None
-    assert recorded[1] == digits, f"{name} was changed: read its proof in {PROOFS.name} again, then record {digits}"
-    labels = set(re.findall(r"\b([HVRJ]\d)\b", " ".join(re.findall(r"\*\*([^*]+)\*\*", text))))
-    used = set(re.findall(r"\b([HVRJ]\d)\b", (FOLDER / name).read_text("utf-8")))
-    assert used
-    assert used <= labels

@@ -1,7 +1,7 @@
 """A partition that is pure post-processing: measure a few levels of blocks, then prune the hierarchy bottom-up.
 
 The measurements stay with the partition, so that the final least squares uses all that was paid for. Only the measuring touches the
-counts; the labels (V1 ...) refer to PROOFS-partition.md.
+counts; the labels (V1 ...) refer to PROOFS-blocks.md.
 """
 
 import itertools
@@ -47,7 +47,7 @@ def pruned_levels(
     Raises:
         InputError: an argument is not of this kind; never because of a count.
 
-    Guarantees: the partition together with the measurements is epsilon-DP (theorem V of PROOFS-partition.md).
+    Guarantees: the partition together with the measurements is epsilon-DP (theorem V of PROOFS-blocks.md).
 
     Source: penalised least squares on a tree (CART's pruning), for measured hierarchies.
 

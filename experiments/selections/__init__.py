@@ -1,0 +1,1 @@
+"""Private selections that the experiments compare and that no release can run, with their proofs beside them."""

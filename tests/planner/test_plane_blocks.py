@@ -1,0 +1,20 @@
+"""The public part of the adaptive grid: how it begins."""
+
+from fractions import Fraction
+
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise.planner import plane_regime
+
+
+def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
+    costs = (-50, 0, 79, 81, 223, 224, 447, 448, 5999, 6001)
+    want = [("quadtree", 0)] * 3 + [("blocks", b) for b in (16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
+    assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
+    assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
+
+
+def test_a_budget_below_zero_is_refused():
+    with pytest.raises(InputError, match="epsilon must be a number above 0"):
+        plane_regime(1, -1, 4)
