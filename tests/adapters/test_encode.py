@@ -171,3 +171,24 @@ def test_what_is_remembered_stays_small(monkeypatch):
     encode = cell_encoder(Integers(0, 1000))
     for start in range(0, 100, 5):
         assert encode(Column([str(number) for number in range(start, start + 5)])).tolist() == list(range(start, start + 5))
+
+
+# Equal to Python in part, and different to the rule.
+ALIKE = [1, True, 1.0, "1", "1.0", np.int64(1), np.float64(1), np.True_, b"1", 0, False, 0.0, -0.0, "0", None, "", "True", "true", 2, 2.0]
+LISTS = st.lists(st.sampled_from(ALIKE), min_size=1, max_size=10)
+ENCODERS = {
+    "categories": lambda: cell_encoder(Categories(["1", "True", "1.0", "0", "False", "2"], outside="other")),
+    "integers": lambda: cell_encoder(Integers(0, 1, outside="other")),
+    "bins": lambda: cell_encoder(Bins(0, 2, 4, outside="other")),
+    "amounts": lambda: amount_encoder(Measure("m", 0, 5)),
+}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@given(st.lists(LISTS, min_size=1, max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_a_row_becomes_what_it_would_become_alone(name, chunks):
+    """Columns of mixed types, several chunks through one encoder: no row's cell depends on another row, before or beside it."""
+    encode = ENCODERS[name]()
+    for chunk in chunks:
+        assert encode(Column(chunk)).tolist() == [int(ENCODERS[name]()(Column([value]))[0]) for value in chunk]

@@ -102,3 +102,15 @@ def test_many_units(tmp_path):
     table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=2)
     expected = np.minimum(np.bincount(frame["id"].to_numpy()), 2).sum()
     assert len(table._codes["v"]) == expected
+
+
+@pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])
+def test_the_bound_holds_for_every_one_of_more_units_than_16_bits_can_number(form, most):
+    """70,000 units of 1 to 5 rows each, in two chunks: each keeps its own rows up to the bound, whatever its number."""
+    generator = np.random.default_rng(7)
+    unit = generator.permutation(np.repeat(np.arange(70_000), np.arange(70_000) % 5 + 1))
+    units = Units()
+    for part in (unit[:100_000], unit[100_000:]):
+        units.add(Column(part if form == "numbers" else part.astype(str).tolist()))
+    keep = units.keep(most, generator.bytes)
+    assert np.bincount(unit[keep], minlength=70_000).tolist() == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()

@@ -158,6 +158,46 @@ def test_least_error_draws_the_stated_law(name, rows):
     agrees(Counter(draw() for _ in range(trials)), joint_law(rows, 1.2, low, high, NOISE, weights), trials)
 
 
+@given(st.integers(1, 10**6), st.fractions(Fraction(1, 900), 50, max_denominator=997))
+@settings(max_examples=100, deadline=None)
+def test_scales_are_rounded_up_and_only_a_little(most, epsilon):
+    scale = Fraction(*scale_up(most, epsilon))
+    assert most / epsilon <= scale < most / epsilon + Fraction(1, 256)
+
+
+@pytest.mark.parametrize("distance", [1, 2, 3, 4, 6])
+def test_every_draw_has_at_least_the_scale_of_its_proof(monkeypatch, distance):
+    """Theorems V, R and J at epsilon 7/13, whose scales are no multiples of anything; distances of up to 3 rows, added or replaced."""
+    asked = []
+
+    def spy(numerator, denominator, count, entropy):
+        asked.extend([Fraction(numerator, denominator)] * count)
+        return np.zeros(count, dtype=np.int64)
+
+    monkeypatch.setattr(_threshold, "discrete_laplace", spy)
+    monkeypatch.setattr(_threshold_joint, "discrete_laplace", spy)
+    epsilon, kept, share = Fraction(7, 13), Fraction(3, 4), Fraction(2, 5)
+    low, high, weights = np.array([-1, 2, 3]), np.array([3, 6, 5]), np.array([2**20, 2**20 - 1, 2**19 + 7])
+    rows = amounts((1, 3, 5, 6))
+
+    def told(call, options):
+        asked.clear()
+        call(rows, epsilon, SeededEntropy(1), most=MOST, distance=distance, **options)
+        return list(asked)
+
+    def close(found, least):
+        assert all(one <= other <= one + Fraction(1, 256) for one, other in zip(least, found, strict=True))
+
+    one = distance / epsilon
+    close(told(sparse_vector, {"candidates": CANDIDATES, "kept": kept, "share": share}), [3 * one / share, *[4 * one / (1 - share)] * 3])
+    close(told(recursive, {"start": 1}), [one])
+    # One row adds to the scores, in the mechanism's own unit, whole numbers: at least what it adds to the biases over that unit.
+    most = max(sum(int(a) * (w - 1) for a, lo, hi in zip(weights, low, high, strict=True) if lo < w <= hi) for w in range(1, MOST + 1))
+    found = told(least_error, {"candidates": CANDIDATES, "low": low, "high": high, "noise": NOISE, "weights": weights})
+    assert most % (most // 4096) != 0
+    close(found, [math.ceil(Fraction(most, most // 4096)) * one] * len(CANDIDATES))
+
+
 def recursive_place(rows, start, most, beta):
     """i* of the definition, with the counts written out."""
     return next(i for i in itertools.count() if sum(w > min(most, math.floor(start * math.exp(i * beta))) for w in rows) <= i)

@@ -170,6 +170,23 @@ def test_sealing_and_reconciling_give_nothing_back(ledger) -> None:
     assert ledger.left() == Charge()
 
 
+def test_entries_in_every_state_stay_paid(ledger) -> None:
+    """Reserved, sealed or found absent: what a release has spent is never offered to the next one."""
+    take(ledger, "1/2", output="absent")
+    ledger.reconcile(lambda _: False)
+    ledger.seal(take(ledger, "1/4", output="sealed"))
+    take(ledger, "1/8", output="reserved")
+    assert [entry.state for entry in ledger.entries()] == ["absent", "sealed", "reserved"]
+    assert (ledger.spent().epsilon, ledger.left().epsilon) == (Fraction(7, 8), Fraction(1, 8))
+    with pytest.raises(BudgetError, match=r"only epsilon = 0\.125 is left"):
+        take(ledger, "1/4")
+    take(ledger, "1/8")
+    ledger.reconcile(lambda _: False)
+    for epsilon in ("1/2", "1/4", "1/8", Fraction(1, 10**30)):
+        with pytest.raises(BudgetError, match="only epsilon = 0 is left"):
+            take(ledger, epsilon)
+
+
 def test_a_late_seal_of_an_entry_found_absent_and_a_second_seal_are_harmless(ledger) -> None:
     receipt = take(ledger)
     ledger.reconcile(lambda _: False)

@@ -6,6 +6,8 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from leastnoise._check import InputError
@@ -343,6 +345,13 @@ X = np.array([1, 2, 3, 4])
 def test_bad_arguments_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@given(st.integers(1, 2 * GRID), st.fractions(Fraction(1, 900), 50, max_denominator=997))
+@settings(max_examples=100, deadline=None)
+def test_scales_are_rounded_up_and_only_a_little(sensitivity, epsilon):
+    scale = Fraction(*noise_scale(sensitivity, epsilon, 4))
+    assert sensitivity / epsilon <= scale < sensitivity / epsilon + Fraction(1, 256)
 
 
 def test_neighbours_that_differ_by_more_records_get_more_noise():

@@ -58,7 +58,7 @@ def record_columns(plan: Plan) -> np.ndarray:
                 of_block = np.ones(1)
                 for factor in block.factors:
                     of_block = np.kron(of_block, dense(factor.operator)[:, {"a": a, "b": b}[factor.attributes[0]]])
-                column.append(of_block * block.row_weights() * value / float(block.scale))
+                column.append(of_block * block.row_weights() * value / float(block.scale) / np.sqrt(block.row_squares()))
             columns.append(np.concatenate(column))
     return np.unique(np.array(columns), axis=0)
 
@@ -176,6 +176,21 @@ def test_contrasts_cost_what_their_exact_scales_say() -> None:
         spent = cost(plan)
         claimed = spent.mu_squared if isinstance(spent, GaussianCost) else 2 * spent.rho
         assert drawn <= claimed <= drawn * (1 + Fraction(1, 2**22))
+
+
+@st.composite
+def contrast_blocks(draw: st.DrawFn) -> Block:
+    factors = [Factor((name,), Contrasts(size)) for name, size in (("a", 2), ("b", 3)) if draw(st.booleans())]
+    return Block(tuple(factors), draw(st.fractions(min_value=Fraction(1, 4), max_value=9, max_denominator=7)))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(contrast_blocks(), min_size=1, max_size=4), st.integers(1, 3), st.sampled_from(["add_remove", "replace"]))
+def test_counts_by_contrasts_cost_exactly_the_worst_exchange(measured: list[Block], rows: int, neighbours: str) -> None:
+    """Of up to ``rows`` rows against others, or against none where the other rows lie outside the domain: neither more nor less."""
+    unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
+    plan = plan_of("discrete_gaussian", *measured, neighbours=neighbours, **unit)
+    assert float(2 * cost(plan).rho) == pytest.approx(worst_change(plan, 2), rel=1e-9)
 
 
 def test_contrasts_need_gaussian_noise_and_no_weights() -> None:
