@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leastnoise import planner
@@ -185,6 +185,7 @@ def contrast_blocks(draw: st.DrawFn) -> Block:
 
 
 @settings(max_examples=15, deadline=None)
+@example([Block((), Fraction(1)), Block((Factor(("b",), Contrasts(3)),), Fraction(4))], 2, "replace")  # a total that only a new row changes
 @given(st.lists(contrast_blocks(), min_size=1, max_size=4), st.integers(1, 3), st.sampled_from(["add_remove", "replace"]))
 def test_counts_by_contrasts_cost_exactly_the_worst_exchange(measured: list[Block], rows: int, neighbours: str) -> None:
     """Of up to ``rows`` rows against others, or against none where the other rows lie outside the domain: neither more nor less."""
