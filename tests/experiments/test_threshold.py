@@ -174,8 +174,8 @@ def test_every_draw_has_at_least_the_scale_of_its_proof(monkeypatch, distance):
         asked.extend([Fraction(numerator, denominator)] * count)
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(_threshold, "discrete_laplace", spy)
-    monkeypatch.setattr(_threshold_joint, "discrete_laplace", spy)
+    monkeypatch.setattr(threshold, "discrete_laplace", spy)
+    monkeypatch.setattr(threshold_joint, "discrete_laplace", spy)
     epsilon, kept, share = Fraction(7, 13), Fraction(3, 4), Fraction(2, 5)
     low, high, weights = np.array([-1, 2, 3]), np.array([3, 6, 5]), np.array([2**20, 2**20 - 1, 2**19 + 7])
     rows = amounts((1, 3, 5, 6))
