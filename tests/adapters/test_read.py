@@ -174,12 +174,14 @@ def test_no_rows(constructor):
 def test_chunks_do_not_change_the_table(constructor, monkeypatch):
     domain = Domain(age=Integers(17, 90, outside="other", null="other"), sex=Categories(SEX, outside="other", null="other"))
     expected = rows_of(read(constructor(FRAME), domain))
-    for name in ("_files", "_frames"):
+    for name in ("_duckdb", "_frames", "_parquet"):
         monkeypatch.setattr(f"leastnoise.adapters.{name}.CHUNK", 3)
+    monkeypatch.setattr("leastnoise.adapters._lines.BLOCK", 40)
     calls = []
     source = constructor(FRAME)
     assert rows_of(read(source, domain, progress=lambda done, total: calls.append((done, total)))) == expected
-    assert [done for done, _ in calls] == [3, 6, 9, 10]
+    done = [rows for rows, _ in calls]
+    assert done == [3, 6, 9, 10] or (str(source).endswith(("csv", "gz")) and done == sorted(done) and done[-1] == 10 and len(done) > 2)
     assert {total for _, total in calls} <= {None, 10}
     assert column_module.CHUNK == 2**16
 
@@ -322,7 +324,23 @@ def lines(folder, content, name="x.csv"):
         (b'5"F,1', []),
         (b"F,", []),
         (b"#F,1", []),
-        (b"M,2\rM,3", [(1, 2), (1, 3)]),
+        (b"M,2\rM,3", []),
+        (b"M,2\r", [(1, 2)]),
+        (b"\rM,2", []),
+        (b"M,2\r\r", []),
+        (b'"M","2"\r', [(1, 2)]),
+        (b'"M",2', [(1, 2)]),
+        (b'"M","2"x', []),
+        (b'"M,""",2', []),
+        (b'"M,2', []),
+        (b'M,2"', []),
+        (b"M\x1f,2", []),
+        (b"\x1fM,2", []),
+        (b"M,2\x1f", []),
+        (b"\xef\xbb\xbfM,2", []),
+        (b"M,\xff", []),
+        (b"M,5" + b" " * (2_000_000 - 3), []),
+        (b"M,5" + b" " * (300 - 3), [(1, 5)]),
         (b" F,1", []),
     ],
 )
@@ -400,7 +418,13 @@ DOMAIN = Domain(sex=["F", "M"])
     [
         ("none.csv", None, "the source must be a file that exists; there is no file '"),
         ("x.xlsx", b"", "the source must be a file that ends in .csv, .csv.gz or .parquet; got '"),
-        ("x.csv", b"", "must begin with a line of column names; its first line is not one. Check that the file is a CSV file."),
+        (
+            "x.csv",
+            b"",
+            "must begin with a line of column names; its first line is not one. Check that the file is a CSV file whose lines end with LF",
+        ),
+        ("x.csv", b"sex\rF\rM\r", "must begin with a line of column names; its first line is not one."),
+        ("x.csv", b"sex,n\r\r\nF,1\r\r\n", "must begin with a line of column names; its first line is not one."),
         ("x.csv", b"\n\nsex\n", "must begin with a line of column names"),
         ("x.csv", b"PK\x03\x04\x00\x00", "must begin with a line of column names"),
         ("x.csv", b'"sex\nF"\n', "must begin with a line of column names"),
@@ -500,7 +524,10 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
     (tmp_path / "x.csv").write_text("sex\nF\n")
     code = (
         "import sys\n"
-        "sys.modules.update(dict.fromkeys(('pandas', 'polars', 'pyarrow')))\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name in {'pandas', 'polars'}: raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
         "import duckdb\n"
         "from leastnoise.adapters import read\n"
         "from leastnoise.domain import Domain\n"

@@ -22,15 +22,35 @@ STRANGE = Strange()
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column:
-    """Values of a chunk.
+    """Values of a chunk: one a row, or the distinct ones and which of them each row has.
 
     Attributes:
-        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values.
-        null: where the array's value is missing; None where it cannot be. A list marks its nulls itself.
+        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values, which marks its nulls itself. Text is
+            Python text or bytes; bytes that are not UTF-8 are a value without a string form.
+        null: where the row's value is missing; None where it cannot be.
+        index: None if the values are those of the rows in order; else for each row the place of its value, -1 for a null.
     """
 
     data: npt.NDArray[Any] | Sequence[object]
     null: npt.NDArray[np.bool_] | None = None
+    index: npt.NDArray[np.int64] | None = None
+
+    def rows(self, found: npt.NDArray[np.int64], missing: int) -> npt.NDArray[np.int64]:
+        """From what was found for each value of ``data``, and for a null, to the rows; writes into ``found``.
+
+        >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
+        [7, 7, 0, 5]
+        """
+        if self.index is not None:
+            found = np.append(found, missing)[self.index]
+        if self.null is not None:
+            found[self.null] = missing
+        return found
+
+
+def nothing_but(value: object, null: npt.NDArray[np.bool_]) -> Column:
+    """The column that has the same value in every row that is not null."""
+    return Column([value], None, -null.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -50,3 +70,8 @@ class Source:
     total: int | None
     chunks: Callable[[Sequence[str]], Iterator[tuple[int, list[Column]]]]
     strange: dict[str, str]
+
+
+def not_whole(what: str) -> str:
+    """The message about a file that breaks off or breaks its own format."""
+    return f"{what} cannot be read to its end. Check that it is whole and is not being written."

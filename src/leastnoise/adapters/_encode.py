@@ -1,14 +1,13 @@
 """Whole columns to cells and amounts, by the rule written in `leastnoise.domain`.
 
 Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other rows, on how the rows are cut into
-chunks, or on the order of earlier rows (the memo below only remembers a function's values).
+chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows share one reading of their value only
+where their values are the same bytes, the same text, or equal numbers of one numpy type.
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +21,6 @@ Encoder = Callable[[Column], Cells]
 
 # A row with this cell in any attribute is dropped.
 DROP = -1
-# Types whose values can be looked up safely: equal values of one type mean the same, and comparing them runs no foreign code.
-_PLAIN = (str, bytes, bool, int, float, Decimal, date, datetime)
-_MOST_REMEMBERED = 2**20
 
 
 def cell_encoder(kind: Kind) -> Encoder:
@@ -85,7 +81,7 @@ def _category(value: object, lookup: dict[str, int], null: int, outside: int) ->
     if form is None:
         return outside
     place = lookup.get(form)
-    if place is None and isinstance(value, str):
+    if place is None and isinstance(value, (str, bytes)):
         whole = without_zeros(form)
         place = None if whole is None else lookup.get(whole)
     return outside if place is None else place
@@ -152,7 +148,7 @@ def _placed(cells: npt.NDArray[np.float64], bad: npt.NDArray[np.bool_], otherwis
 
 
 def _numeric(place: Placing) -> Encoder:
-    """Encode by number: arrays at once, Python values through their distinct ones."""
+    """Encode by number: arrays of numbers at once, other values one by one."""
 
     def of_values(values: Sequence[object]) -> Cells:
         numbers = [number(value) for value in values]
@@ -160,54 +156,46 @@ def _numeric(place: Placing) -> Encoder:
         return place(np.array([0.0 if value is None else value for value in numbers], dtype=np.float64), strange)
 
     by_value = _by_value(of_values)
+    missing = int(of_values([None])[0])
 
     def encode(column: Column) -> Cells:
         data = column.data
         # float32 goes by the decimal that it prints as, so through its distinct values; a date is not a number
         if not isinstance(data, np.ndarray) or not (data.dtype.kind in "biu" or data.dtype == np.float64):
             return by_value(column)
-        numbers = data.astype(np.float64)
-        if column.null is not None:
-            numbers[column.null] = np.nan
-        return place(numbers, np.zeros(len(numbers), dtype=np.bool_))
+        return column.rows(place(data.astype(np.float64), np.zeros(len(data), dtype=np.bool_)), missing)
 
     return encode
 
 
 def _by_value(compute: Callable[[Sequence[object]], Cells]) -> Encoder:
-    """Encode distinct values once and look up the others."""
-    memos: dict[type, dict[Hashable, int]] = {}
+    """Encode each distinct value once."""
     missing = int(compute([None])[0])
 
-    def of_list(values: Sequence[object]) -> Cells:
-        types = set(map(type, values)) - {type(None)}
-        # 1, 1.0 and True are equal to Python and different to the rule, so mixed columns are not looked up
-        only = types.pop() if len(types) == 1 else None
-        if only not in _PLAIN:
-            return compute(values) if types or only else np.full(len(values), missing, dtype=np.int64)
-        memo = memos.setdefault(only, {})
-        if len(memo) > _MOST_REMEMBERED:
-            memo.clear()
-        try:
-            new = [value for value in dict.fromkeys(values) if value not in memo]
-            if new:
-                memo.update(zip(new, compute(new).tolist(), strict=True))
-            return np.fromiter(map(memo.__getitem__, values), dtype=np.int64, count=len(values))
-        except TypeError:
-            # a signalling NaN of decimal refuses to be hashed
-            return compute(values)
-
     def encode(column: Column) -> Cells:
-        data = column.data
-        if not isinstance(data, np.ndarray):
-            return of_list(data)
-        distinct, where = np.unique(data, return_inverse=True)
-        cells = compute([stamp_or_null(value) for value in distinct] if data.dtype.kind == "M" else list(distinct))[where.reshape(-1)]
-        if column.null is not None:
-            cells[column.null] = missing
-        return cells
+        values, where = distinct(column.data)
+        found = compute(values)
+        return column.rows(found if where is None else found[where], missing)
 
     return encode
+
+
+def distinct(data: npt.NDArray[Any] | Sequence[object]) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
+    """The values that are told apart, and which of them each one is; None for where if all are listed.
+
+    Only values of one numpy type, and texts, are ever taken to be the same: equal values of other types can have different texts.
+
+    >>> values, where = distinct(["b", "a", "b", None])
+    >>> values, where.tolist()
+    (['b', 'a', None], [0, 1, 0, 2])
+    """
+    if isinstance(data, np.ndarray):
+        found, where = np.unique(data, return_inverse=True)
+        return [stamp_or_null(value) for value in found] if data.dtype.kind == "M" else list(found), where.reshape(-1)
+    if not set(map(type, data)) <= {str, type(None)}:
+        return data, None
+    places = {value: place for place, value in enumerate(dict.fromkeys(data))}
+    return list(places), np.fromiter(map(places.__getitem__, data), dtype=np.intp, count=len(data))
 
 
 def stamp_or_null(value: np.datetime64) -> str | None:

@@ -7,7 +7,8 @@ import narwhals as nw
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise.adapters._column import CHUNK, STRANGE, Column, Source
+from leastnoise.adapters._arrow import one_array, to_column
+from leastnoise.adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
 
 
 def open_frame(frame: Any) -> Source | None:
@@ -43,8 +44,7 @@ def open_frame(frame: Any) -> Source | None:
             raise InputError(f"{what} cannot be computed. Collect it first, to see its own error.") from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
-            ready = {name: _column(part[name]) for name in columns}
-            yield len(part), [ready[name] for name in columns]
+            yield len(part), [_column(part[name]) for name in columns]
 
     # pandas allows names that are not text; no domain can name them
     names = tuple(name for name in schema if isinstance(name, str))
@@ -61,21 +61,14 @@ def _readable(kind: Any) -> bool:
 
 def _column(series: Any) -> Column:
     """Take a column without ever failing on a value."""
-    kind = series.dtype
-    if (kind.is_integer() and not isinstance(kind, (nw.Int128, nw.UInt128))) or kind.is_float() or isinstance(kind, nw.Boolean):
-        null = series.is_null().to_numpy().astype(np.bool_)
-        filled = series.fill_null(False if isinstance(kind, nw.Boolean) else 0) if null.any() else series
-        data = filled.to_numpy()
-        if data.dtype.kind in "biuf":
-            return Column(data, null)
-    if isinstance(kind, (nw.Date, nw.Datetime)):
-        if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
-            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        data = series.to_numpy()
-        if data.dtype.kind == "M":
-            return Column(data)
-    if not _readable(kind):
-        return Column([None if missing else STRANGE for missing in series.is_null().to_list()])
+    if not _readable(series.dtype):
+        return nothing_but(STRANGE, series.is_null().to_numpy().astype(bool))
+    try:
+        # Python objects keep their own types: 1, True and 1.0 are different to the rule
+        if not isinstance(series.dtype, nw.Object) and getattr(series.to_native(), "dtype", None) != np.dtype(object):
+            return to_column(one_array(series.to_arrow()))
+    except Exception:  # noqa: BLE001, S110 - no Arrow type for it, or a value that has no Arrow form; take Python's values
+        pass
     try:
         return Column(series.to_list())
     except Exception:  # noqa: BLE001 - some value has no Python form; take the others one by one
@@ -85,5 +78,5 @@ def _column(series: Any) -> Column:
 def _item(series: Any, place: int) -> object:
     try:
         return series.item(place)
-    except Exception:  # noqa: BLE001 - a value without a Python form, such as text that is not UTF-8
+    except Exception:  # noqa: BLE001 - a value without a Python form
         return STRANGE

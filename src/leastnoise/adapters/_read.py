@@ -56,10 +56,10 @@ def read(
     Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a unit, adding or removing a row of the
         source changes at most one row of the table. With ``unit_column``, adding or removing all rows of one unit changes at most
         ``max_rows`` rows of the table, rows that are dropped as outside the domain included: the proof is at `Units.keep`.
-        The stability holds line by line for CSV files, whatever the lines hold.
+        A row of a CSV file is a line, whatever it holds (see `leastnoise.adapters._lines`).
 
-    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; malformed lines of a CSV file are dropped
-        (see `leastnoise.adapters._files`).
+    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a malformed line of a CSV file is dropped
+        by itself.
 
     >>> import duckdb
     >>> read(duckdb.sql("SELECT 'F' AS sex"), Domain(sex=["F", "M"]))
@@ -119,7 +119,8 @@ def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     ...     columns(file)
     [('sex', 'unknown'), ('age', 'unknown')]
     """
-    from leastnoise.adapters._files import csv_columns, parquet_columns
+    from leastnoise.adapters._csv import csv_columns
+    from leastnoise.adapters._parquet import parquet_columns
 
     file, kind = _file(path)
     return csv_columns(file) if kind == "csv" else parquet_columns(file)
@@ -166,12 +167,13 @@ class _Collected:
 def _open(source: Any) -> Source:
     # the libraries that read are imported when something is read: the command line starts without them
     if isinstance(source, (str, os.PathLike)):
-        from leastnoise.adapters._files import open_csv, open_parquet
+        from leastnoise.adapters._csv import open_csv
+        from leastnoise.adapters._parquet import open_parquet
 
         file, kind = _file(source)
         return open_csv(file) if kind == "csv" else open_parquet(file)
     if type(source).__name__ == "DuckDBPyRelation":
-        from leastnoise.adapters._files import open_relation
+        from leastnoise.adapters._duckdb import open_relation
 
         return open_relation(source)
     from leastnoise.adapters._frames import open_frame

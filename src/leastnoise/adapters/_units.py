@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise.adapters._column import Column
-from leastnoise.adapters._encode import stamp_or_null
+from leastnoise.adapters._encode import distinct
 from leastnoise.adapters._values import is_null, text
 
 # Random bytes asked for at a time.
@@ -30,21 +30,15 @@ class Units:
     def add(self, column: Column) -> None:
         """Number the units of a chunk.
 
-        Two rows are of one unit if the string forms of their values are equal. A null is no unit, nor is a value without a string form.
+        Two rows are of one unit if the string forms of their values are equal, or their bytes where these are not text. A null is no unit,
+        nor is another value without a string form.
 
         Args:
             column: the unit column of the chunk.
         """
-        data = column.data
-        numbers = self._numbers
-        if isinstance(data, np.ndarray):
-            distinct, where = np.unique(data, return_inverse=True)
-            keys = [_key(stamp_or_null(value) if data.dtype.kind == "M" else value) for value in distinct]
-            units = np.array([_number(numbers, key) for key in keys], dtype=np.int64)[where.reshape(-1)]
-            if column.null is not None:
-                units[column.null] = -1
-        else:
-            units = np.fromiter((_number(numbers, _key(value)) for value in data), dtype=np.int64, count=len(data))
+        values, where = distinct(column.data)
+        found = np.fromiter((_number(self._numbers, _key(value)) for value in values), dtype=np.int64, count=len(values))
+        units = column.rows(found if where is None else found[where], -1)
         self._chunks.append(units)
 
     def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.bool_]:
@@ -90,7 +84,9 @@ class Units:
 def _key(value: object) -> Hashable | None:
     if is_null(value):
         return None
-    return value if isinstance(value, bytes) else text(value)
+    form = text(value)
+    # bytes that are not text still tell units apart
+    return value if form is None and isinstance(value, bytes) else form
 
 
 def _number(numbers: dict[Hashable, int], key: Hashable | None) -> int:

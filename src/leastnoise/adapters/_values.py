@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 from decimal import Decimal
+from uuid import UUID
 
 import numpy as np
 
@@ -10,7 +11,7 @@ _NUMBER = re.compile(r"[ \t]*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 # Longer text is not a number anybody means, and reading it could take very long.
 _LONGEST = 400
-# A whole number with more digits is no category and need not be written out.
+# A number with more digits before or after the point is no category and need not be written out.
 _DIGITS = 40
 
 
@@ -27,7 +28,7 @@ def is_null(value: object) -> bool:
 
 
 def _is_null(value: object) -> bool:
-    if value is None or (isinstance(value, str) and not str(value)):
+    if value is None or (isinstance(value, (str, bytes)) and not value[:1]):
         return True
     if isinstance(value, (float, np.floating)):
         return bool(value != value)  # noqa: PLR0124 - NaN
@@ -64,6 +65,8 @@ def number(value: object) -> float | None:
 def _number(value: object) -> float | None:
     if is_null(value):
         return float("nan")
+    if isinstance(value, bytes):
+        value = value.decode()
     if isinstance(value, str):
         return float(value) if len(value) <= _LONGEST and _NUMBER.fullmatch(value) else None
     if isinstance(value, (np.float32, np.float16)):
@@ -80,7 +83,8 @@ def text(value: object) -> str | None:
         value: anything that is not null.
 
     Returns:
-        Its string form, or None if it has none.
+        Its string form, or None if it has none. Values that are equal and of one type have the same form, and so has the same instant in
+        every time zone; bytes that are UTF-8 are that text.
 
     >>> text(17.0), text(0.5), text(True), text(dt.date(2024, 5, 1)), text(dt.datetime(2024, 5, 1, 13, 45)), text([1])
     ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
@@ -92,6 +96,8 @@ def text(value: object) -> str | None:
 
 
 def _text(value: object) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode()
     if isinstance(value, str):
         return str(value)
     if isinstance(value, (bool, np.bool_)):
@@ -104,26 +110,40 @@ def _text(value: object) -> str | None:
     if isinstance(value, Decimal):
         return _decimal_text(value)
     if isinstance(value, dt.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(dt.UTC).replace(tzinfo=None)
-        return stamp_text(value.isoformat(sep=" "))
+        return _instant_text(value)
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, np.datetime64):
-        return stamp_text(str(value))
-    return None
+        return stamp_text(str(value.astype("M8[s]") if np.datetime_data(value.dtype)[0] in {"Y", "M", "W", "h", "m"} else value))
+    return str(value) if isinstance(value, UUID) else None
 
 
 def _decimal_text(value: Decimal) -> str | None:
     if not value.is_finite():
         return "-inf" if value < 0 else "inf"
-    exponent = value.as_tuple().exponent
-    if not value:
+    sign, digits, exponent = value.as_tuple()
+    # 1.0 and 1 are equal, and have one form
+    every = "".join(map(str, digits))
+    kept = every.rstrip("0")
+    places = int(exponent) + len(every) - len(kept)
+    kept = kept.lstrip("0")
+    if not kept:
         return "0"
-    if not (isinstance(exponent, int) and exponent >= -_DIGITS and value.adjusted() < _DIGITS):
+    if not (places >= -_DIGITS and len(kept) + places <= _DIGITS):
         return None
-    plain = format(value, "f")
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+    kept = kept.rjust(1 - places, "0")
+    plain = kept + "0" * places if places >= 0 else f"{kept[:places]}.{kept[places:]}"
+    return f"-{plain}" if sign else plain
+
+
+def _instant_text(value: dt.datetime) -> str:
+    """By whole numbers, so that no time zone leads out of the years that Python knows; in UTC where there is a time zone."""
+    if hasattr(value, "to_datetime64"):
+        # the time stamp of pandas has nanoseconds
+        return stamp_text(str(value.to_datetime64()))
+    since = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a difference of wall clocks
+    ahead = value.utcoffset() or dt.timedelta()
+    return stamp_text(str(np.datetime64((since - ahead) // dt.timedelta(microseconds=1), "us")))
 
 
 def stamp_text(iso: str) -> str:
