@@ -18,6 +18,7 @@ from leastnoise._check import InputError
 from leastnoise.adapters import _column as column_module
 from leastnoise.adapters import columns, read
 from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
+from leastnoise.table._columns import columns_of
 
 MARK = "SECRETMARK"
 # until version 2 a relation does not keep its connection
@@ -26,8 +27,8 @@ CONNECTION = duckdb.connect()
 
 def rows_of(table):
     """The encoded rows, as sorted tuples: the order is nobody's promise."""
-    names = [table._codes[name].tolist() for name in table.domain.names]
-    sums = [table._values[name].tolist() for name in table.domain.measures]
+    names = [columns_of(table).codes[name].tolist() for name in table.domain.names]
+    sums = [columns_of(table).values[name].tolist() for name in table.domain.measures]
     return sorted(zip(*names, *sums, strict=True))
 
 
@@ -119,7 +120,7 @@ SEX = ["F", "M", "Ünïcode 日本", 'q"uote', "a,b"]
 def test_every_source_and_policy(constructor, domain, expected):
     (name,) = domain.names
     table = read(constructor(FRAME.select(name)), domain)
-    assert sorted(table._codes[name].tolist()) == sorted(expected)
+    assert sorted(columns_of(table).codes[name].tolist()) == sorted(expected)
 
 
 def test_whole_numbers_beyond_doubles_are_told_apart(constructor):
@@ -127,7 +128,7 @@ def test_whole_numbers_beyond_doubles_are_told_apart(constructor):
     if isinstance(source, pd.DataFrame) and source["big"].dtype == np.float64:
         # pandas itself has made floats of them
         source = pd.DataFrame({"big": pd.Series(FRAME["big"].to_list(), dtype="Int64")})
-    assert read(source, Domain(big=[2**53, 2**53 + 1]))._codes["big"].tolist() == [1, 0]
+    assert columns_of(read(source, Domain(big=[2**53, 2**53 + 1]))).codes["big"].tolist() == [1, 0]
 
 
 def test_time_stamps(constructor):
@@ -135,9 +136,9 @@ def test_time_stamps(constructor):
     source = constructor(FRAME.select("when"))
     found = read(source, Domain(when=["2024-05-01", "2024-05-01 13:45:00", "2024-05-02 00:00:00.5"]))
     if str(source).endswith(("csv", "gz")):
-        assert found._codes["when"].tolist() == []
+        assert columns_of(found).codes["when"].tolist() == []
     else:
-        assert sorted(found._codes["when"].tolist()) == [0, 1, *[2] * 7]
+        assert sorted(columns_of(found).codes["when"].tolist()) == [0, 1, *[2] * 7]
 
 
 def test_time_stamps_with_a_zone_are_in_utc():
@@ -223,7 +224,7 @@ def test_numbers_stored_otherwise():
 def test_mixed_objects_are_told_apart():
     frame = pd.DataFrame({"a": pd.Series([1, True, 1.0, "1", "1.0", Decimal("1.00"), np.int8(1), np.True_, pd.NaT, None], dtype=object)})
     table = read(frame, Domain(a=["true", "1"]))
-    assert table._codes["a"].tolist() == [1, 0, 1, 1, 1, 1, 1, 0]
+    assert columns_of(table).codes["a"].tolist() == [1, 0, 1, 1, 1, 1, 1, 0]
 
 
 class Trap:
@@ -266,9 +267,9 @@ def test_no_value_makes_reading_fail(place):
     ):
         table = read(frame, Domain(a=kind, measures={"m": Measure("a", 0, 9)}), unit_column="id")
         assert MARK not in repr(table)
-        assert len(table._codes["a"]) <= 3
-        assert set(table._values["m"].tolist()) <= {0, 1, 9}
-    assert len(read(frame, Domain(id=Integers(0, 9)), unit_column="a")._codes["id"]) in {2, 3}
+        assert len(columns_of(table).codes["a"]) <= 3
+        assert set(columns_of(table).values["m"].tolist()) <= {0, 1, 9}
+    assert len(columns_of(read(frame, Domain(id=Integers(0, 9)), unit_column="a")).codes["id"]) in {2, 3}
 
 
 def test_columns_of_types_without_a_rule_are_outside():
@@ -378,7 +379,7 @@ def test_no_line_of_a_large_csv_changes_what_others_give(tmp_path, end):
     file = lines(tmp_path, end.join(content) + end)
     assert file.stat().st_size > 3_000_000
     table = read(file, Domain(a=Coded(rows), b=["F"]))
-    assert np.array_equal(np.sort(table._codes["a"]), np.arange(rows))
+    assert np.array_equal(np.sort(columns_of(table).codes["a"]), np.arange(rows))
 
 
 @pytest.mark.parametrize(
@@ -530,8 +531,9 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
         "sys.meta_path.insert(0, Missing())\n"
         "import duckdb\n"
         "from leastnoise.adapters import read\n"
+        "from leastnoise.table._columns import columns_of\n"
         "from leastnoise.domain import Domain\n"
-        "for source in (*sys.argv[1:], duckdb.sql(\"SELECT 'F' AS sex\")): print(read(source, Domain(sex=['F']))._rows)\n"
+        "for source in (*sys.argv[1:], duckdb.sql(\"SELECT 'F' AS sex\")): print(columns_of(read(source, Domain(sex=['F']))).rows)\n"
     )
     arguments = [sys.executable, "-c", code, tmp_path / "x.parquet", tmp_path / "x.csv"]
     assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split() == ["1"] * 3

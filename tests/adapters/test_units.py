@@ -11,6 +11,7 @@ from leastnoise.adapters import read
 from leastnoise.adapters._column import Column
 from leastnoise.adapters._units import Units
 from leastnoise.domain import Categories, Coded, Domain
+from leastnoise.table._columns import columns_of
 
 
 def entropy(keys):
@@ -26,7 +27,7 @@ def entropy(keys):
 
 def encoded(frame, keys, most):
     table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=most, entropy_bytes=entropy(keys))
-    return np.bincount(table._codes["v"], minlength=3)
+    return np.bincount(columns_of(table).codes["v"], minlength=3)
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
@@ -92,7 +93,7 @@ def test_large_units_are_told_apart(tmp_path):
     frame.write_csv(tmp_path / "x.csv")
     for source in (frame, frame.to_arrow(), frame.to_pandas(use_pyarrow_extension_array=True), tmp_path / "x.parquet", tmp_path / "x.csv"):
         table = read(source, Domain(v=Categories([0, 1, 2])), unit_column="id")
-        assert sorted(table._codes["v"].tolist()) == [0, 1]
+        assert sorted(columns_of(table).codes["v"].tolist()) == [0, 1]
 
 
 def test_many_units(tmp_path):
@@ -101,7 +102,7 @@ def test_many_units(tmp_path):
     frame = pl.DataFrame({"id": generator.integers(0, 30_000, rows), "v": generator.integers(0, 3, rows)})
     table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=2)
     expected = np.minimum(np.bincount(frame["id"].to_numpy()), 2).sum()
-    assert len(table._codes["v"]) == expected
+    assert len(columns_of(table).codes["v"]) == expected
 
 
 @pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])

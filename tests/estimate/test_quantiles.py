@@ -15,6 +15,7 @@ from leastnoise.linop import Tree
 from leastnoise.measure import SeededEntropy, simulate
 from leastnoise.plan import Block, Factor, Plan, fit
 from leastnoise.table import Table
+from leastnoise.table._columns import columns_of
 from leastnoise.workload import queries
 
 DOMAIN = Domain(age=Integers(1, 30), sex=["F", "M"], pay=Bins(0, 100, 20), measures={"pay": Measure("pay", 0, 100)})
@@ -25,7 +26,8 @@ TABLE = Table(
     {"age": RNG.binomial(29, 0.3, ROWS), "sex": RNG.integers(0, 2, ROWS), "pay": RNG.integers(0, 20, ROWS)},
     {"pay": RNG.integers(0, 101, ROWS)},
 )
-AGES = np.bincount(TABLE._codes["age"], minlength=30)
+ROWS = columns_of(TABLE)
+AGES = np.bincount(ROWS.codes["age"], minlength=30)
 
 
 def tree_plan(privacy: Privacy, mechanism: str) -> Plan:
@@ -73,9 +75,9 @@ def test_conditions_choose_rows() -> None:
     plan = fit(DOMAIN, Privacy(PureDP(500)), "discrete_laplace", [(both, 1.0)], "both")
     seen = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     found = cdf(seen, "age", where={"sex": "F"}, draws=199)
-    ages = TABLE._codes["age"][TABLE._codes["sex"] == 0]
+    ages = ROWS.codes["age"][ROWS.codes["sex"] == 0]
     assert found.share == pytest.approx(np.cumsum(np.bincount(ages, minlength=30)) / len(ages), abs=0.01)
-    assert quantiles(seen, "age", [0.5], where={"sex": ["F", "M"]}, draws=199)[0].value == 1 + np.sort(TABLE._codes["age"])[449]
+    assert quantiles(seen, "age", [0.5], where={"sex": ["F", "M"]}, draws=199)[0].value == 1 + np.sort(ROWS.codes["age"])[449]
 
 
 def test_next_to_nothing_known_gives_the_whole_band() -> None:
@@ -118,16 +120,16 @@ def test_means_by_group_from_a_release() -> None:
     release = ln.release(ln.plan(asked, ln.PureDP(4)), TABLE_FRAME(), seed=5)
     found = ln.means(release, "pay", by=["sex"])
     for place in (0, 1):
-        exact = TABLE._values["pay"][TABLE._codes["sex"] == place].mean()
+        exact = ROWS.values["pay"][ROWS.codes["sex"] == place].mean()
         assert found.low[place] <= exact <= found.high[place]
         assert found.high[place] - found.low[place] < 2
-    assert means(release, "pay").mean == pytest.approx(TABLE._values["pay"].mean(), abs=1)
+    assert means(release, "pay").mean == pytest.approx(ROWS.values["pay"].mean(), abs=1)
 
 
 def TABLE_FRAME() -> object:  # noqa: N802 - a constant that needs pandas
     pandas = pytest.importorskip("pandas")
     return pandas.DataFrame(
-        {"age": 1 + TABLE._codes["age"], "sex": np.array(["F", "M"])[TABLE._codes["sex"]], "pay": TABLE._values["pay"].astype(float)}
+        {"age": 1 + ROWS.codes["age"], "sex": np.array(["F", "M"])[ROWS.codes["sex"]], "pay": ROWS.values["pay"].astype(float)}
     )
 
 

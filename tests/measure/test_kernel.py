@@ -17,6 +17,7 @@ from leastnoise.linop import Contrasts, dense
 from leastnoise.measure import Ledger, SeededEntropy, SystemEntropy, _kernel, measure, simulate
 from leastnoise.plan import Block, Factor, Limits, Plan, fit
 from leastnoise.table import Table
+from leastnoise.table._columns import columns_of
 
 BLOCKS = [
     (Block((A, B), Fraction(1)), 1.0),
@@ -105,8 +106,8 @@ def test_a_table_of_another_domain_or_unit_is_refused(tmp_path: Path) -> None:
 def test_a_block_on_a_column_that_was_not_read_is_refused_before_payment(tmp_path: Path) -> None:
     whole = table()
     made, book = plan(), ledger(tmp_path)
-    without_a = Table(DOMAIN, {name: codes for name, codes in whole._codes.items() if name != "a"}, whole._values)
-    without_pay = Table(DOMAIN, whole._codes)
+    without_a = Table(DOMAIN, {name: codes for name, codes in columns_of(whole).codes.items() if name != "a"}, columns_of(whole).values)
+    without_pay = Table(DOMAIN, columns_of(whole).codes)
     for part, message in ((without_a, "read without the attribute 'a'"), (without_pay, "read without the measure 'pay'")):
         with pytest.raises(InputError, match=message):
             measure(made, part, book, output="out")

@@ -28,6 +28,8 @@ from leastnoise.measure import (
 )
 from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
 from leastnoise.table import Table
+from leastnoise.table._columns import Columns
+from table.reach import reachable
 
 DOMAIN = Domain(age=Integers(0, 7))
 TABLE = Table(DOMAIN, {"age": [0] * 500 + [5, 6]})
@@ -145,6 +147,13 @@ def test_a_partition_can_choose_what_is_measured() -> None:
     assert found.spent == Fraction(1, 2)
 
 
+def test_nothing_leads_from_a_series_to_the_rows() -> None:
+    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    series.choose(least("1/4"))
+    held = [found for found in reachable(series) if isinstance(found, (np.ndarray, Table, Columns, SeededEntropy))]
+    assert held == []
+
+
 def test_the_wall_round_a_series(tmp_path: Path) -> None:
     series = Series.simulated(aware(), TABLE, SeededEntropy(1))
     assert repr(series) == "<Series of test on private rows, 0 steps>"
@@ -152,7 +161,7 @@ def test_the_wall_round_a_series(tmp_path: Path) -> None:
         pickle.dumps(series)
     with pytest.raises(TypeError, match=r"made by Series\.paid"):
         Series()
-    for name in ("plan", "receipt", "_charges"):
+    for name in ("plan", "receipt"):
         with pytest.raises(AttributeError, match="cannot be set"):
             setattr(series, name, None)
         with pytest.raises(AttributeError, match="cannot be deleted"):

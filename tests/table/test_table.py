@@ -1,6 +1,8 @@
 """The handle on private rows."""
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ import pytest
 from leastnoise._check import InternalError
 from leastnoise.domain import Coded, Domain, Integers, Measure
 from leastnoise.table import Table
+from leastnoise.table._columns import Columns, columns_of
+from table.reach import reachable
 
 
 def test_repr_is_the_same_for_any_rows():
@@ -21,21 +25,36 @@ def test_table_is_closed():
     with pytest.raises(AttributeError, match="a Table is immutable"):
         table.x = 1
     with pytest.raises(AttributeError, match="a Table is immutable"):
-        del table._codes
+        del table.domain
     with pytest.raises(TypeError, match="is not pickled"):
         pickle.dumps(table)
     with pytest.raises(TypeError):
         len(table)
     with pytest.raises(ValueError, match="read-only"):
-        table._codes["a0"][0] = 1
+        columns_of(table).codes["a0"][0] = 1
+
+
+def test_nothing_leads_from_the_handle_to_the_rows():
+    """Followed through every object that Python's collector knows of, except modules, classes and functions."""
+    table = Table(Domain(a0=Coded(2), measures={"m": Measure("m", 0, 9)}), {"a0": [0, 1]}, {"m": [3, 4]})
+    assert [found for found in reachable(table) if isinstance(found, (np.ndarray, Columns))] == []
+    assert any(isinstance(found, np.ndarray) for found in reachable(columns_of(table)))
+
+
+def test_the_rows_go_with_the_handle():
+    table = Table(Domain(a0=Coded(2)), {"a0": [0, 1]})
+    gone = weakref.ref(columns_of(table))
+    del table
+    gc.collect()
+    assert gone() is None
 
 
 def test_codes_are_small_copies():
     codes = np.zeros(4, dtype=np.int64)
     table = Table(Domain(a=Coded(256), b=Coded(257)), {"a": codes, "b": codes})
     codes[0] = 9
-    assert (table._codes["a"].dtype, table._codes["b"].dtype) == (np.uint8, np.uint16)
-    assert table._codes["a"][0] == 0
+    assert (columns_of(table).codes["a"].dtype, columns_of(table).codes["b"].dtype) == (np.uint8, np.uint16)
+    assert columns_of(table).codes["a"][0] == 0
 
 
 MARK = 77777

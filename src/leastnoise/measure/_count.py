@@ -9,6 +9,7 @@ import numpy.typing as npt
 from leastnoise._check import InputError, refuse
 from leastnoise.measure._share import groups, windows
 from leastnoise.table import Codes, Table, Values, code_dtype
+from leastnoise.table._columns import columns_of
 
 Counts = npt.NDArray[np.int64]
 
@@ -60,7 +61,7 @@ def count(
     if measure is not None:
         table.require((), [measure])
         largest = table.domain.measure(measure).largest
-        values = table._values[measure]  # noqa: SLF001 - the kernel opens it
+        values = columns_of(table).values[measure]
     if limits is not None:
         if values is None:
             raise refuse("the limits of counts", "limits", "None", "Name the measure whose sums are limited.")
@@ -76,8 +77,8 @@ def count(
 def _count(
     table: Table, sets: Iterable[tuple[str, ...]], places: dict[str, int], values: Values | None, largest: int
 ) -> Iterator[tuple[tuple[str, ...], Counts]]:
-    domain, rows = table.domain, table._rows  # noqa: SLF001 - the kernel opens it
-    columns = {place: table._codes[name] for name, place in places.items()}  # noqa: SLF001
+    domain, opened = table.domain, columns_of(table)
+    columns, rows = {place: opened.codes[name] for name, place in places.items()}, opened.rows
     sizes = domain.shape
     for window in windows((_positions(attributes, places, table) for attributes in sets), sizes):
         done: dict[int, Counts] = {}
@@ -98,7 +99,7 @@ def _limited(table: Table, values: Values, attribute: str | None, limits: Values
     if attribute is None:
         return np.minimum(values, limits)
     table.require([attribute])
-    own = limits[table._codes[attribute]]  # noqa: SLF001 - the kernel opens it
+    own = limits[columns_of(table).codes[attribute]]
     np.minimum(values, own, out=own)
     return own
 

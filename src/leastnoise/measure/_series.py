@@ -12,7 +12,9 @@ The argument continues that of ``_kernel.py``:
 
 import os
 import threading
+from dataclasses import dataclass, field
 from typing import Any, get_args
+from weakref import WeakKeyDictionary
 
 from leastnoise._check import BudgetError, InputError, refuse
 from leastnoise.accounting import Charge, PureCost, PureDP, SeriesCost, charge, in_words, left, total
@@ -24,6 +26,20 @@ from leastnoise.measure._selections import PlaneSelection, Selection
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan
 from leastnoise.table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Inside:
+    """What a series keeps and does not hold, so that whoever has the series has nothing that leads to the rows (K7)."""
+
+    table: Table
+    entropy: Entropy
+    charges: list[Charge] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    process: int = field(default_factory=os.getpid)
+
+
+_INSIDE: "WeakKeyDictionary[Series, _Inside]" = WeakKeyDictionary()
 
 
 class Series:
@@ -49,15 +65,10 @@ class Series:
     leastnoise._check._errors.BudgetError: A step asks for epsilon = 0.5, but only epsilon = 0.25 of this release's budget is left. ...
     """
 
-    __slots__ = ("_charges", "_entropy", "_lock", "_process", "_table", "plan", "receipt")
+    __slots__ = ("__weakref__", "plan", "receipt")
 
     plan: DataAwarePlan
     receipt: Receipt | None
-    _table: Table
-    _entropy: Entropy
-    _charges: list[Charge]
-    _lock: threading.Lock
-    _process: int
 
     def __init__(self) -> None:
         raise TypeError("A Series is made by Series.paid, which pays for it, or by Series.simulated.")
@@ -65,17 +76,9 @@ class Series:
     @classmethod
     def _make(cls, plan: DataAwarePlan, table: Table, entropy: Entropy, receipt: Receipt | None) -> "Series":
         made = object.__new__(cls)
-        fields: dict[str, Any] = {
-            "plan": plan,
-            "receipt": receipt,
-            "_table": table,
-            "_entropy": entropy,
-            "_charges": [],
-            "_lock": threading.Lock(),
-            "_process": os.getpid(),
-        }
-        for name, value in fields.items():
-            object.__setattr__(made, name, value)
+        object.__setattr__(made, "plan", plan)
+        object.__setattr__(made, "receipt", receipt)
+        _INSIDE[made] = _Inside(table, entropy)
         return made
 
     @classmethod
@@ -129,7 +132,7 @@ class Series:
 
     def left(self) -> Charge:
         """What the steps so far have left of the declared budget; exact."""
-        return left(self.plan.privacy.budget, total(self._charges))
+        return left(self.plan.privacy.budget, total(_INSIDE[self].charges))
 
     def choose(self, selection: Selection) -> Any:
         """Make a private choice.
@@ -146,13 +149,14 @@ class Series:
         """
         if type(selection) not in get_args(Selection):
             raise refuse("selection", type(selection).__name__, "one of " + ", ".join(kind.__name__ for kind in get_args(Selection)))
-        self._table.require(selection.attributes)
+        inside = _INSIDE[self]
+        inside.table.require(selection.attributes)
         self._pay(charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)))
         distance = self.plan.privacy.distance  # (K6)
-        ((_, cells),) = count(self._table, [selection.attributes])
+        ((_, cells),) = count(inside.table, [selection.attributes])
         if isinstance(selection, PlaneSelection):
             cells = cells.reshape([self.plan.domain.kind(name).size for name in selection.attributes])
-        return selection.draw(cells, distance, self._entropy)
+        return selection.draw(cells, distance, inside.entropy)
 
     def measure(self, plan: Plan) -> Observation:
         """Carry out a plan as the next step.
@@ -171,24 +175,26 @@ class Series:
             raise InputError(
                 f"A step protects {plan.privacy.unit}, its series {self.plan.privacy.unit}. Make the plan with the series' unit."
             )
-        self._pay(charge(self.plan.privacy.budget, plan.privacy.budget, verify(plan, self._table)))
-        return Observation(plan, draw(plan, self._table, self._entropy), self.receipt.id if self.receipt else "", private=self.private)
+        inside = _INSIDE[self]
+        self._pay(charge(self.plan.privacy.budget, plan.privacy.budget, verify(plan, inside.table)))
+        return Observation(plan, draw(plan, inside.table, inside.entropy), self.receipt.id if self.receipt else "", private=self.private)
 
     def _pay(self, request: Charge) -> None:
         """(K5): before anything is drawn; two threads, or a process and its fork, cannot together overspend."""
-        if os.getpid() != self._process:
+        inside = _INSIDE[self]
+        if os.getpid() != inside.process:
             raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
-        with self._lock:
+        with inside.lock:
             budget, available = self.plan.privacy.budget, self.left()
             if not request.within(available):
                 raise BudgetError(
                     f"A step asks for {in_words(budget, request)}, but only {in_words(budget, available)} of this release's budget is "
                     "left. Nothing was drawn. Share the budget out among the steps."
                 )
-            self._charges.append(request)
+            inside.charges.append(request)
 
     def __repr__(self) -> str:
-        return f"<Series of {self.plan.strategy} on private rows, {len(self._charges)} steps>"
+        return f"<Series of {self.plan.strategy} on private rows, {len(_INSIDE[self].charges)} steps>"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Series is immutable; {name!r} cannot be set")

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from leastnoise import adapters
 from leastnoise._check import InputError, InternalError, refuse
@@ -18,8 +18,10 @@ from leastnoise.release import Release, build, check_columns, check_target, writ
 from leastnoise.session._choose import BY_NAME, Candidate, candidates, choose, sharpened
 from leastnoise.session._data_aware import MECHANISMS, ready
 from leastnoise.session._spec import checked_formats, checked_level
-from leastnoise.table import Table
 from leastnoise.workload import Workload, from_json
+
+if TYPE_CHECKING:
+    from leastnoise.table import Table
 
 IN_MEMORY = "(in memory)"
 
@@ -233,7 +235,7 @@ def release(
     return published
 
 
-def _paid(plan: Plan | DataAwarePlan, table: Table, book: Ledger, output: str) -> tuple[Observation, Receipt]:
+def _paid(plan: Plan | DataAwarePlan, table: "Table", book: Ledger, output: str) -> tuple[Observation, Receipt]:
     """Pay, then measure."""
     tables = len(plan.questions)
     description = f"{tables} table{'s' * (tables != 1)}, {plan.strategy}"
@@ -300,7 +302,7 @@ def _facts(receipt: Receipt, ledger: Ledger) -> dict[str, str]:
     return {"id": receipt.id, "dataset": receipt.dataset, "ledger": ledger.path.name, "charge": str(receipt.charge)}
 
 
-def _table(plan: Plan | DataAwarePlan, source: Any, progress: Callable[[int, int | None], None] | None) -> Table:
+def _table(plan: Plan | DataAwarePlan, source: Any, progress: Callable[[int, int | None], None] | None) -> "Table":
     attributes, measures = used(plan)
     return adapters.read(
         source,

@@ -8,9 +8,7 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, InternalError
 from leastnoise.domain import Domain
-
-Codes = npt.NDArray[np.unsignedinteger[Any]]
-Values = npt.NDArray[np.int64]
+from leastnoise.table._columns import Codes, Columns, Values, keep
 
 
 class Table:
@@ -27,6 +25,13 @@ class Table:
         max_rows: the most rows of one unit that were kept.
         rows: the number of rows; needed where no column was read, because only the total is asked for.
 
+    Attributes:
+        domain: the public domain.
+        attributes: those that were read, in the order of the domain; the others dropped no row and cannot be counted.
+        measures: those that were read, in the order of the domain.
+        unit_column: as above.
+        max_rows: as above.
+
     Raises:
         InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the message names the column, never a value.
 
@@ -37,14 +42,13 @@ class Table:
     <Table of private rows over Domain(sex=Categories(['F', 'M']))>
     """
 
-    __slots__ = ("_codes", "_domain", "_max_rows", "_rows", "_unit_column", "_values")
+    __slots__ = ("__weakref__", "attributes", "domain", "max_rows", "measures", "unit_column")
 
-    _domain: Domain
-    _codes: dict[str, Codes]
-    _values: dict[str, Values]
-    _rows: int
-    _unit_column: str | None
-    _max_rows: int
+    domain: Domain
+    attributes: tuple[str, ...]
+    measures: tuple[str, ...]
+    unit_column: str | None
+    max_rows: int
 
     def __init__(
         self,
@@ -65,25 +69,10 @@ class Table:
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")
-        for name, value in (("_domain", domain), ("_codes", columns), ("_values", sums), ("_rows", lengths.pop())):
+        facts = {"domain": domain, "attributes": tuple(columns), "measures": tuple(sums), "unit_column": unit_column, "max_rows": max_rows}
+        for name, value in facts.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_unit_column", unit_column)
-        object.__setattr__(self, "_max_rows", max_rows)
-
-    @property
-    def domain(self) -> Domain:
-        """The public domain."""
-        return self._domain
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes that were read, in the order of the domain; the others dropped no row and cannot be counted."""
-        return tuple(self._codes)
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """The measures that were read, in the order of the domain."""
-        return tuple(self._values)
+        keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
 
     def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
         """Refuse columns that are not in the table.
@@ -96,26 +85,16 @@ class Table:
             InputError: one that the domain does not have, or that was not read.
         """
         for what, names, known, look_up in (
-            ("attribute", attributes, self._codes, self._domain.kind),
-            ("measure", measures, self._values, self._domain.measure),
+            ("attribute", attributes, self.attributes, self.domain.kind),
+            ("measure", measures, self.measures, self.domain.measure),
         ):
             for name in names:
                 if name not in known:
                     look_up(name)
                     raise InputError(f"The table was read without the {what} {name!r}. Read the source again for the plan.")
 
-    @property
-    def unit_column(self) -> str | None:
-        """The column whose values are the privacy units; None if every row is one."""
-        return self._unit_column
-
-    @property
-    def max_rows(self) -> int:
-        """The most rows of one unit that were kept."""
-        return self._max_rows
-
     def __repr__(self) -> str:
-        return f"<Table of private rows over {self._domain!r}>"
+        return f"<Table of private rows over {self.domain!r}>"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Table is immutable; {name!r} cannot be set")
