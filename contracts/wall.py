@@ -1,0 +1,296 @@
+"""The wall as an import contract: only the kernel, the adapters and the table may open, watch or patch what holds private rows.
+
+`lint-imports` runs it with the other contracts. It reads the sources, so it can refuse only what a source says; it is made against
+a careless or over-curious author of a session, a planner or an estimate, and refuses every way to the rows that we could think of:
+
+- imports of what opens a table, and of any module or name of another package that begins with an underscore;
+- attributes that begin with an underscore, of anything but ``self``; computed attributes; ``vars``, ``__dict__`` and the like;
+- modules that look into other objects: ``gc``, ``inspect``, ``importlib``, ``ctypes`` ...; frames and tracebacks;
+- patches: attributes set or deleted of anything but ``self``, functions registered with another package's dispatch, classes derived from
+  those that the kernel and the adapters call;
+- seeded noise, which costs nothing, and libraries that read tables, in any place but those listed;
+- any use of a private source except handing it on.
+
+What stands in `ALLOWED` is let through: exact expressions of exact files, each with its reason.
+"""
+
+import ast
+import builtins
+import importlib.util
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from importlinter import Contract, ContractCheck, fields, output
+
+_FIELD = re.compile(r"\{[^{}]*\._")
+INSIDE = {"adapters", "measure", "table"}
+# Whose classes and dispatched functions the kernel and the adapters call with private values.
+TRUSTED = INSIDE | {"accounting", "domain", "linop", "observation", "plan"}
+
+MODULES = {
+    "_ctypes", "_thread", "bdb", "builtins", "cffi", "code", "codeop", "copyreg", "ctypes", "dis", "faulthandler", "gc", "importlib",
+    "inspect", "marshal", "mmap", "mock", "operator", "pdb", "pickle", "pkgutil", "profile", "cProfile", "runpy", "trace", "traceback",
+    "tracemalloc", "types", "unittest", "weakref",
+}  # fmt: skip
+READERS = {"duckdb", "narwhals", "pandas", "polars", "pyarrow"}
+BUILTINS = {
+    "__builtins__", "__import__", "breakpoint", "compile", "delattr", "dir", "eval", "exec", "getattr", "globals", "locals", "memoryview",
+    "setattr", "vars",
+}  # fmt: skip
+ATTRIBUTES = {
+    "addaudithook", "ag_frame", "as_strided", "attrgetter", "cr_frame", "ctypes", "ctypeslib", "exc_info", "excepthook", "f_back",
+    "f_builtins", "f_globals", "f_locals", "from_address", "get_field", "gi_frame", "import_module", "last_exc",
+    "last_traceback", "last_value", "memmap", "meta_path", "methodcaller", "modules", "monitoring", "path_hooks", "setprofile",
+    "setprofile_all_threads", "settrace", "settrace_all_threads", "tb_frame", "tb_next", "unraisablehook",
+}  # fmt: skip
+DUNDERS = {"__doc__", "__getitem__", "__init__", "__mul__", "__name__", "__post_init__", "__version__"}
+SEEDED = {"SeededEntropy", "simulate", "simulated"}
+SEEDED_IN = {"session/_session.py"}  # releases with a seed, which say that they protect nobody
+SOURCE_GOES_TO = {"Path", "adapters.read", "isinstance", "type"}  # and to functions of the session
+# Code of these packages runs where a table or a series is at hand.
+NEAR = {"cli", "estimate", "release", "session"}
+
+_LAZY = "public names, and the libraries of users' data frames, are imported when they are asked for; the names are listed there"
+_NAMED = "the names are listed in the same function, or are those of a budget's parts"
+_ITSELF = "a frozen value that is being made, or an object of the same class"
+_SHOWN = "where a fault happened: files and lines, without the values of variables"
+ALLOWED: Mapping[str, Mapping[str, str]] = {
+    "__init__.py": {
+        "from importlib import import_module": _LAZY,
+        "from types import ModuleType": "the package keeps its functions where a submodule of the same name is imported",
+        "super().__setattr__": "the same",
+        "sys.modules[__name__].__class__": "the same",
+        "getattr(import_module(f'leastnoise.{_HOME_OF[name]}'), name)": _LAZY,
+        "globals()": _LAZY,
+    },
+    "accounting/_charge.py": {"getattr(self, name)": _NAMED},
+    "cli/_demo.py": {"import duckdb": "writes the generated survey"},
+    "cli/_experiments.py": {
+        "import importlib": "experiments are found by their files' names",
+        "import inspect": "whether an experiment needs data stands in its signature",
+        "importlib.import_module(f'experiments.{known[name]}')": "experiments are found by their files' names",
+    },
+    "cli/_ledger.py": {"getattr(entry.charge, part)": _NAMED},
+    "cli/_main.py": {
+        "import traceback": _SHOWN,
+        "error.__traceback__": _SHOWN,
+        "sys.modules['leastnoise'].__version__": "the version of the package",
+    },
+    "cli/_output.py": {"getattr(charge, name)": _NAMED},
+    "cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
+    "cli/_progress.py": {"from types import TracebackType": "an annotation"},
+    "domain/_domain.py": {"object.__new__(Domain)": _ITSELF, "object.__new__(cls)": _ITSELF},
+    "plan/_plan.py": {
+        "object.__setattr__(changed, 'promise', promise)": _ITSELF,
+        "object.__setattr__(changed, 'questions', frozen(tuple(questions)))": _ITSELF,
+    },
+    "release/_files.py": {
+        "getattr(self, name)": _NAMED,
+        "self.__slots__": _NAMED,
+        "TableEntry.__slots__": _NAMED,
+        "import duckdb": "writes Parquet files",
+    },
+    "release/_manifest.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
+    "release/_tables.py": {"import importlib": _LAZY, "import importlib.util": _LAZY, "importlib.import_module(name)": _LAZY},
+}
+
+
+@dataclass
+class _File:
+    """One source file, and what its names stand for."""
+
+    place: str
+    tree: ast.Module
+    found: list[tuple[int, str]] = field(default_factory=list)
+    imported: dict[str, str] = field(default_factory=dict)
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)  # names of the fields and methods of its classes
+
+    def __post_init__(self) -> None:
+        for node in ast.walk(self.tree):
+            self.parents.update(dict.fromkeys(ast.iter_child_nodes(node), node))
+            if isinstance(node, ast.ClassDef):
+                for part in node.body:
+                    if isinstance(part, ast.FunctionDef):
+                        self.own.add(part.name)
+                    elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+                        self.own.add(part.target.id)
+
+    @property
+    def package(self) -> str:
+        return self.place.split("/")[0] if "/" in self.place else ""
+
+    def refuse(self, node: ast.AST, what: str) -> None:
+        """Unless the node is part of an allowed expression or import."""
+        allowed = {ast.unparse(ast.parse(expression)) for expression in ALLOWED.get(self.place, {})}
+        around: ast.AST | None = node
+        while isinstance(around, ast.expr | ast.Import | ast.ImportFrom):
+            if ast.unparse(around) in allowed:
+                return
+            around = self.parents.get(around)
+        self.found.append((getattr(node, "lineno", 0), what))
+
+
+def faults(place: str, text: str) -> list[str]:
+    """Ways through the wall that a file opens.
+
+    Args:
+        place: of the file in the package, such as ``session/_dawa.py``.
+        text: what it says.
+
+    Returns:
+        Lines for people; empty if there is none.
+
+    >>> faults("session/_x.py", "from leastnoise.measure import Series")
+    []
+    >>> faults("session/_x.py", "rows = vars(series)")
+    ['session/_x.py:1: vars']
+    """
+    file = _File(place, ast.parse(text))
+    if file.package in INSIDE:
+        return []
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            _import(file, node, typing_only=_typing_only(node, file.parents))
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Name):
+            _name(file, node)
+        elif isinstance(node, ast.Attribute):
+            _attribute(file, node)
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            if file.imported.get(_root(node), "").startswith("leastnoise"):
+                file.refuse(node, f"an item of another package's object is changed: {ast.unparse(node)}")
+        elif isinstance(node, ast.ClassDef):
+            _bases(file, node)
+        elif isinstance(node, ast.MatchClass) and any(name.startswith("_") for name in node.kwd_attrs):
+            file.refuse(node, f"a pattern reads a private attribute: {ast.unparse(node)}")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FIELD.search(node.value):
+            file.refuse(node, f"a format reads a private attribute: {node.value!r}")
+    return [f"{place}:{line}: {what}" for line, what in sorted(file.found)]
+
+
+def _typing_only(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    above = parents.get(node)
+    return isinstance(above, ast.If) and ast.unparse(above.test).endswith("TYPE_CHECKING") and node in above.body
+
+
+def _import(file: _File, node: ast.Import | ast.ImportFrom, *, typing_only: bool) -> None:
+    pairs = (
+        [(alias.name, alias.asname or alias.name.split(".")[0]) for alias in node.names]
+        if isinstance(node, ast.Import)
+        else [(f"{node.module}.{alias.name}", alias.asname or alias.name) for alias in node.names]
+    )
+    for whole, local in pairs:
+        file.imported[local] = whole
+        parts = whole.split(".")
+        if parts[0] == "leastnoise":
+            other = parts[1] if len(parts) > 1 else ""
+            if other == "table" and not typing_only:
+                file.refuse(node, "the table is imported, which only the kernel and the adapters may open")
+            if other not in {file.package, "_check"} and any(_private(part) for part in parts[1:]):
+                file.refuse(node, f"a private name of another package is imported: {whole}")
+            if parts[-1] in SEEDED and file.place not in SEEDED_IN:
+                file.refuse(node, f"seeded noise, which is not paid for: {whole}")
+        elif parts[0] in MODULES | READERS or parts[-1] in ATTRIBUTES | BUILTINS:
+            file.refuse(node, f"{whole} is imported")
+
+
+def _name(file: _File, node: ast.Name) -> None:
+    above = file.parents.get(node)
+    if node.id in BUILTINS and node.id not in file.imported:
+        if node.id == "getattr" and isinstance(above, ast.Call) and above.func is node and _plain_name(above):
+            return
+        file.refuse(above if isinstance(above, ast.Call) and above.func is node else node, node.id)
+    if node.id == "source" and file.package == "session" and file.place != "session/_spec.py" and isinstance(node.ctx, ast.Load):
+        called = isinstance(above, ast.Call) and node in above.args and _hands_on(file, above.func)
+        onward = file.parents.get(above) if called and isinstance(above, ast.Call) and ast.unparse(above.func) == "Path" else None
+        if not called or (isinstance(onward, ast.Attribute) and onward.attr != "name"):
+            file.refuse(above or node, "the private source is used, and not only handed on")
+
+
+def _hands_on(file: _File, function: ast.expr) -> bool:
+    home = file.imported.get(_root(function), f"leastnoise.{file.package}" if isinstance(function, ast.Name) else "")
+    return ast.unparse(function) in SOURCE_GOES_TO or (home.startswith("leastnoise.session") and function.id not in vars(builtins))
+
+
+def _plain_name(call: ast.Call) -> bool:
+    """``getattr`` of a name that can be read in the source and is not private."""
+    return len(call.args) > 1 and isinstance(call.args[1], ast.Constant) and not str(call.args[1].value).startswith("_")
+
+
+def _attribute(file: _File, node: ast.Attribute) -> None:
+    own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+    text = ast.unparse(node)
+    home = file.imported.get(_root(node), "")
+    if node.attr in ATTRIBUTES:
+        file.refuse(node, text)
+    if node.attr in SEEDED and file.place not in SEEDED_IN:
+        file.refuse(node, f"seeded noise, which is not paid for: {text}")
+    if node.attr == "register" and home.startswith("leastnoise.") and home.split(".")[1] in TRUSTED - {file.package}:
+        file.refuse(node, f"a function is registered with another package: {text}")
+    if node.attr.startswith("__") and node.attr not in DUNDERS:
+        if text != "object.__setattr__" or not _of_self(file.parents.get(node)):
+            file.refuse(node, text)
+    elif _private(node.attr) and not (own or node.attr in file.own or home.startswith(f"leastnoise.{file.package}.")):
+        file.refuse(node, f"a private attribute: {text}")
+    if not isinstance(node.ctx, ast.Load) and not own and (home or file.package in NEAR):
+        file.refuse(node, f"an attribute is changed: {text}")
+
+
+def _private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _of_self(call: ast.AST | None) -> bool:
+    return isinstance(call, ast.Call) and bool(call.args) and isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
+
+
+def _bases(file: _File, node: ast.ClassDef) -> None:
+    for base in node.bases:
+        home = file.imported.get(_root(base), "")
+        if home.startswith("leastnoise.") and home.split(".")[1] in TRUSTED - {file.package}:
+            file.refuse(base, f"{node.name} is derived from a trusted class: {ast.unparse(base)}")
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def modules(folder: Path) -> Iterator[tuple[str, str]]:
+    """Place and text of every file of the package."""
+    for path in sorted(folder.rglob("*.py")):
+        yield path.relative_to(folder).as_posix(), path.read_text(encoding="utf-8")
+
+
+def unused(folder: Path) -> list[str]:
+    """Exceptions that let nothing through any more."""
+    left = []
+    for place, expressions in ALLOWED.items():
+        tree = ast.parse((folder / place).read_text(encoding="utf-8"))
+        there = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr | ast.Import | ast.ImportFrom)}
+        left += [f"{place}: {one}" for one in expressions if ast.unparse(ast.parse(one)) not in there]
+    return left
+
+
+class WallContract(Contract):  # type: ignore[misc]
+    """The rules of this file, for every module of a package."""
+
+    package = fields.StringField()
+
+    def check(self, graph: object, verbose: bool) -> ContractCheck:  # noqa: ARG002, FBT001 - import-linter's signature
+        """Read every file of the package."""
+        found = importlib.util.find_spec(str(self.package))
+        folder = Path(str(found and found.origin)).parent
+        lines = [line for place, text in modules(folder) for line in faults(place, text)]
+        return ContractCheck(kept=not lines, metadata={"lines": lines})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        """Say what was found, and where."""
+        for line in check.metadata["lines"]:
+            output.print_error(line)
+        output.new_line()
+        output.print_error("Only leastnoise.measure and leastnoise.adapters may come near private rows; see contracts/wall.py.")

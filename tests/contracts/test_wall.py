@@ -1,0 +1,131 @@
+"""The contracts see a leak of exact counts, whichever way it is planted."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from contracts.wall import faults, modules, unused
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "leastnoise"
+
+# Each is put at the end of a file of the session: ``series`` and ``table`` stand for what a session is given.
+LEAKS = {
+    "the opener imported": "from leastnoise.table._columns import columns_of",
+    "the opener imported in a function": "def f():\n    from leastnoise.table._columns import columns_of",
+    "the table imported": "from leastnoise.table import Table",
+    "the table imported where types are not checked": "if TYPE_CHECKING:\n    pass\nelse:\n    import leastnoise.table",
+    "counting imported": "from leastnoise.measure._count import count",
+    "counting imported as a module": "import leastnoise.measure._count as counting",
+    "counting imported from its package": "from leastnoise.measure import _count",
+    "counting found through its package": "from leastnoise import measure\ncount = measure._count.count",
+    "encoding imported": "from leastnoise.table._table import _codes",
+    "the rows of a series by name": "rows = getattr(series, '_table')",
+    "the rows of a series by a computed name": "rows = getattr(series, '_tab' + 'le')",
+    "getattr by another name": "look = getattr\nrows = look(series, 'x')",
+    "a private attribute": "rows = series._table",
+    "slots": "names = type(series).__slots__",
+    "vars": "rows = vars(series)",
+    "a dictionary": "rows = series.__dict__",
+    "a low-level look": "rows = object.__getattribute__(series, '_table')",
+    "a pattern": "match series:\n    case object(_table=rows):\n        pass",
+    "a format": "rows = '{0._table}'.format(series)",
+    "attrgetter": "import operator\nrows = operator.attrgetter('_table')(series)",
+    "attrgetter imported": "from operator import attrgetter",
+    "importlib": "import importlib\ncount = importlib.import_module('leastnoise.measure._count').count",
+    "import_module imported": "from importlib import import_module",
+    "__import__": "count = __import__('leastnoise.measure._count')",
+    "the list of modules": "import sys\ncount = sys.modules['leastnoise.measure._count'].count",
+    "text as code": "exec('from leastnoise.measure._count import count')",
+    "the collector": "import gc\nfound = gc.get_objects()",
+    "inspect": "import inspect\nfound = inspect.getmembers(series)",
+    "ctypes": "import ctypes",
+    "memory past the end of an array": "import numpy as np\nrows = np.lib.stride_tricks.as_strided(x, (9,))",
+    "the frame of the caller": "import sys\nrows = sys._getframe(1).f_locals",
+    "the frame of an error": "try:\n    series.choose(1)\nexcept Exception as error:\n    rows = error.__traceback__.tb_frame.f_locals",
+    "the error that is being handled": "import sys\nrows = sys.exc_info()[2]",
+    "the globals of a method": "inside = series.measure.__func__.__globals__['_INSIDE']",
+    "the closure of a function": "inside = series.measure.__closure__",
+    "tracing": "import sys\nsys.settrace(print)",
+    "profiling": "import threading\nthreading.setprofile(print)",
+    "the sampler replaced": "import leastnoise.measure._kernel as kernel\nkernel._SAMPLERS['discrete_laplace'] = print",
+    "the sampler replaced by name": "from leastnoise import measure\nsetattr(measure, 'draw', print)",
+    "a method replaced": "from leastnoise.measure import Series\nSeries.choose = print",
+    "a function of numpy replaced": "import numpy as np\nnp.bincount = print",
+    "a mock": "from unittest import mock",
+    "a function registered with an operator": "from leastnoise.linop import Identity, apply\n\napply.register(Identity, print)",
+    "a class that the adapters call": "from leastnoise.domain import Categories\n\nclass Spy(Categories):\n    pass",
+    "a class that the kernel calls": "from leastnoise.linop import Identity\n\nclass Spy(Identity):\n    pass",
+    "seeded noise": "from leastnoise.measure import SeededEntropy, simulate",
+    "a series that is not paid for": "found = Series.simulated(plan, table, entropy)",
+    "the source opened": "import pandas\nrows = pandas.read_csv(path)",
+    "the source looked at": "def f(source):\n    return source['age'].sum()",
+    "the source counted": "def f(source):\n    return len(source)",
+    "the source under another name": "def f(source):\n    rows = source",
+    "the file of the source": "from pathlib import Path\n\ndef f(source):\n    return Path(source).read_text()",
+}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tree")
+    for name in ("src", "baselines", "experiments", "contracts", "pyproject.toml"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def broken(folder: Path) -> list[str]:
+    return [line for place, text in modules(folder / "src" / "leastnoise") for line in faults(place, text)]
+
+
+@pytest.mark.parametrize("name", LEAKS)
+@pytest.mark.parametrize("place", ["session/_dawa.py", "session/_data_aware.py"])
+def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
+    file = copy / "src" / "leastnoise" / place
+    whole = file.read_text(encoding="utf-8")
+    try:
+        file.write_text(f"{whole}\n\n{LEAKS[name]}\n", encoding="utf-8")
+        found = faults(place, file.read_text(encoding="utf-8"))
+    finally:
+        file.write_text(whole, encoding="utf-8")
+    assert found
+    assert all(line.startswith(f"{place}:") for line in found)
+
+
+@pytest.mark.parametrize("place", ["planner/_x.py", "estimate/_x.py", "release/_x.py", "cli/_x.py", "accuracy/_x.py", "workload/_x.py"])
+def test_leaks_are_seen_in_every_package(place: str) -> None:
+    session_alone = {"the source looked at", "the source counted", "the source under another name", "the file of the source"}
+    unseen = [name for name, leak in LEAKS.items() if name not in session_alone and not faults(place, leak)]
+    assert unseen == []
+
+
+def test_the_tree_has_no_leak_and_every_exception_is_used() -> None:
+    assert broken(ROOT) == []
+    assert unused(SOURCE) == []
+
+
+def contracts_of(folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) -> None:
+    assert contracts_of(copy).returncode == 0
+    file = copy / "src" / "leastnoise" / "session" / "_dawa.py"
+    whole = file.read_text(encoding="utf-8")
+    file.write_text(whole + "\nfrom leastnoise.measure._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n", encoding="utf-8")
+    try:
+        run = contracts_of(copy)
+    finally:
+        file.write_text(whole, encoding="utf-8")
+    assert run.returncode == 1
+    for contract in ("only the kernel counts", "nothing opens, watches or patches what holds private rows"):
+        assert f"{contract} BROKEN" in run.stdout
+    assert "session/_dawa.py" in run.stdout
