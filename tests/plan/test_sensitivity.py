@@ -211,20 +211,24 @@ def test_roots_are_rounded_up(values: list[int]) -> None:
 def test_known_costs() -> None:
     tree = Block((Factor(("b",), Tree.full(3, 2)),), Fraction(3))
     assert cost(plan_of("discrete_laplace", tree)) == PureCost(1)
-    assert cost(plan_of("discrete_laplace", tree, neighbours="replace")) == PureCost(2)
+    assert cost(plan_of("discrete_laplace", tree, neighbours="replace")) == PureCost("4/3")  # both are in the root
     assert cost(plan_of("rounded_gaussian", tree)) == GaussianCost("1/3")
     assert cost(plan_of("discrete_gaussian", tree)) == ConcentratedCost("1/6")
-    assert cost(plan_of("discrete_gaussian", tree, neighbours="replace")) == ConcentratedCost("1/3")
+    assert cost(plan_of("discrete_gaussian", tree, neighbours="replace")) == ConcentratedCost("2/9")
     assert cost(plan_of("discrete_laplace", tree, unit_column="id", max_rows=5)) == PureCost(5)
     assert cost(plan_of("discrete_gaussian", tree, unit_column="id", max_rows=5)) == ConcentratedCost("25/6")
 
 
-def test_a_negative_entry_or_value_doubles_the_exchange() -> None:
+def test_known_costs_of_replaced_rows() -> None:
     signed = Block((Factor(("b",), Dense([[1, -1, 0]])),), Fraction(1))
     assert cost(plan_of("rounded_gaussian", signed, neighbours="replace")) == GaussianCost(4)
     pay = Block((), Fraction(1), "pay")
-    assert cost(plan_of("rounded_gaussian", pay, neighbours="replace")) == GaussianCost(36)
-    assert cost(plan_of("rounded_gaussian", Block((), Fraction(1), "tips"), neighbours="replace")) == GaussianCost(32)
+    assert cost(plan_of("rounded_gaussian", pay, neighbours="replace")) == GaussianCost(25)  # 3 instead of -2
+    assert cost(plan_of("discrete_laplace", pay, neighbours="replace")) == PureCost(5)
+    # A row outside the domain, which counts as nothing, instead of one inside: nobody else sees the total.
+    assert cost(plan_of("rounded_gaussian", Block((), Fraction(1), "tips"), neighbours="replace")) == GaussianCost(16)
+    assert cost(plan_of("discrete_laplace", Block((), Fraction(1)), neighbours="replace")) == PureCost(1)
+    assert cost(plan_of("discrete_laplace", Block((Factor(("b",), Prefix(3)),), Fraction(1)), neighbours="replace")) == PureCost(3)
 
 
 def test_absolute_values_are_summed_not_the_entries() -> None:

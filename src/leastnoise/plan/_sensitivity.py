@@ -12,6 +12,7 @@ import numpy.typing as npt
 from leastnoise._check import InternalError
 from leastnoise.accounting import ConcentratedCost, Cost, GaussianCost, PureCost
 from leastnoise.linop import Contrasts, IntArray, column_sums, non_negative
+from leastnoise.plan._apart import largest_distance
 from leastnoise.plan._plan import Block, Factor, Plan
 
 # Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
@@ -20,8 +21,6 @@ GUARD_BITS = 128
 # Columns of several uneven blocks are added up cell by cell on tables up to this size; beyond it their maxima are added, which is never
 # less.
 _JOINT_CELLS = 2**16
-# Replaced rows under contrasts are told apart by the attributes in which they agree, of up to so many attributes.
-_MOST_AGREEING = 16
 
 _Entries = npt.NDArray[np.int64] | npt.NDArray[np.object_]  # whole numbers of at least 0
 
@@ -48,14 +47,11 @@ def cost(plan: Plan) -> Cost:
         PureCost for discrete Laplace, ConcentratedCost for the discrete Gaussian, GaussianCost for the rounded Gaussian.
 
     Guarantees:
-        With c_j the vector of a cell's column entries divided by their rows' noise scales (times the measure's largest value, or what
-        the limits of the cell allow), neighbours
-        differ by at most k columns (add_remove) or by k columns against k others (replace). The returned value is at least
-        max |difference|_1 for Laplace and max |difference|_2^2 (or half of it, as rho) for the Gaussians: k max|c_j| and k^2 max|c_j|^2,
-        twice and four times that for replace; only twice for the square if all queries and values are non-negative, because vectors u, v
-        with non-negative entries have |u - v|^2 <= |u|^2 + |v|^2; and for counts by contrasts k^2 times the larger of max|c_i|^2
-        and what ``_contrasts_apart`` finds, max|c_i - c_j|^2: a unit may have fewer than k rows, or rows outside the domain that do not
-        count, so the change is a sum of k differences of columns, each of which may be 0 instead.
+        With c the vector that a row adds to the measured queries, divided by their rows' noise scales, neighbours differ by a sum of at
+        most k such vectors (add_remove) or of k differences c - c' of two of them, of which each may be 0 instead: a unit may have fewer
+        than k rows, or rows outside the domain that do not count (replace). The returned value is at least max |difference|_1 for Laplace
+        and max |difference|_2^2 (or half of it, as rho) for the Gaussians: k max|c| and k^2 max|c|^2, or k max|c - c'| and
+        k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst.
 
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
     (discrete).
@@ -68,16 +64,21 @@ def cost(plan: Plan) -> Cost:
     >>> cost(Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="tree")).epsilon
     Fraction(1, 1)
     """
-    rows = plan.privacy.max_rows
-    replace = plan.privacy.neighbours == "replace"
+    rows, power = plan.privacy.max_rows, 1 if plan.mechanism == "discrete_laplace" else 2
+    norm = column_norm(plan, power)
+    if plan.privacy.neighbours == "replace":
+        norm = _replaced(plan, norm, power)
     if plan.mechanism == "discrete_laplace":
-        return PureCost(column_norm(plan, 1) * rows * (2 if replace else 1))
-    apart = _contrasts_apart(plan.blocks) if replace else None
-    norm = column_norm(plan, 2)
-    if apart is None:
-        norm *= (2 if _all_non_negative(plan) else 4) if replace else 1
-    mu_squared = max(norm, apart or 0) * rows**2
+        return PureCost(norm * rows)
+    mu_squared = norm * rows**2
     return GaussianCost(mu_squared) if plan.mechanism == "rounded_gaussian" else ConcentratedCost(mu_squared / 2)
+
+
+def _replaced(plan: Plan, norm: Fraction, power: int) -> Fraction:
+    """The largest |c - c'|_p^p, where either may be 0, from that of |c|_p^p: a row may be replaced by one outside the domain."""
+    most = norm * (2 if power == 1 or _all_non_negative(plan) else 4)
+    apart = largest_distance(plan, power)
+    return most if apart is None else min(most, max(norm, apart))
 
 
 def _all_non_negative(plan: Plan) -> bool:
@@ -86,42 +87,6 @@ def _all_non_negative(plan: Plan) -> bool:
     return all(plan.domain.measures[name].low_units >= 0 for name in measures if name) and all(
         non_negative(operator) for operator in operators
     )
-
-
-def _contrasts_apart(blocks: Sequence[Block]) -> Fraction | None:
-    """The largest squared distance between the columns of two cells, if all that is measured are counts by contrasts of attributes.
-
-    Over the noise, the inner product of two columns of the contrasts of n cells is (n - 1) / n in the same cell and -1 / n in two
-    different ones. That of two columns of a block is the product over its attributes, so it depends only on the set E of attributes in
-    which the cells agree, and with G(E) its sum over the blocks the squared distance is 2 (G(all) - G(E)). All G are found by one pass
-    an attribute over a table with two entries along each (attribute measured or not), which become agreeing or not. The total is the
-    same in all columns and does not count.
-
-    A block adds at least 0 to the distance, so its weight 1 / scale^2 may be rounded up.
-
-    >>> from leastnoise.plan._plan import Factor
-    >>> float(_contrasts_apart((Block((), Fraction(1)), Block((Factor(("a",), Contrasts(3)),), Fraction(1)))))
-    2.0
-    """
-    factors = {factor for block in blocks for factor in block.factors}
-    sizes = {factor.attributes: factor.operator.size for factor in factors if isinstance(factor.operator, Contrasts)}
-    names = [name for attributes in sizes for name in attributes]
-    if not (len(sizes) == len(factors) and len(set(names)) == len(names) and 1 <= len(sizes) <= _MOST_AGREEING):
-        return None
-    if any(block.measure is not None or block.limits is not None for block in blocks):
-        return None
-    inverse = [1 / block.scale**2 for block in blocks]
-    bits = GUARD_BITS + max(0, *(one.denominator.bit_length() - one.numerator.bit_length() for one in inverse))
-    axes = {attributes: axis for axis, attributes in enumerate(sizes)}
-    table = np.zeros((2,) * len(sizes), dtype=object)
-    for block, one in zip(blocks, inverse, strict=True):
-        measured = {axes[factor.attributes] for factor in block.factors}
-        table[tuple(int(axis in measured) for axis in range(len(sizes)))] += math.ceil(one * (1 << bits))
-    for axis, size in enumerate(sizes.values()):  # times the size, which keeps it whole
-        without, inside = np.moveaxis(table, axis, 0)
-        table = np.stack([size * without - inside, size * without + (size - 1) * inside], axis=axis)
-    same = table[(1,) * len(sizes)]
-    return Fraction(2 * (int(same) - int(table.min())), math.prod(sizes.values()) << bits)
 
 
 def column_norm(plan: Plan, power: int) -> Fraction:
