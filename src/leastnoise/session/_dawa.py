@@ -19,7 +19,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import block_variance
 from leastnoise.estimate import Halving, shrunk_levels, worth_splitting
-from leastnoise.linop import Operator, Total, Tree, pack
+from leastnoise.linop import Identity, Operator, Total, Tree, pack
 from leastnoise.measure import CheapestPartition, LeastCost, SampledPartition, Series
 from leastnoise.observation import Observation, join
 from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
@@ -321,8 +321,9 @@ def noise_unit(setting: Setting) -> Fraction:
 
 
 def _unit_variance(setting: Setting, budget: Budget) -> float:
-    """Noise variance of a single query of sensitivity 1."""
-    plan = fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.mechanism, [(Block((), Fraction(1)), 1.0)], "total")
+    """Noise variance of the cells, queries whose columns have norm 1."""
+    cells = Block((Factor((setting.attribute,), Identity(setting.size)),), Fraction(1))
+    plan = fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.mechanism, [(cells, 1.0)], "cells")
     return block_variance(plan, plan.blocks[0])
 
 

@@ -15,7 +15,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import block_variance
 from leastnoise.domain import Bins, Integers
-from leastnoise.linop import IntArray, Ranges
+from leastnoise.linop import Identity, IntArray, Ranges
 from leastnoise.measure import Series
 from leastnoise.observation import Observation, join
 from leastnoise.plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan, fit
@@ -209,13 +209,8 @@ def tail_counts_plan(setting: Setting, places: IntArray) -> Plan | None:
 def _choice(setting: Setting, places: IntArray, counts: np.ndarray) -> ThresholdChoice:
     """The threshold of least predicted error."""
     gram, lost = asked_along(setting.workload, setting.attribute)
-    noise = fit(
-        setting.plan.domain,
-        setting.plan.privacy.share(1 - TAIL_SHARE),
-        setting.mechanism,
-        [(Block((), Fraction(1)), 1.0)],
-        "a single query",
-    )
+    cells = Block((Factor((setting.attribute,), Identity(len(setting.edges))),), Fraction(1))
+    noise = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.mechanism, [(cells, 1.0)], "cells")
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
     quick = noise_along(setting.workload, setting.attribute, setting.power)
     return choose_threshold(gram, setting.edges, places, counts, quick, unit, lost=lost)
