@@ -1,0 +1,181 @@
+"""The distance of two rows against brute force over all pairs of rows; every shortcut gives at least as much, and how much more."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.domain import Coded, Domain, Measure
+from leastnoise.linop import (
+    AllRanges,
+    Coarse,
+    Contrasts,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    Operator,
+    Ordered,
+    Prefix,
+    Total,
+    Tree,
+    dense,
+)
+from leastnoise.plan import Block, Factor, Limits, Plan, _apart, _pairs, cost
+from leastnoise.plan._apart import largest_distance
+
+SIZES = {"a": 2, "b": 3, "c": 4}
+MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}
+DOMAIN = Domain({name: Coded(size) for name, size in SIZES.items()}, measures=MEASURES)
+
+LIMITS = [None, Limits(np.array([2])), Limits(np.array([3, 1]), "a"), Limits(np.array([1, 0, 3]), "b")]
+
+
+def operators(size: int, power: int) -> st.SearchStrategy[Operator]:
+    rows = st.lists(st.lists(st.integers(-2, 2), min_size=size, max_size=size).filter(any), min_size=1, max_size=3)
+    return st.one_of(
+        st.sampled_from([Identity(size), Prefix(size), Total(size), Tree.full(size, 2), Haar(size), AllRanges(size)]),
+        st.just(Coarse(Prefix(2), np.array([0, 1]), size)),
+        st.just(Contrasts(size)) if power == 2 else st.nothing(),
+        rows.map(lambda found: Dense(np.array(found))),
+        st.tuples(st.lists(st.integers(1, 3), min_size=size, max_size=size), rows).map(lambda pair: DiagonalAndRows(*map(np.array, pair))),
+        st.permutations(range(size)).map(lambda order: Ordered(Prefix(size), np.array(order))),
+    )
+
+
+@st.composite
+def blocks(draw: st.DrawFn, power: int, *, summed: bool) -> Block:
+    factors = []
+    for together in draw(st.sampled_from([(), ("a",), ("b",), ("a", "b"), ("a", "c"), (("a", "b"), "c"), ("a", "b", "c"), (("b", "c"),)])):
+        names = (together,) if isinstance(together, str) else together
+        operator = draw(operators(math.prod(SIZES[name] for name in names), power))
+        weights = None
+        if not isinstance(operator, Contrasts) and draw(st.booleans()):
+            weights = np.array(draw(st.lists(st.integers(1, 5), min_size=operator.rows, max_size=operator.rows)))
+        factors.append(Factor(names, operator, weights))
+    measure = draw(st.sampled_from([None, None, "pay", "tips"])) if summed else None
+    limits = None if measure is None else draw(st.sampled_from(LIMITS))
+    return Block(tuple(factors), draw(st.fractions(Fraction(1, 4), 9, max_denominator=7)), measure, limits)
+
+
+def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Plan:
+    privacy = Privacy(PureDP(1) if power == 1 else ZCDP(1), "replace")
+    mechanism = "discrete_laplace" if power == 1 else "discrete_gaussian"
+    return Plan(domain=domain, privacy=privacy, mechanism=mechanism, blocks=tuple(measured), strategy="test")
+
+
+def rows(plan: Plan) -> np.ndarray:
+    """The columns of all rows, with extreme values of the measures, and of a row that does not count."""
+    found = []
+    for cells in itertools.product(*(range(size) for size in SIZES.values())):
+        at = dict(zip(SIZES, cells, strict=True))
+        for pay, tips in itertools.product((-2, 0, 3), (0, 4)):
+            column = []
+            for block in plan.blocks:
+                value = {None: 1, "pay": pay, "tips": tips}[block.measure]
+                if block.limits is not None:
+                    value = min(value, int(block.limits.values[at.get(block.limits.attribute or "", 0)]))
+                own: np.ndarray = np.ones(1)
+                for factor in block.factors:
+                    place = np.ravel_multi_index([at[name] for name in factor.attributes], [SIZES[name] for name in factor.attributes])
+                    own = np.kron(own, dense(factor.operator)[:, place] * factor.scaling)
+                column.append(own * value / float(block.scale))
+            found.append(np.concatenate(column))
+    return np.unique([*found, np.zeros_like(found[0])], axis=0)
+
+
+def brute(plan: Plan, power: int) -> float:
+    columns = rows(plan)
+    return float(max((np.abs(columns - one) ** power).sum(axis=1).max() for one in columns))
+
+
+def claimed(plan: Plan, power: int) -> float:
+    spent = cost(plan)
+    return float(spent.epsilon if power == 1 else 2 * spent.rho)  # type: ignore[union-attr]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from([1, 2]))
+def test_no_two_rows_are_farther_apart(data: st.DataObject, power: int) -> None:
+    plan = plan_of(power, data.draw(st.lists(blocks(power, summed=True), min_size=1, max_size=3)))
+    assert claimed(plan, power) >= brute(plan, power) * (1 - 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_counts_under_gaussian_noise_are_exact(data: st.DataObject) -> None:
+    plan = plan_of(2, data.draw(st.lists(blocks(2, summed=False), min_size=1, max_size=3)))
+    if brute(plan, 2) > 0:  # a cost of nothing is no cost
+        assert claimed(plan, 2) == pytest.approx(brute(plan, 2), rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.sampled_from([1, 2]), st.sampled_from(["limits", "no tables", "few combinations"]))
+def test_every_shortcut_is_safe(data: st.DataObject, power: int, shortcut: str) -> None:
+    measured = data.draw(st.lists(blocks(power, summed=True), min_size=1, max_size=3))
+    with pytest.MonkeyPatch.context() as patched:
+        _apart._axis.cache_clear()
+        if shortcut == "limits":
+            patched.setattr(_apart, "_LIMITS", (data.draw(st.sampled_from([3, 2, 1])),))
+            patched.setattr(_apart, "_MOST_LISTED", 20)
+        elif shortcut == "no tables":
+            patched.setattr(_apart, "MOST_CELLS", 2)
+            patched.setattr(_pairs, "MOST_CELLS", 2)
+        else:
+            patched.setattr(_apart, "_LIMITS", (64,))
+            patched.setattr(_apart, "_MOST_COMBINED", 3)
+            patched.setattr(_apart, "_EXACT_WORK", 1)
+        plan = plan_of(power, measured)
+        found = claimed(plan, power)
+    _apart._axis.cache_clear()
+    assert found >= brute(plan, power) * (1 - 1e-12)
+    assert found >= claimed(plan, power) * (1 - 1e-12)  # and no shortcut is better than all pairs
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_trees_and_wavelets_are_told_apart_by_a_few_pairs(power: int) -> None:
+    for size in (1, 2, 3, 5, 8, 11):
+        for operator in (Tree.full(size, 2), Tree.full(size, 3), Tree(size, (4, 2)), Haar(size)):
+            sizes = operator.level_sizes if isinstance(operator, Tree) else (1, *(-(-size // width) for width in operator.widths))
+            weights = np.repeat(np.arange(3, 3 + len(sizes)) % 4 + 1, sizes)
+            for factors in ([Factor(("a",), operator, weights)], [Factor(("a",), operator, weights), Factor(("a",), Identity(size))]):
+                steps = _pairs.ladder(factors)
+                assert steps is not None
+                few, all_pairs = (
+                    np.concatenate([shared.shares for f in factors if (shared := _pairs.shared(f, power, which))], axis=1)
+                    for which in (steps, None)
+                )
+                assert {*map(tuple, few.tolist())} == {*map(tuple, all_pairs.tolist())}
+
+
+def test_long_attributes_are_told_apart() -> None:
+    """Two to the twentieth cells: nothing in common but the root, or the root and the opposite half."""
+    domain = Domain(a=Coded(2**20))
+    for power, operator, apart in ((1, Tree.full(2**20, 2), 40), (2, Tree.full(2**20, 2), 40), (1, Haar(2**20), 40), (2, Haar(2**20), 42)):
+        assert largest_distance(plan_of(power, [Block((Factor(("a",), operator),), Fraction(1))], domain), power) == apart
+
+
+def test_alike_attributes_are_counted() -> None:
+    """Of all pairs among d attributes of two cells, m in which the rows differ: 2 m + m (d - m) is largest at a known m."""
+    for count in (5, 19, 31):
+        domain = Domain({f"a{place}": Coded(2) for place in range(count)})
+        factors = [Factor((name,), Contrasts(2)) for name in domain.names]
+        measured = [Block((one,), Fraction(1)) for one in factors] + [
+            Block(pair, Fraction(1)) for pair in itertools.combinations(factors, 2)
+        ]
+        exact = Fraction(max(2 * m + m * (count - m) for m in range(count + 1)))
+        assert exact <= (largest_distance(plan_of(2, measured, domain), 2) or 0) <= exact * (1 + Fraction(1, 2**40))
+
+
+def test_weights_beyond_floating_point_are_multiplied_exactly() -> None:
+    """Norms above 2^53: floating-point products would be off by one."""
+    entries = np.array([[2**20 - 1, 2**20 - 3], [2**20 - 5, 2**20 - 7]])
+    plan = plan_of(2, [Block((Factor(("a",), Dense(entries), np.array([2**7 - 1, 2**7 - 3])),), Fraction(2**10))])
+    weighted = [[int(x) * w for x in row] for row, w in zip(entries, (2**7 - 1, 2**7 - 3), strict=True)]
+    distance = sum((row[0] - row[1]) ** 2 for row in weighted)
+    assert largest_distance(plan, 2) == Fraction(distance, 2**20)
