@@ -53,6 +53,7 @@ def test_plan_as_json_is_one_object_with_stable_keys(folder: Path, run: Run) -> 
         "queries": 10,
         "rmse": told["rmse"]["income:prefix"],
         "largest_std": promise.tables[4].largest_std,
+        "largest_is_bound": False,
         "weight": 2.0,
         "measure": None,
     }

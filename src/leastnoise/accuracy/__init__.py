@@ -6,6 +6,8 @@ from leastnoise.accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
 from leastnoise.accuracy._covariance import MOST_COVARIANCES, covariances
 from leastnoise.accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
+from leastnoise.accuracy._joint_rows import joint_rows
+from leastnoise.accuracy._largest import Errors
 from leastnoise.accuracy._noise import interval_multiplier, noise_variance
 from leastnoise.accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise.accuracy._promise import promised, structures, total_squared_error
@@ -17,7 +19,6 @@ from leastnoise.accuracy._structure import (
     block_rows,
     block_variance,
     explained,
-    joint_rows,
     measured_along,
     structure,
     subsets,
@@ -29,6 +30,7 @@ __all__ = [
     "MOST_JOINT",
     "Basis",
     "DenseStructure",
+    "Errors",
     "IdentityBasis",
     "IterativeStructure",
     "Joint",

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from leastnoise._check import InputError
+from leastnoise.accuracy._gram import weighted_gram
+from leastnoise.accuracy._largest import largest_apart, largest_between
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.accuracy._tree import TreeInverse
 from leastnoise.linop import (
@@ -73,6 +75,9 @@ class Basis(Protocol):
     def total_variance(self, operator: Operator) -> float:
         """The sum of ``variances``, without listing rows where there are many."""
 
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``, or a bound above it, without listing rows where there are many."""
+
     def mean_squares(self, operator: Operator) -> float:
         """The sum over rows of (q mean)^2, without listing them."""
 
@@ -89,6 +94,10 @@ class _Sums:
     def total_variance(self: Any, operator: Operator) -> float:
         """The sum of ``variances``."""
         return float(self.variances(operator).sum())
+
+    def largest_variance(self: Any, operator: Operator) -> float:
+        """The largest of ``variances``."""
+        return float(self.variances(operator).max())
 
 
 def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
@@ -146,6 +155,10 @@ class IdentityBasis(_Sums):
         """The sum of ``variances``."""
         return float(gram_diagonal(operator).sum())
 
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``: of all ranges that of the widest."""
+        return float(self.size) if isinstance(operator, AllRanges) else _Sums.largest_variance(self, operator)
+
 
 @dataclass(frozen=True, slots=True)
 class DenseBasis(_Sums):
@@ -196,6 +209,11 @@ class DenseBasis(_Sums):
         """tr(M G^-1)."""
         self._refuse_undetermined(operator)
         return float(np.trace(apply_gram(operator, self.inverse)))
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``."""
+        self._refuse_undetermined(operator)
+        return largest_between(self.inverse) if isinstance(operator, AllRanges) else _Sums.largest_variance(self, operator)
 
     def _refuse_undetermined(self, operator: Operator) -> None:
         if self.determined is None:
@@ -260,6 +278,12 @@ class WoodburyBasis(_Sums):
         """tr(M G^-1)."""
         return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
 
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``."""
+        if isinstance(operator, AllRanges):
+            return largest_apart(self.inverse_squares, self.lifted)
+        return _Sums.largest_variance(self, operator)
+
 
 def _woodbury(operator: DiagonalAndRows, weights: FloatArray) -> WoodburyBasis:
     inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
@@ -293,8 +317,7 @@ def basis(factor: Factor) -> Basis:
             f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "
             "Choose a hierarchy or the identity along this attribute."
         )
-    rows = dense(operator).astype(float) * factor.weights[:, None]
-    gram = rows.T @ rows
+    gram = weighted_gram(factor)
     try:
         lower = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:

@@ -72,8 +72,7 @@ def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
     [2.0, 0.5, 1.5]
     """
     n = operator.size
-    ones = apply(operator, np.ones(n))
-    along = float(np.linalg.norm(ones)) / n
+    along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
     if isinstance(operator, Identity):
         return math.sqrt(n), along, (n - 1) / math.sqrt(n)
     closed = closed_singular_values(operator)

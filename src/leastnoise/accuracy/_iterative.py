@@ -15,12 +15,14 @@ import numpy as np
 
 from leastnoise.accuracy._basis import UnsupportedQuery
 from leastnoise.accuracy._joint import Joint
+from leastnoise.accuracy._largest import Errors
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.linop import Operator, Total, along, apply
 from leastnoise.workload import Product
 
 MOST_EXACT = 2048
 _MOST_EXACT_NUMBERS = 2**28
+_MOST_SIMULATED = 2**26
 _MOST_COLUMNS = 2**20  # numbers in a batch of columns: what stays near the processor
 _DRAWS = (16, 256)
 _DRAWN_NUMBERS = 2**27
@@ -68,15 +70,20 @@ class IterativeStructure:
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``; conservative where it is simulated."""
         if product not in self._known:
+            if not product.rows <= _MOST_SIMULATED:
+                raise UnsupportedQuery(
+                    f"The error bars of {product.name} would have to be simulated for each of its {product.rows} answers; at most "
+                    f"{_MOST_SIMULATED} are allowed. Choose another strategy, or ask for fewer queries."
+                )
             operators = self.operators(product)
             found = self._exact(product, operators) if self.exact(product) else self._simulated(product, operators)
             self._known[product] = found.reshape(product.shape)
         return self._known[product]
 
-    def errors(self, product: Product) -> tuple[float, float]:
+    def errors(self, product: Product) -> Errors:
         """The sum and the largest of the variances of a product's answers."""
         found = self.variances(product)
-        return float(found.sum()), float(found.max())
+        return Errors(float(found.sum()), float(found.max()))
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers."""

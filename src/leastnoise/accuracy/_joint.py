@@ -17,9 +17,10 @@ import numpy as np
 
 from leastnoise._check import InputError, refuse
 from leastnoise.accuracy._basis import UnsupportedQuery
+from leastnoise.accuracy._gram import apply_weighted_gram, weighted_gram
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.domain import Domain
-from leastnoise.linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_gram, apply_transpose, gram_diagonal
+from leastnoise.linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_transpose, gram_diagonal
 from leastnoise.plan import Block, Factor
 
 Names = tuple[str, ...]
@@ -28,7 +29,6 @@ TOLERANCE = 1e-9
 _MOST_STEPS = 3000
 _PATIENCE = 300  # steps without a residual half as large: the system is inconsistent, or hopeless
 _MOST_TURNED = 1024  # an axis of more cells keeps its own basis in the preconditioner
-_MOST_NUMBERS = 2**24
 
 
 def used(factor: Factor) -> bool:
@@ -40,33 +40,13 @@ def used(factor: Factor) -> bool:
     return not (isinstance(factor.operator, Total) and factor.row_weights is None)
 
 
-def _columns(weights: FloatArray, x: FloatArray) -> FloatArray:
-    return weights.reshape(-1, *([1] * (x.ndim - 1)))
-
-
-def _apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
-    """F^T diag(w^2) F x along the first axis."""
-    if factor.even:
-        return np.asarray(apply_gram(factor.operator, x))
-    moved = apply(factor.operator, x)
-    return np.asarray(apply_transpose(factor.operator, moved * _columns(factor.scaling**2, moved)))
-
-
-def _weighted_gram(factor: Factor) -> FloatArray:
-    """F^T diag(w^2) F as a matrix, never with more than 2^24 numbers of F at a time."""
-    n = factor.operator.size
-    step = max(1, _MOST_NUMBERS // factor.operator.rows)
-    eye = np.eye(n)
-    return np.concatenate([_apply_weighted_gram(factor, eye[:, start : start + step]) for start in range(0, n, step)], axis=1)
-
-
 def _weighted_diagonal(factor: Factor) -> FloatArray:
     """The diagonal of F^T diag(w^2) F."""
     n = factor.operator.size
     if factor.even:
         return gram_diagonal(factor.operator)
     if n <= _MOST_TURNED:
-        return np.diag(_weighted_gram(factor)).copy()
+        return np.diag(weighted_gram(factor)).copy()
     if isinstance(factor.operator, (Dense, DiagonalAndRows, Haar)):
         answer = np.empty(n)
         for start in range(0, n, 256):
@@ -144,9 +124,9 @@ class Joint:
         n = factor.operator.size
         if isinstance(factor.operator, (Dense, DiagonalAndRows, Haar)) and n <= _MOST_TURNED:
             if factor not in self._grams:
-                self._grams[factor] = _weighted_gram(factor)
+                self._grams[factor] = weighted_gram(factor)
             return np.moveaxis(np.tensordot(self._grams[factor], cube, axes=(1, axis)), 0, axis)
-        return np.moveaxis(_apply_weighted_gram(factor, np.moveaxis(cube, axis, 0)), 0, axis)
+        return np.moveaxis(apply_weighted_gram(factor, np.moveaxis(cube, axis, 0)), 0, axis)
 
     def gram(self, x: FloatArray) -> FloatArray:
         """M x for columns x of shape (cells, columns)."""
@@ -169,7 +149,7 @@ class Joint:
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
                 if not factor.even:
-                    moved = moved * _columns(factor.scaling**2, moved)
+                    moved = moved * columns(factor.scaling**2, moved)
                 cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
             self._spread(factors, cube / variance, out)
         return out.reshape(self.cells, columns)
@@ -277,7 +257,7 @@ class _Preconditioner:
         factors = [factor for block, _ in joint.blocks for factor in block.factors if used(factor)]
         if any(len(factor.attributes) > 1 for factor in factors):  # no matrix an axis
             return _Preconditioner(shape, (None,) * len(shape), _inverted(joint.diagonal().reshape(*shape, 1)))
-        grams = {factor: _weighted_gram(factor) for factor in set(factors) if factor.operator.size <= _MOST_TURNED}
+        grams = {factor: weighted_gram(factor) for factor in set(factors) if factor.operator.size <= _MOST_TURNED}
         diagonals = {factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor) for factor in set(factors)}
         turns: list[FloatArray | None] = []
         for name, size in zip(joint.names, shape, strict=True):

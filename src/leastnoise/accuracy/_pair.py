@@ -13,12 +13,14 @@ Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise.accuracy._basis import UnsupportedQuery
+from leastnoise.accuracy._basis import DenseBasis, UnsupportedQuery
+from leastnoise.accuracy._gram import applied_in_parts, weighted_gram
+from leastnoise.accuracy._largest import MOST_LISTED, Errors
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.linop import Operator, Total, along, apply, apply_gram, apply_transpose
 from leastnoise.plan import Block, Factor
@@ -28,7 +30,6 @@ Names = tuple[str, ...]
 MOST_LONG = 2048
 """The longest attribute whose eigenvectors are affordable."""
 _ZERO = 1e-9
-_MOST_LISTED = 2**22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +58,14 @@ class PairAxis:
         asked, seen = (float(np.trace(apply_gram(operator, part))) for part in (np.eye(self.size), self.determined))
         return asked - seen <= _ZERO * asked
 
-    def squares(self, operator: Operator) -> FloatArray:
-        """(q V^+)^2 for every row q, shape (rows, r)."""
-        return np.asarray(apply(operator, self.outward) ** 2, dtype=np.float64)
+    def squares(self, operator: Operator) -> Iterator[tuple[slice, FloatArray]]:
+        """(q V^+)^2 for some rows q at a time: which, and an array of shape (rows, r)."""
+        for part, rows in applied_in_parts(operator, self.outward):
+            yield part, rows**2
+
+    def largest(self, operator: Operator) -> float:
+        """The largest sum of the squares of a row."""
+        return DenseBasis(self.outward @ self.outward.T).largest_variance(operator)
 
     def summed(self, operator: Operator) -> FloatArray:
         """The sum of ``squares`` over the rows, without listing them, shape (r,)."""
@@ -74,11 +80,7 @@ def pair_axis(size: int, factors: tuple[Factor | None, Factor | None]) -> PairAx
     >>> [share.round(6).tolist() for share in axis.shares]
     [[1.0, 0.333333], [0.0, 0.666667]]
     """
-    forms = []
-    for factor in factors:
-        operator: Operator = Total(size) if factor is None else factor.operator
-        scaled = apply(operator, np.eye(size)) * (1.0 if factor is None else factor.scaling[:, None])
-        forms.append(scaled.T @ scaled)
+    forms = [np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors]
     # Forms of like size: which of the two a vector belongs to is then seen from its shares.
     sizes = [float(np.trace(form)) / size for form in forms]
     first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
@@ -107,7 +109,7 @@ class PairStructure:
 
     def asked(self, product: Product) -> FloatArray:
         """What each entry of one over ``information`` adds to the total variance of a product's answers, of that shape."""
-        return _outer([axis.summed(operator) for axis, operator in zip(self.axes.values(), self._operators(product), strict=True)])
+        return _outer(self._summed(self._operators(product)))
 
     def inverse(self) -> FloatArray:
         """One over lambda, 0 where nothing is known."""
@@ -116,25 +118,28 @@ class PairStructure:
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
         operators = self._operators(product)
-        weights = [axis.squares(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)]
-        self._refuse_undetermined(product, [weight.sum(axis=0) for weight in weights])
+        self._refuse_undetermined(product, self._summed(operators))
         cube = self.inverse()
-        for weight in weights:  # every axis goes to the end, so that they are in order again
-            cube = np.tensordot(cube, weight, axes=(0, 1))
+        # What shrinks the array most comes first.
+        for place, operator in sorted(enumerate(operators), key=lambda one: one[1].rows / one[1].size):
+            moved = np.moveaxis(cube, place, 0)
+            answer = np.empty((operator.rows, *moved.shape[1:]))
+            for part, weight in list(self.axes.values())[place].squares(operator):
+                answer[part] = np.tensordot(weight, moved, axes=(1, 0))
+            cube = np.moveaxis(answer, 0, place)
         return cube.reshape(product.shape)
 
-    def errors(self, product: Product) -> tuple[float, float]:
-        """The sum and the largest of the variances of a product's answers; over 2^22 answers the mean takes the place of the largest."""
-        if product.rows > _MOST_LISTED:
-            summed = self.total(product)
-            return summed, summed / product.rows
-        found = self.variances(product)
-        return float(found.sum()), float(found.max())
+    def errors(self, product: Product) -> Errors:
+        """The sum and the largest of the variances of a product's answers."""
+        if product.rows <= MOST_LISTED:
+            found = self.variances(product)
+            return Errors(float(found.sum()), float(found.max()))
+        each = zip(self.axes.values(), self._operators(product), strict=True)
+        return Errors(self.total(product), float(self.inverse().max()) * math.prod(axis.largest(one) for axis, one in each), exact=False)
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
-        operators = self._operators(product)
-        weights = [axis.summed(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)]
+        weights = self._summed(self._operators(product))
         self._refuse_undetermined(product, weights)
         return _contracted(self.inverse(), weights)
 
@@ -192,6 +197,9 @@ class PairStructure:
         if not all(axis.sees(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)):
             raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
         return operators
+
+    def _summed(self, operators: Sequence[Operator]) -> list[FloatArray]:
+        return [axis.summed(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)]
 
     def _refuse_undetermined(self, product: Product, weights: Sequence[FloatArray]) -> None:
         unknown = self.information <= 0

@@ -80,16 +80,17 @@ def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
             )
     tables, total = [], 0.0
     for product in workload:
-        squared, largest = known[product.measure].errors(product)
-        total += product.importance * squared
-        mean = squared / product.rows
+        found = known[product.measure].errors(product)
+        total += product.importance * found.total
+        mean = found.total / product.rows
         tables.append(
             TableError(
                 name=product.name,
                 queries=product.rows,
                 weight=float(product.weight),
                 rmse=math.sqrt(mean),
-                largest_std=math.sqrt(max(largest, mean)),
+                largest_std=math.sqrt(max(found.largest, mean)),
+                largest_is_bound=not found.exact,
             )
         )
     bound = lower_bound(workload, plan.privacy, plan.mechanism, float(plan.details.get("unit_bound", 0.0)))

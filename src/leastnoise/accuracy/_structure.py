@@ -26,16 +26,19 @@ from leastnoise.accuracy._across import across_basis, contrast_strength, measure
 from leastnoise.accuracy._basis import MOST_DENSE, Basis, IdentityBasis, Undetermined, UnsupportedQuery, basis
 from leastnoise.accuracy._iterative import IterativeStructure
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
+from leastnoise.accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
+from leastnoise.accuracy._largest import MOST_LISTED, Errors
 from leastnoise.accuracy._noise import FloatArray, noise_variance
 from leastnoise.accuracy._pair import PairStructure, is_pair, pair_structure
 from leastnoise.domain import Domain
-from leastnoise.linop import Contrasts, Identity, Operator, Total, apply, dense
+from leastnoise.linop import Contrasts, Identity, Operator, Total, along, apply, apply_gram, dense
 from leastnoise.plan import Block, Factor, Plan
 from leastnoise.workload import Product
 
 Names = tuple[str, ...]
 _MOST_LISTED = 10
-_MOST_COMPARED = 2**22
+_MOST_SORTED = 2**20
+_MOST_PRODUCTS = 2**38  # multiplications for the variances of one table
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -127,9 +130,9 @@ class ProductStructure:
             if name not in self.bases:
                 raise UnsupportedQuery(f"The measurements say nothing about {name}.")
             own = self.bases[name]
-            along = apply(operator, own.mean) ** 2
+            squares = apply(operator, own.mean) ** 2
             # The difference is at least 0; rounding could leave it just below.
-            self._cache[key] = along, np.maximum(own.variances(operator) - own.kappa * along, 0.0)
+            self._cache[key] = squares, np.maximum(own.variances(operator) - own.kappa * squares, 0.0)
         return self._cache[key]
 
     def sums(self, name: str, operator: Operator) -> tuple[float, float]:
@@ -149,8 +152,8 @@ class ProductStructure:
         parts = [self.parts(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
         for tau in subsets(product.attributes):
             term = np.ones(())
-            for name, (along, spread) in zip(product.attributes, parts, strict=True):
-                term = np.multiply.outer(term, spread if name in tau else along)
+            for name, (mean, spread) in zip(product.attributes, parts, strict=True):
+                term = np.multiply.outer(term, spread if name in tau else mean)
             known = self.strength(tau)
             if known > 0:
                 total += term / known
@@ -158,27 +161,44 @@ class ProductStructure:
                 raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
         return total
 
-    def errors(self, product: Product) -> tuple[float, float]:
-        """The sum and the largest of the variances of a product's answers; over 2^22 answers the mean takes the place of the largest.
-
-        Of rows that are alike along an attribute one is looked at.
-        """
+    def errors(self, product: Product) -> Errors:
+        """The sum and the largest of the variances of a product's answers. Of rows that are alike along an attribute one is looked at."""
         summed = self.total(product)
-        if product.rows > _MOST_COMPARED:
-            return summed, summed / product.rows
-        if len(product.attributes) == 1:  # listing the answers takes less than finding those that are alike
-            return summed, float(self.variances(product).max())
-        kinds = [self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
-        if all(len(kind) == 1 for kind in kinds):
-            return summed, summed / product.rows
+        if len(product.attributes) == 1 and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
+            return Errors(summed, float(self.variances(product).max()))
+        if sum(product.shape) <= _MOST_SORTED:
+            kinds = [self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+            if all(len(kind) == 1 for kind in kinds):
+                return Errors(summed, summed / product.rows)
+            if math.prod(len(kind) for kind in kinds) <= MOST_LISTED:
+                return Errors(summed, self._largest(product.attributes, kinds))
+        return Errors(summed, self._above_all(product), exact=False)
+
+    def _largest(self, names: Names, kinds: Sequence[FloatArray]) -> float:
+        """The largest variance, from the distinct rows of ``parts`` along every attribute."""
         total = np.zeros([len(kind) for kind in kinds])
-        for tau in subsets(product.attributes):
+        for tau in subsets(names):
             term = np.ones(())
-            for name, kind in zip(product.attributes, kinds, strict=True):
+            for name, kind in zip(names, kinds, strict=True):
                 term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
             known = self.strength(tau)
-            total += term / known if known > 0 else 0.0  # what is not determined was refused above
-        return summed, float(total.max())
+            total += term / known if known > 0 else 0.0  # what is not determined was refused before
+        return float(total.max())
+
+    def _above_all(self, product: Product) -> float:
+        """A bound above all variances of a product's answers.
+
+        With a(tau) the terms of a variance, sum of a(tau) prod_{i not in tau} kappa_i = prod_i q_i G_i^-1 q_i. So the variance, the sum
+        of a(tau) / lambda(tau), is at most that product times the largest 1 / (lambda(tau) prod_{i not in tau} kappa_i).
+        """
+        strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
+        worst = max(
+            1 / (known * math.prod(self.bases[name].kappa for name in product.attributes if name not in tau))
+            for tau, known in strengths.items()
+            if known > 0
+        )
+        each = zip(product.attributes, product.operators, strict=True)
+        return worst * math.prod(self.bases[name].largest_variance(operator) for name, operator in each)
 
     def _alike(self, name: str, operator: Operator) -> FloatArray:
         """The distinct rows of ``parts``, shape (kinds, 2)."""
@@ -219,42 +239,54 @@ class DenseStructure:
 
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
-        rows = self.rows(product)
-        if self.determined is not None and not np.allclose(rows @ self.determined, rows, atol=1e-8 * max(1.0, float(np.abs(rows).max()))):
-            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
-        return np.einsum("ij,ij->i", rows @ self.covariance, rows).reshape(product.shape)
+        operators = self.operators(product)
+        if self.determined is None:
+            return joint_variances(self.covariance, operators).reshape(product.shape)
+        answer = np.empty(product.rows)
+        for part, rows in joint_rows_in_parts(operators):
+            if not np.allclose(rows @ self.determined, rows, atol=1e-8 * max(1.0, float(np.abs(rows).max()))):
+                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+            answer[part] = np.einsum("ij,ij->i", rows @ self.covariance, rows)
+        return answer.reshape(product.shape)
 
-    def errors(self, product: Product) -> tuple[float, float]:
+    def errors(self, product: Product) -> Errors:
         """The sum and the largest of the variances of a product's answers."""
-        found = self.variances(product)
-        return float(found.sum()), float(found.max())
+        work = product.rows * (1 if self.determined is None else len(self.covariance) ** 2)
+        if product.rows <= MOST_LISTED and work <= _MOST_PRODUCTS:
+            found = self.variances(product)
+            return Errors(float(found.sum()), float(found.max()))
+        top = float(np.linalg.eigvalsh(self.covariance)[-1])  # no variance is above this times the squared norm of its query
+        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.operators(product))
+        return Errors(self.total(product), top * norms, exact=False)
 
     def total(self, product: Product) -> float:
-        """Sum of the variances of a product's answers."""
-        return float(self.variances(product).sum())
+        """Sum of the variances of a product's answers, without listing them: tr(M C)."""
+        operators = self.operators(product)
+        if self.determined is not None:
+            asked, seen = (self._traced(part, operators) for part in (np.eye(len(self.covariance)), self.determined))
+            if not asked - seen <= 1e-9 * asked:
+                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+        return self._traced(self.covariance, operators)
 
-    def rows(self, product: Product) -> FloatArray:
-        """The queries over the joint cells, shape (product.rows, cells)."""
+    def _traced(self, matrix: FloatArray, operators: Sequence[Operator]) -> float:
+        cube = matrix.reshape(*self.shape, -1)
+        for axis, operator in enumerate(operators):
+            cube = along(apply_gram, operator, cube, axis)
+        return float(np.trace(cube.reshape(matrix.shape)))
+
+    def operators(self, product: Product) -> list[Operator]:
+        """The queries along every attribute of the joint cells."""
         operators = dict(zip(product.attributes, product.operators, strict=True))
         if any(name not in self.names for name in operators):
             raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
-        return joint_rows([operators.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)])
+        return [operators.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)]
+
+    def rows(self, product: Product) -> FloatArray:
+        """The queries over the joint cells, shape (product.rows, cells)."""
+        return joint_rows(self.operators(product))
 
 
 Structure = ProductStructure | DenseStructure | PairStructure | IterativeStructure
-
-
-def joint_rows(operators: Sequence[Operator]) -> FloatArray:
-    """The explicit Kronecker product of operators.
-
-    >>> from leastnoise.linop import Identity
-    >>> joint_rows([Identity(2), Total(2)]).tolist()
-    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
-    """
-    rows = np.ones((1, 1))
-    for operator in operators:
-        rows = np.kron(rows, dense(operator).astype(float))
-    return rows
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:

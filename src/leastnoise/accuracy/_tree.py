@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from leastnoise.accuracy._largest import MOST_LISTED, largest_on_tree
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.linop import (
     AllRanges,
@@ -139,10 +140,20 @@ class TreeInverse:
         return self.interval_variances(high - widths + 1, high)
 
     def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``."""
+        """The sum of ``variances``, without listing rows where there are many."""
+        if isinstance(operator, AllRanges):
+            # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
+            asked = np.arange(self.size, 0.0, -1)
+            return float((self.size + 1) * self.prefix_variances.sum() - asked @ self.solve(asked))
         if operator.rows > operator.size and not isinstance(operator, _INTERVALS):
             return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))
         return float(self.variances(operator).sum())
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``, or a bound above it where there are too many to list."""
+        if isinstance(operator, AllRanges) and operator.rows > MOST_LISTED:
+            return largest_on_tree(self)
+        return float(self.variances(operator).max())
 
     def mean_squares(self, operator: Operator) -> float:
         """The sum over rows of (q mean)^2."""

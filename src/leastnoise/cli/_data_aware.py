@@ -73,6 +73,7 @@ def data_aware_facts(made: "DataAwarePlan", workload: "Workload", seconds: float
                 "queries": product.rows,
                 "rmse": None,
                 "largest_std": None,
+                "largest_is_bound": None,
                 "weight": float(product.weight),
                 "measure": product.measure,
             }

@@ -107,7 +107,7 @@ def facts(made: "Plan", seconds: float) -> dict[str, Any]:
 
 
 def expected(made: "Plan") -> list[dict[str, Any]]:
-    """What is promised for every table: name, queries, rmse, largest_std, weight, and the measure that is summed or None.
+    """What is promised for every table: name, queries, rmse, largest_std and whether that is a bound, weight, measure or None.
 
     Errors of counts are in rows, those of sums in the measure's own amounts (not in multiples of its unit).
 
@@ -125,6 +125,7 @@ def expected(made: "Plan") -> list[dict[str, Any]]:
                 "queries": table.queries,
                 "rmse": table.rmse * unit,
                 "largest_std": table.largest_std * unit,
+                "largest_is_bound": table.largest_is_bound,
                 "weight": table.weight,
                 "measure": measure,
             }
@@ -169,7 +170,8 @@ def show_plan(made: "Plan", seconds: float) -> None:
 
 
 def _table_row(table: dict[str, Any]) -> list[str]:
-    return [table["name"], whole(table["queries"]), number(table["rmse"]), number(table["largest_std"]), f"{table['weight']:g}"]
+    largest = ("<= " if table["largest_is_bound"] else "") + number(table["largest_std"])
+    return [table["name"], whole(table["queries"]), number(table["rmse"]), largest, f"{table['weight']:g}"]
 
 
 def _budget(what: "Spec") -> str:

@@ -171,6 +171,7 @@ class TableError:
         weight: their weight.
         rmse: square root of the mean variance, in rows (or units of the measure).
         largest_std: the largest standard error among its queries, same unit.
+        largest_is_bound: whether that is a bound above the largest instead, because the queries are too many to compare.
     """
 
     name: str
@@ -178,6 +179,7 @@ class TableError:
     weight: float
     rmse: float
     largest_std: float
+    largest_is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +394,9 @@ class Plan:
             else {
                 "total_squared_error": promise.total_squared_error,
                 "lower_bound": promise.lower_bound,
-                "tables": [[t.name, t.queries, t.weight, t.rmse, t.largest_std] for t in promise.tables],
+                "tables": [
+                    [t.name, t.queries, t.weight, t.rmse, t.largest_std, *([True] if t.largest_is_bound else [])] for t in promise.tables
+                ],
             },
             "details": self.details,
         }
