@@ -58,10 +58,10 @@ def largest_between(covariance: FloatArray) -> float:
     sums: FloatArray = np.zeros((len(covariance) + 1,) * 2)
     np.cumsum(covariance, axis=0, out=sums[1:, 1:])
     np.cumsum(sums[1:, 1:], axis=1, out=sums[1:, 1:])
-    own = np.diag(sums).copy()
-    sums *= -2
-    sums += own
-    sums += own[:, None]
+    own: FloatArray = np.diag(sums).copy()
+    np.multiply(sums, -2, out=sums)
+    np.add(sums, own, out=sums)
+    np.add(sums, own[:, None], out=sums)
     return float(sums.max())
 
 
