@@ -110,10 +110,9 @@ def largest_on_tree(known: "TreeInverse") -> float:
     for level in range(len(known.own) - 1, 0, -1):
         ratio = known.ratios[level - 1]
         parents = 1 if known.alike else len(known.own[level - 1])
-        nodes = np.zeros(parents * ratio)
+        nodes: FloatArray = np.zeros((parents, ratio))
         here = known.own[level][: parents * ratio]
-        nodes[: len(here)] = here
-        nodes = nodes.reshape(parents, ratio)
+        nodes.reshape(-1)[: len(here)] = here
         summed, above = known.below[level - 1][:parents], final[level - 1][:parents]
         if known.alike:
             from_start, to_end = ((np.tile(share, ratio), np.tile(noise, ratio)) for share, noise in (from_start, to_end))
