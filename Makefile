@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 STEPS := lint types imports docs optimised wheel pytest
 
-.PHONY: help env test demo bench docs experiments lint format types imports optimised wheel oldest pytest clean
+.PHONY: help env test demo bench docs experiments mutants lint format types imports optimised wheel oldest pytest clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -95,6 +95,10 @@ demo: $(VENV)/.stamp-core  ## a full release of a generated survey; needs no dat
 
 bench: env  ## every measurement of bench/, one after the other, on one thread
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+# make mutants MUTANTS=400 SEED=1; continues where it was stopped, begins anew after `rm -r build/mutants`
+mutants: env  ## mutation testing of the trusted packages; writes docs/results/mutation.md; about an hour
+	@PYTHONPATH=tests $(BIN)/python -m mutants --mutants $(or $(MUTANTS),400) --seed $(or $(SEED),1)
 
 # make experiments NAME=datacubes DATA=../shared/data
 experiments: env  ## a paper's figures and tables: NAME=..., DATA=folder with the real data

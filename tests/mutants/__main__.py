@@ -1,0 +1,126 @@
+"""``python -m mutants``: copies the project, records what its tests cover, runs a sample of mutants and writes the results page.
+
+python -m mutants [--mutants 400] [--seed 1] [--folder build/mutants]     all steps; continues where an earlier run was stopped
+python -m mutants --again build/mutants --folder build/again              the survivors of that run, in the code as it is now
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mutants import covering, generate, report, trial
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "site", "dist", "__pycache__", ".*_cache", "*.egg-info")
+IN_PLACE, AFRESH = 60.0, 30.0  # CPU seconds of tests that a mutant meets at most
+
+
+def main() -> None:
+    """Run the steps, each in a process of its own: some must not have imported the package, others must."""
+    parser = argparse.ArgumentParser(prog="python -m mutants", description="Mutation testing of the trusted packages.")
+    parser.add_argument("--mutants", type=int, default=400, help="how many, besides those that only change the words of messages")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
+    parser.add_argument("--again", type=Path, help="the folder of an earlier run: take its survivors instead of a sample")
+    parser.add_argument("--step", choices=["record", "in place", "afresh"], help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    folder = given.folder.resolve()
+    if given.step:
+        os.chdir(folder / "tree")
+        {"record": _record, "in place": _in_place, "afresh": _afresh}[given.step](folder)
+        return
+    if not (folder / "tree").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED)
+    if not (folder / "lines.json").exists():
+        _step("record", folder)
+    if not (folder / "sample.json").exists():
+        _draw(folder, given)
+    _step("in place", folder)
+    _step("afresh", folder)
+    page = folder / "page.md" if given.again else ROOT / "docs" / "results" / "mutation.md"
+    report.write(folder, page, IN_PLACE, AFRESH)
+    print(f"The results are in {page}.")
+
+
+def _draw(folder: Path, given: argparse.Namespace) -> None:
+    """The sample, or the survivors of an earlier run as they are in this tree."""
+    mutants = generate.all_mutants(folder / "tree" / "src" / "leastnoise")
+    if given.again:
+        last = report.states(given.again)
+        names = {mutant.name for mutant in report.drawn(given.again) if last.get(mutant.key) not in report.DEAD}
+        drawn = [mutant for mutant in mutants if mutant.name in names]
+        print(f"{len(names)} survivors; {len(names - {mutant.name for mutant in drawn})} of them are changes of code that is gone")
+    else:
+        drawn = generate.sample(mutants, given.mutants, given.seed)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    facts = {"seed": given.seed, "commit": commit or "no commit", "date": f"{datetime.now(UTC):%-d %B %Y}", "all": len(mutants)}
+    facts["mutants"] = [dataclasses.asdict(mutant) for mutant in drawn]
+    (folder / "sample.json").write_text(json.dumps(facts, indent=1), "utf-8")
+
+
+def _step(name: str, folder: Path) -> None:
+    paths = os.pathsep.join(map(str, (folder / "tree" / "src", ROOT / "tests")))
+    own = {"PYTHONPATH": paths, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+    subprocess.run([sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder)], env={**os.environ, **own}, check=True)
+
+
+def _record(folder: Path) -> None:
+    covering.record(folder / "tree", folder)
+
+
+def _in_place(folder: Path) -> None:
+    """Every mutant of a function's code; what is left is for ``_afresh``."""
+    done = {key for key, *_ in _results(folder)}
+    left = [mutant for mutant in report.drawn(folder) if mutant.key not in done]
+    mutants: list[generate.Mutant | None] = [None, *left]
+
+    def tell(mutant: generate.Mutant | None, found: trial.Outcome) -> None:
+        if mutant is None and found.state != "survived":
+            sys.exit(f"The tests fail on the code as it is: {found.by}")
+        if mutant is not None:
+            _write(folder, "in place", mutant, found)
+
+    if left:
+        trial.in_place(folder / "tree", covering.Cover(folder), mutants, IN_PLACE, tell)
+
+
+def _afresh(folder: Path) -> None:
+    """What is no function's code, and every survivor once more: the quickest tests first, then all of the file's."""
+    cover = covering.Cover(folder)
+    trial.load_libraries()
+    last = {key: (way, found) for key, way, found in _results(folder)}
+    for mutant in report.drawn(folder):
+        way, found = last.get(mutant.key, ("", None))
+        if way == "afresh" or found is None or found.state in {"killed", "time"}:
+            continue
+        own = cover.tests(mutant)
+        tests = [*own, *(test for test in cover.of_file(mutant) if test not in set(own))]
+        result = trial.afresh(folder / "tree", cover, mutant, tests[:60], AFRESH)
+        if result.state == "survived":
+            result = trial.afresh(folder / "tree", cover, mutant, tests[60:], AFRESH)
+        _write(folder, "afresh", mutant, result)
+
+
+def _results(folder: Path) -> Iterator[tuple[str, str, trial.Outcome]]:
+    if (folder / "results.jsonl").exists():
+        for line in (folder / "results.jsonl").read_text("utf-8").splitlines():
+            one = json.loads(line)
+            yield one["key"], one["way"], trial.Outcome(**one["outcome"])
+
+
+def _write(folder: Path, way: str, mutant: generate.Mutant, found: trial.Outcome) -> None:
+    with (folder / "results.jsonl").open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps({"key": mutant.key, "way": way, "outcome": dataclasses.asdict(found)}) + "\n")
+    print(f"{found.state:12} {found.seconds:6.1f} s  {mutant.file}:{mutant.first}  {mutant.before[:60]} -> {mutant.after[:60]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

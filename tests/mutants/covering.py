@@ -1,0 +1,109 @@
+"""Which tests run which lines of the trusted packages, and how long each takes."""
+
+import itertools
+import json
+import time
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+
+import coverage
+import pytest
+
+from mutants.generate import PACKAGES, Mutant
+
+# Tests of what the trusted packages do; those of the session too, because they run them together.
+TARGETS = (*(f"tests/{name}" for name in (*PACKAGES, "session")), *(f"src/leastnoise/{name}" for name in PACKAGES))
+# They read the code or change its text, and fail for any change of it.
+READ_THE_CODE = ("tests/measure/test_noise_proofs.py", "tests/measure/test_noise_mutants.py")
+
+
+def pytest_arguments(tree: Path) -> list[str]:
+    """For a run of all tests that may notice a mutant, without those that read the code."""
+    left_out = [f"--ignore={tree / path}" for path in READ_THE_CODE]
+    return ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), *left_out, *TARGETS]
+
+
+class Recorder:
+    """A pytest plugin: one coverage context and one CPU time a test."""
+
+    def __init__(self, cover: coverage.Coverage) -> None:
+        self.cover = cover
+        self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self.cover.switch_context(item.nodeid)
+        start = time.process_time()
+        try:
+            return (yield)
+        finally:
+            self.seconds[item.nodeid] = round(time.process_time() - start, 4)
+            self.cover.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def record(tree: Path, target: Path) -> None:
+    """Run all tests on the code as it is and write down what each covers; those that fail are left out.
+
+    Args:
+        tree: a copy of the project; the working directory.
+        target: the folder for ``lines.json``.
+    """
+    data = target / "coverage"
+    data.unlink(missing_ok=True)
+    cover = coverage.Coverage(data_file=str(data), source=[str(tree / "src" / "leastnoise" / name) for name in PACKAGES])
+    recorder = Recorder(cover)
+    cover.start()
+    pytest.main(pytest_arguments(tree), plugins=[recorder])
+    cover.stop()
+    cover.save()
+    found = {}
+    for path in cover.get_data().measured_files():
+        lines = cover.get_data().contexts_by_lineno(path)
+        found[str(Path(path).relative_to(tree / "src" / "leastnoise"))] = {
+            line: sorted(filter(None, tests)) for line, tests in lines.items()
+        }
+    known = {"seconds": recorder.seconds, "failed": sorted(set(recorder.failed)), "lines": found}
+    (target / "lines.json").write_text(json.dumps(known), "utf-8")
+
+
+class Cover:
+    """What was recorded."""
+
+    def __init__(self, folder: Path) -> None:
+        known = json.loads((folder / "lines.json").read_text("utf-8"))
+        self.seconds: dict[str, float] = known["seconds"]
+        self.failed: list[str] = known["failed"]
+        self._lines: dict[str, dict[str, list[str]]] = known["lines"]
+        self._files: dict[str, set[str]] = defaultdict(set)
+        for file, lines in self._lines.items():
+            self._files[file].update(*lines.values())
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """The tests that run a mutant's lines, in order; of a line that only runs at import, all that run its file."""
+        lines = self._lines.get(mutant.file, {})
+        for first, last in ((mutant.first, mutant.last), (mutant.statement, mutant.last)):
+            found = set().union(*(lines.get(str(line), []) for line in range(first, last + 1)))
+            if found:
+                break
+        return self.in_order(found or self._files[mutant.file], mutant)
+
+    def of_file(self, mutant: Mutant) -> list[str]:
+        """All tests that run any line of a mutant's file, in order: values may have been kept from an earlier test."""
+        return self.in_order(self._files[mutant.file], mutant)
+
+    def in_order(self, tests: set[str], mutant: Mutant) -> list[str]:
+        """Those of the mutant's package first, quick ones before slow ones, without those that fail on the code as it is."""
+        package = mutant.file.partition("/")[0]
+        own = (f"tests/{package}/", f"src/leastnoise/{package}/")
+        return sorted(tests - set(self.failed), key=lambda test: (not test.startswith(own), self.seconds.get(test, 0.0), test))
+
+    def within(self, tests: list[str], most: float) -> list[str]:
+        """The first of them that take no more than ``most`` CPU seconds together."""
+        total = itertools.accumulate(self.seconds.get(test, 0.0) for test in tests)
+        return [test for test, used in zip(tests, total, strict=True) if used <= most]

@@ -1,0 +1,157 @@
+"""Every mutant of a file, and a random sample of those of the trusted packages."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import libcst as cst
+from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
+from mutmut.mutation.mutators import mutation_operators
+
+PACKAGES = ("_check", "accounting", "adapters", "domain", "linop", "measure", "observation", "plan", "table")
+
+
+# Their first argument is the name of what they check, for the message.
+_CHECKS = {
+    "attribute_name", "checked_text", "exact", "exact_positive", "fields_of", "fraction_from_text", "fraction_to_text", "known_keys",
+    "one_of", "short_exact", "whole", "_positive",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one file.
+
+    Attributes:
+        file: below ``src/leastnoise``.
+        number: among the mutants of the file.
+        first: first line of the code that is changed.
+        last: last line of it.
+        statement: first line of the statement it is part of.
+        before: that code.
+        after: what becomes of it.
+        words: whether it is part of what an error is made of: its message, seldom its kind; or the name that a check is given for it.
+    """
+
+    file: str
+    number: int
+    first: int
+    last: int
+    statement: int
+    before: str
+    after: str
+    words: bool
+
+    @property
+    def key(self) -> str:
+        """Tells it from all others of the same tree."""
+        return f"{self.file} {self.number}"
+
+    @property
+    def name(self) -> str:
+        """What it is called in another tree, where other lines may have changed."""
+        return f"{self.file}: {self.before} -> {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    old: cst.CSTNode
+    new: cst.CSTNode
+
+
+class _Finder(cst.CSTVisitor):
+    """Collects the changes of all nodes.
+
+    Types and decorators are left out: nothing checks the first at run time, and a change of the second is an error at import. So are the
+    arguments of ``len`` and ``isinstance``, as mutmut does: without them these only raise.
+    """
+
+    METADATA_DEPENDENCIES = (PositionProvider, ParentNodeProvider)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[_Change, CodeRange, int, bool]] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Annotation | cst.Decorator):
+            return False
+        trivial = isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in {"len", "isinstance"}
+        if not trivial:
+            changed = [new for kind, operator in mutation_operators if isinstance(node, kind) for new in operator(node)]
+            if changed:
+                where = self.get_metadata(PositionProvider, node, None)
+                if where is None:
+                    where = self.get_metadata(PositionProvider, self.get_metadata(ParentNodeProvider, node))
+                statement, words = self._place(node)
+                self.found += [(_Change(node, new), where, statement, words or _names(node, new)) for new in changed]
+        return True
+
+    def _place(self, node: cst.CSTNode) -> tuple[int, bool]:
+        """First line of the statement, and whether the node is part of what an error is made of."""
+        words, inner = False, node
+        while not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+            words = words or _called(node) == "refuse" or (_called(node) in _CHECKS and node.args[0].value is inner)
+            above = self.get_metadata(ParentNodeProvider, node)
+            node, inner = above, inner if isinstance(node, cst.Arg) else node
+        return self.get_metadata(PositionProvider, node).start.line, words or isinstance(node, cst.Raise)
+
+
+def _called(node: cst.CSTNode) -> str:
+    return node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args else ""
+
+
+def _names(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether a check gets None for the name of what it checks."""
+    return isinstance(new, cst.Call) and _called(old) in _CHECKS and len(new.args) == len(old.args) and new.args[1:] == old.args[1:]
+
+
+def _found(path: Path) -> tuple[cst.Module, list[tuple[_Change, CodeRange, int, bool]]]:
+    wrapper = MetadataWrapper(cst.parse_module(path.read_text("utf-8")))
+    finder = _Finder()
+    wrapper.visit(finder)
+    return wrapper.module, finder.found
+
+
+def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
+    """All mutants of a file, in the order of the code.
+
+    Args:
+        source: the folder of the package.
+        file: below it.
+    """
+    module, found = _found(source / file)
+    for number, (change, where, statement, words) in enumerate(found):
+        before, after = (" ".join(module.code_for_node(node).split()) for node in (change.old, change.new))
+        yield Mutant(file, number, where.start.line, where.end.line, statement, before, after, words)
+
+
+def mutated(source: Path, mutant: Mutant) -> str:
+    """The text of the file with the change."""
+    module, found = _found(source / mutant.file)
+    change = found[mutant.number][0]
+    changed = module.deep_replace(change.old, change.new)
+    return changed.code if isinstance(changed, cst.Module) else module.code
+
+
+def all_mutants(source: Path) -> list[Mutant]:
+    """All mutants of the trusted packages."""
+    files = sorted(str(path.relative_to(source)) for name in PACKAGES for path in (source / name).glob("*.py"))
+    return [mutant for file in files for mutant in mutants_of(source, file)]
+
+
+def sample(mutants: list[Mutant], number: int, seed: int) -> list[Mutant]:
+    """Draw mutants uniformly without replacement until ``number`` of them are no words of messages.
+
+    Args:
+        mutants: all.
+        number: how many, at most as many as there are.
+        seed: of the draw; recorded with the results.
+    """
+    drawn = random.Random(seed).sample(mutants, len(mutants))
+    behaviour = 0
+    for place, mutant in enumerate(drawn):
+        behaviour += not mutant.words
+        if behaviour == number:
+            return drawn[: place + 1]
+    return drawn

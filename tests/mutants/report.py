@@ -1,0 +1,113 @@
+"""The results page: the score of each package, and every survivor with its reason."""
+
+import json
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from mutants.generate import PACKAGES, Mutant
+
+REASONS = Path(__file__).parent / "reasons.toml"
+DEAD = {"killed", "time"}
+_HEAD = """# Mutants of the trusted packages
+
+A *mutant* is the program with one small change: another operator, number, argument or constant, a statement without its value. A test suite
+is worth as much as the mutants it notices. `make mutants` draws a sample of those of the packages that must be trusted, and runs the tests
+that cover each. Tests that read the code instead of running it (the digests of the proofs) are left out, so that what kills is behaviour.
+
+"""
+_HOW = """
+## How it is done
+
+`tests/mutants/` has the program, `python -m mutants --help` its options (with `tests` on the path).
+
+1. The project is copied to `build/mutants/tree`, so that work on it can go on.
+2. All tests and examples of the trusted packages and of the session run once under `coverage`, one context each: which test runs which
+   line, and how long it takes.
+3. A sample of all mutants is drawn, each as likely as any other, from a seed. The changes are those of the operators of mutmut 3.8.1.
+   Left out: types and decorators, the arguments of `len` and `isinstance`, which only raise without them, and docstrings.
+4. Every mutant of a function meets the tests that run its lines, those of its own package first and quick ones before slow ones, until
+   one fails: in a fork of one process that has collected all tests, where the function gets its new code. Tests beyond {in_place:.0f} CPU
+   seconds together are cut off. A child that needs 20 CPU seconds more than three times that is killed by time.
+5. What is no function's code (constants, classes, defaults), and every survivor of step 4, runs afresh: changed file on the disk,
+   package and tests imported anew, 60 tests and then {afresh:.0f} CPU seconds of tests.
+
+*Words*: changes inside `raise`, `refuse(...)` and the names that checks are given alter only what a message says. They are drawn and run
+like all others and counted apart.
+"""
+
+
+def drawn(folder: Path) -> list[Mutant]:
+    """The sample, in the order it was drawn."""
+    return [Mutant(**one) for one in _facts(folder)["mutants"]]
+
+
+def _facts(folder: Path) -> dict[str, list[dict[str, str]]]:
+    return json.loads((folder / "sample.json").read_text("utf-8"))  # type: ignore[no-any-return]
+
+
+def states(folder: Path) -> dict[str, str]:
+    """What became of each mutant at last, by key."""
+    lines = (folder / "results.jsonl").read_text("utf-8").splitlines()
+    return {one["key"]: one["outcome"]["state"] for one in map(json.loads, lines)}
+
+
+def read_reasons() -> dict[str, str]:
+    """Why each known survivor does no harm, by the mutant's name."""
+    return tomllib.loads(REASONS.read_text("utf-8"))
+
+
+def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
+    """Write the page.
+
+    Args:
+        folder: with the sample and the results.
+        page: the file.
+        in_place: limit of the tests' CPU seconds, for the words.
+        afresh: the other limit.
+    """
+    facts, found = _facts(folder), states(folder)
+    reasons = read_reasons()
+    mutants = [mutant for mutant in drawn(folder) if mutant.key in found]
+    told = [
+        f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}.\n",
+        "| package | mutants | killed | of these by time | survived | killed, % |\n|---|--:|--:|--:|--:|--:|",
+        *(_row(f"`{name}`", [one for one in mutants if not one.words and one.file.startswith(name + "/")], found) for name in PACKAGES),
+        _row("**together**", [one for one in mutants if not one.words], found),
+        _row("words of messages", [one for one in mutants if one.words], found),
+        "\n## Survivors\n",
+        "| where | change | what it alters |\n|---|---|---|",
+        *_survivors([one for one in mutants if not one.words and found[one.key] not in DEAD], reasons),
+        "\n### Words\n",
+        "| where | change |\n|---|---|",
+        *(f"| {_where(one)} | {_change(one)} |" for one in _sorted(mutants) if one.words and found[one.key] not in DEAD),
+    ]
+    page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh), "utf-8")
+
+
+def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:
+    count = Counter(found[mutant.key] for mutant in mutants)
+    dead = sum(count[state] for state in DEAD)
+    return f"| {name} | {len(mutants)} | {dead} | {count['time']} | {len(mutants) - dead} | {100 * dead / max(1, len(mutants)):.1f} |"
+
+
+def _survivors(mutants: list[Mutant], reasons: dict[str, str]) -> list[str]:
+    return [f"| {_where(one)} | {_change(one)} | {reasons.get(one.name, '**not yet looked at**')} |" for one in _sorted(mutants)]
+
+
+def _sorted(mutants: list[Mutant]) -> list[Mutant]:
+    return sorted(mutants, key=lambda mutant: (mutant.file, mutant.first, mutant.number))
+
+
+def _where(mutant: Mutant) -> str:
+    return f"`{mutant.file}` {mutant.first}"
+
+
+def _change(mutant: Mutant) -> str:
+    """The text that differs, with a little of what stands around it."""
+    before, after = mutant.before, mutant.after
+    start = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+    end = next((i for i, (a, b) in enumerate(zip(before[start:][::-1], after[start:][::-1], strict=False)) if a != b), 0)
+    start, end = max(0, start - 30), max(0, end - 12)
+    cut = [("... " if start else "") + text[start : len(text) - end] + (" ..." if end else "") for text in (before, after)]
+    return " to ".join(f"`{text.replace('|', chr(92) + '|').replace('`', chr(39))}`" for text in cut)

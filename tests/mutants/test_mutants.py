@@ -1,0 +1,140 @@
+"""The mutation runner: it changes what it says, kills what a test notices, and lets live what none does."""
+
+import dataclasses
+import importlib.util
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from mutants import report
+from mutants.covering import Cover
+from mutants.generate import mutants_of, mutated, sample
+from mutants.trial import _KILLED, _PASSED, Outcome, forked, outcome, replace_code
+
+CODE = '''"""A module."""
+from dataclasses import dataclass
+
+LIMIT = 5
+
+
+def above(value: int, least: int = 3) -> bool:
+    """Whether it is above."""
+    if value < 0:
+        raise ValueError("a number of at least 0")
+    return value > least
+
+
+@dataclass
+class Pair:
+    left: int = 1
+
+    @property
+    def double(self) -> int:
+        return self.left * 2
+'''
+
+
+@pytest.fixture
+def module(tmp_path):
+    path = tmp_path / "measure" / "sample.py"
+    path.parent.mkdir()
+    path.write_text(CODE, "utf-8")
+    spec = importlib.util.spec_from_file_location("sample", path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def found(tmp_path, name):
+    (one,) = [mutant for mutant in mutants_of(tmp_path, "measure/sample.py") if mutant.name == f"measure/sample.py: {name}"]
+    return one
+
+
+def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path, module):
+    names = {mutant.name.partition(": ")[2]: mutant.words for mutant in mutants_of(tmp_path, "measure/sample.py")}
+    assert {"LIMIT = 5 -> LIMIT = None", "5 -> 6", "3 -> 4", "> least -> >= least", "self.left * 2 -> self.left / 2"} <= names.keys()
+    assert not any("Whether" in name or "bool" in name or "dataclass" in name for name in names)
+    assert {name for name, words in names.items() if words} == {
+        'ValueError("a number of at least 0") -> ValueError(None)',
+        '"a number of at least 0" -> "XXa number of at least 0XX"',
+        '"a number of at least 0" -> "A NUMBER OF AT LEAST 0"',
+    }
+
+
+def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path, module):
+    texts = [mutated(tmp_path, mutant) for mutant in mutants_of(tmp_path, "measure/sample.py")]
+    assert len(set(texts)) == len(texts) == 13
+    for text in texts:
+        compile(text, "sample.py", "exec")
+        differing = [(one, other) for one, other in zip(CODE.splitlines(), text.splitlines(), strict=True) if one != other]
+        assert len(differing) == 1
+
+
+def test_a_function_is_changed_in_place_wherever_it_is_held(tmp_path, module):
+    held, pair = module.above, module.Pair()
+    for name, check in (("> least -> >= least", lambda: held(3)), ("self.left * 2 -> self.left / 2", lambda: pair.double == 0.5)):
+        assert not check()
+        assert replace_code(tmp_path / "measure" / "sample.py", mutated(tmp_path, found(tmp_path, name)))
+        assert check()
+
+
+@pytest.mark.parametrize("name", ["5 -> 6", "3 -> 4", "left: int = 1 -> left: int = None"])
+def test_what_runs_at_import_is_not_changed_in_place(tmp_path, module, name):
+    assert not replace_code(tmp_path / "measure" / "sample.py", mutated(tmp_path, found(tmp_path, name)))
+
+
+def test_a_child_says_what_became_of_the_mutant():
+    assert outcome(*forked(lambda: (_PASSED, ""), 10), 3).state == "survived"
+    dead = outcome(*forked(lambda: (_KILLED, "tests/a.py::b"), 10), 3)
+    assert (dead.state, dead.by, dead.tests) == ("killed", "tests/a.py::b", 3)
+    assert outcome(*forked(lambda: 1 // 0, 10), 1).state == "killed"
+    assert outcome(*forked(lambda: os._exit(3), 10), 1).state == "killed"
+    assert outcome(*forked(lambda: [None for _ in iter(time.process_time, None)], 0), 1).state == "time"
+
+
+def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path, module):
+    mutants = list(mutants_of(tmp_path, "measure/sample.py"))
+    drawn = sample(mutants, 8, 1)
+    assert drawn == sample(mutants, 8, 1) != sample(mutants, 8, 2)
+    assert sum(not mutant.words for mutant in drawn) == 8
+    assert set(sample(mutants, 10**6, 1)) == set(mutants)
+
+
+def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp_path, module):
+    quick, slow, other, bad = "tests/measure/a.py::quick", "tests/measure/a.py::slow", "tests/session/b.py::c", "tests/measure/a.py::bad"
+    lines = {"measure/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
+    known = {"seconds": {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0}, "failed": [bad], "lines": lines}
+    (tmp_path / "lines.json").write_text(json.dumps(known), "utf-8")
+    cover = Cover(tmp_path)
+    tests = cover.tests(found(tmp_path, "> least -> >= least"))
+    assert tests == [quick, slow, other]
+    assert cover.within(tests, 1.0) == tests[:1]
+    assert cover.tests(found(tmp_path, "5 -> 6")) == tests  # at import alone: whatever runs the file
+
+
+def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeypatch):
+    mutants = [mutant for mutant in mutants_of(tmp_path, "measure/sample.py") if mutant.before in {"5", "> least", "3"}]
+    states = dict(zip([mutant.key for mutant in mutants], ("survived", "survived", "killed"), strict=True))
+    facts = {"seed": 1, "commit": "abc", "date": "today", "all": 99, "mutants": [dataclasses.asdict(mutant) for mutant in mutants]}
+    (tmp_path / "sample.json").write_text(json.dumps(facts), "utf-8")
+    lines = [
+        json.dumps({"key": key, "way": "afresh", "outcome": dataclasses.asdict(Outcome(state, 1, "", 0.0))})
+        for key, state in states.items()
+    ]
+    (tmp_path / "results.jsonl").write_text("\n".join(lines), "utf-8")
+    (tmp_path / "reasons.toml").write_text('"measure/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n', "utf-8")
+    monkeypatch.setattr(report, "REASONS", tmp_path / "reasons.toml")
+    report.write(tmp_path, tmp_path / "page.md", 60, 30)
+    page = (tmp_path / "page.md").read_text("utf-8")
+    assert "| **together** | 3 | 1 | 0 | 2 | 33.3 |" in page
+    assert page.count("equivalent: nobody reads it") == page.count("not yet looked at") == 1
+
+
+def test_reasons_are_about_code_that_is_there():
+    source = Path(report.__file__).parents[2] / "src" / "leastnoise"
+    reasons = report.read_reasons()
+    for file in {name.partition(": ")[0] for name in reasons}:
+        assert (source / file).exists()
