@@ -22,9 +22,10 @@ from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import lower_bound, total_squared_error
 from leastnoise.domain import Domain, Integers
 from leastnoise.estimate import Estimate, nnls, synthetic_counts, weak_total
+from leastnoise.fitting import fit
 from leastnoise.linop import Haar, Identity, Operator, Tree
 from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.plan import Block, Factor, Plan, fit
+from leastnoise.plan import Block, Factor, Plan
 from leastnoise.session import candidates, choose
 from leastnoise.table import Table
 from leastnoise.workload import Workload, queries, ranges

@@ -12,8 +12,8 @@ from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise.accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised
 from leastnoise.accuracy._bounds import closed_singular_values
 from leastnoise.domain import Domain, Integers
+from leastnoise.fitting import fit
 from leastnoise.linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
-from leastnoise.plan import fit
 from leastnoise.workload import Workload, marginals, queries
 
 

@@ -18,7 +18,7 @@ from leastnoise._check import InputError
 from leastnoise.adapters import _column as column_module
 from leastnoise.adapters import columns, read
 from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
-from leastnoise.table._columns import columns_of
+from leastnoise.table import columns_of
 
 MARK = "SECRETMARK"
 # until version 2 a relation does not keep its connection
@@ -531,7 +531,7 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
         "sys.meta_path.insert(0, Missing())\n"
         "import duckdb\n"
         "from leastnoise.adapters import read\n"
-        "from leastnoise.table._columns import columns_of\n"
+        "from leastnoise.table import columns_of\n"
         "from leastnoise.domain import Domain\n"
         "for source in (*sys.argv[1:], duckdb.sql(\"SELECT 'F' AS sex\")): print(columns_of(read(source, Domain(sex=['F']))).rows)\n"
     )

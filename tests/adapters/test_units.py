@@ -11,7 +11,7 @@ from leastnoise.adapters import read
 from leastnoise.adapters._column import Column
 from leastnoise.adapters._units import Units
 from leastnoise.domain import Categories, Coded, Domain
-from leastnoise.table._columns import columns_of
+from leastnoise.table import columns_of
 
 
 def entropy(keys):

@@ -14,8 +14,8 @@ SOURCE = ROOT / "src" / "leastnoise"
 
 # Each is put at the end of a file of the session: ``series`` and ``table`` stand for what a session is given.
 LEAKS = {
-    "the opener imported": "from leastnoise.table._columns import columns_of",
-    "the opener imported in a function": "def f():\n    from leastnoise.table._columns import columns_of",
+    "the opener imported": "from leastnoise.table import columns_of",
+    "the opener imported in a function": "def f():\n    from leastnoise.table import columns_of",
     "the table imported": "from leastnoise.table import Table",
     "the table imported where types are not checked": "if TYPE_CHECKING:\n    pass\nelse:\n    import leastnoise.table",
     "counting imported": "from leastnoise.measure._count import count",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from leastnoise._check import InputError
 from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure, did_you_mean
+from leastnoise.session._domain_spec import domain_from_spec
 
 PEOPLE = Domain(
     {
@@ -100,8 +101,8 @@ def test_spec_form():
         "home town": {"size": 9, "null": "other"},
         "pay": {"bins": {"low": 0, "high": "0.5", "count": 5, "closed": "right"}},
     }
-    assert Domain.from_spec(spec, {"income": {"column": "pay", "clip": [0, 200000], "unit": "0.01"}}) == PEOPLE
-    assert Domain.from_spec({"a": {"size": 2}}, {"pay": {"clip": [0, 5]}}).measure("pay") == Measure("pay", 0, 5)
+    assert domain_from_spec(spec, {"income": {"column": "pay", "clip": [0, 200000], "unit": "0.01"}}) == PEOPLE
+    assert domain_from_spec({"a": {"size": 2}}, {"pay": {"clip": [0, 5]}}).measure("pay") == Measure("pay", 0, 5)
 
 
 @pytest.mark.parametrize(
@@ -149,36 +150,36 @@ def test_spec_form():
             lambda: Domain.from_json({"attributes": [], "measures": [{"name": "m", "column": "c", "low": 0, "high": 1, "unit": 1}] * 2}),
             "a measure must be named once",
         ),
-        (lambda: Domain.from_spec(5), "[domain] must be a table of tables; got 5."),
+        (lambda: domain_from_spec(5), "[domain] must be a table of tables; got 5."),
         (
-            lambda: Domain.from_spec({"a": 5}),
+            lambda: domain_from_spec({"a": 5}),
             "[domain.a] must be a table with keys among 'categories', 'integers', 'bins', 'size', 'outside', 'null'",
         ),
         (
-            lambda: Domain.from_spec({"a": {"catgories": ["x"]}}),
+            lambda: domain_from_spec({"a": {"catgories": ["x"]}}),
             "[domain.a] has no key 'catgories'; allowed are 'categories', 'integers', 'bins',",
         ),
-        (lambda: Domain.from_spec({"a": {"catgories": ["x"]}}), "Did you mean 'categories'?"),
+        (lambda: domain_from_spec({"a": {"catgories": ["x"]}}), "Did you mean 'categories'?"),
         (
-            lambda: Domain.from_spec({"a": {}}),
+            lambda: domain_from_spec({"a": {}}),
             "[domain.a] must have exactly one of 'categories', 'integers', 'bins' and 'size'; got none of them.",
         ),
-        (lambda: Domain.from_spec({"a": {"size": 2, "integers": [1, 2]}}), "got 'integers' and 'size'."),
-        (lambda: Domain.from_spec({"a": {"integers": [1]}}), "[domain.a]: integers must be a list of two numbers, [low, high]; got [1]."),
-        (lambda: Domain.from_spec({"a": {"integers": [2, 1]}}), "[domain.a]: low must be below high; got low 2 and high 1."),
-        (lambda: Domain.from_spec({"a": {"categories": "x"}}), "[domain.a]: categories must be a list of text or whole numbers; got 'x'."),
-        (lambda: Domain.from_spec({"a": {"bins": {"low": 0, "high": 1}}}), "[domain.a]: bins must have 'count'"),
+        (lambda: domain_from_spec({"a": {"size": 2, "integers": [1, 2]}}), "got 'integers' and 'size'."),
+        (lambda: domain_from_spec({"a": {"integers": [1]}}), "[domain.a]: integers must be a list of two numbers, [low, high]; got [1]."),
+        (lambda: domain_from_spec({"a": {"integers": [2, 1]}}), "[domain.a]: low must be below high; got low 2 and high 1."),
+        (lambda: domain_from_spec({"a": {"categories": "x"}}), "[domain.a]: categories must be a list of text or whole numbers; got 'x'."),
+        (lambda: domain_from_spec({"a": {"bins": {"low": 0, "high": 1}}}), "[domain.a]: bins must have 'count'"),
         (
-            lambda: Domain.from_spec({"a": {"bins": {"lo": 0}}}),
+            lambda: domain_from_spec({"a": {"bins": {"lo": 0}}}),
             "[domain.a]: bins has no key 'lo'; allowed are 'low', 'high', 'count', 'closed'.",
         ),
-        (lambda: Domain.from_spec({"a": {"size": 2}}, {"m": {}}), "[measures.m] must have 'clip', the public bounds of a value"),
+        (lambda: domain_from_spec({"a": {"size": 2}}, {"m": {}}), "[measures.m] must have 'clip', the public bounds of a value"),
         (
-            lambda: Domain.from_spec({"a": {"size": 2}}, {"m": {"clip": 5}}),
+            lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clip": 5}}),
             "[measures.m]: clip must be a list of two numbers, [low, high]; got 5.",
         ),
-        (lambda: Domain.from_spec({"a": {"size": 2}}, {"m": {"clip": [1, 0]}}), "[measures.m]: low must be below high"),
-        (lambda: Domain.from_spec({"a": {"size": 2}}, {"m": {"clamp": [1, 0]}}), "[measures.m] has no key 'clamp'"),
+        (lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clip": [1, 0]}}), "[measures.m]: low must be below high"),
+        (lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clamp": [1, 0]}}), "[measures.m] has no key 'clamp'"),
     ],
 )
 def test_guards(make, message):

@@ -10,11 +10,12 @@ from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import block_variance
 from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import DataAware, data_aware, is_data_aware
+from leastnoise.estimate import DataAware, data_aware, is_data_aware, join
+from leastnoise.fitting import fit
 from leastnoise.linop import Coarse, Tree, dense
 from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.observation import Observation, join
-from leastnoise.plan import Block, Factor, fit
+from leastnoise.observation import Observation
+from leastnoise.plan import Block, Factor
 from leastnoise.table import Table
 from leastnoise.workload import Product, all_ranges, matrix, prefix, queries, ranges
 

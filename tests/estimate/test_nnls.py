@@ -12,9 +12,10 @@ from leastnoise.accuracy import block_rows, block_variance
 from leastnoise.domain import Domain, Integers, Measure
 from leastnoise.estimate import Estimate, NonNegativeCells, nnls, synthetic_counts, weak_total
 from leastnoise.estimate._nnls import _joint, _noise, _onto_simplices, _solved
+from leastnoise.fitting import fit
 from leastnoise.linop import AllRanges, Haar, Identity, Operator, Tree, apply
 from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan, fit
+from leastnoise.plan import Block, Factor, Plan
 from leastnoise.session import choose
 from leastnoise.workload import marginals, queries
 

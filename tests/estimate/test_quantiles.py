@@ -11,11 +11,11 @@ from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import interval_multiplier, noise_variance, ratio_interval
 from leastnoise.domain import Bins, Domain, Integers, Measure
 from leastnoise.estimate import Estimate, cdf, means, quantiles, simulated_noise
+from leastnoise.fitting import fit
 from leastnoise.linop import Tree
 from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.plan import Block, Factor, Plan, fit
-from leastnoise.table import Table
-from leastnoise.table._columns import columns_of
+from leastnoise.plan import Block, Factor, Plan
+from leastnoise.table import Table, columns_of
 from leastnoise.workload import queries
 
 DOMAIN = Domain(age=Integers(1, 30), sex=["F", "M"], pay=Bins(0, 100, 20), measures={"pay": Measure("pay", 0, 100)})

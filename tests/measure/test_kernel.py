@@ -13,11 +13,11 @@ from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise.accuracy import block_rows, promised, structures
 from leastnoise.domain import Domain
 from leastnoise.estimate import Estimate
+from leastnoise.fitting import fit
 from leastnoise.linop import Contrasts, dense
 from leastnoise.measure import Ledger, SeededEntropy, SystemEntropy, _kernel, measure, simulate
-from leastnoise.plan import Block, Factor, Limits, Plan, fit
-from leastnoise.table import Table
-from leastnoise.table._columns import columns_of
+from leastnoise.plan import Block, Factor, Limits, Plan
+from leastnoise.table import Table, columns_of
 
 BLOCKS = [
     (Block((A, B), Fraction(1)), 1.0),

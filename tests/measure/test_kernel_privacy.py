@@ -10,10 +10,11 @@ import pytest
 
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, Cost, GaussianCost, Privacy, PureCost, PureDP, covers
 from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.fitting import fit
 from leastnoise.linop import Contrasts, Dense, Identity, Prefix, Tree, dense
 from leastnoise.measure import Ledger, SeededEntropy, Series, SystemEntropy, _kernel, measure, simulate
 from leastnoise.observation import Observation
-from leastnoise.plan import Block, DataAwarePlan, Factor, Limits, Plan, cost, fit, row_scales
+from leastnoise.plan import Block, DataAwarePlan, Factor, Limits, Plan, cost, row_scales
 from leastnoise.table import Table
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3)})

@@ -14,6 +14,7 @@ import pytest
 from leastnoise._check import BudgetError, InputError
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Charge, Privacy, PureDP, whole_budget
 from leastnoise.domain import Domain, Integers
+from leastnoise.fitting import fit
 from leastnoise.linop import Identity
 from leastnoise.measure import (
     LeastBlockCost,
@@ -26,9 +27,8 @@ from leastnoise.measure import (
     SystemEntropy,
     _series,
 )
-from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
-from leastnoise.table import Table
-from leastnoise.table._columns import Columns
+from leastnoise.plan import Block, DataAwarePlan, Factor, Plan
+from leastnoise.table import Columns, Table
 from table.reach import reachable
 
 DOMAIN = Domain(age=Integers(0, 7))

@@ -9,8 +9,9 @@ import pytest
 from leastnoise._check import InputError
 from leastnoise.accounting import Privacy, PureDP
 from leastnoise.domain import Domain
+from leastnoise.estimate import join
 from leastnoise.linop import Identity
-from leastnoise.observation import Observation, join
+from leastnoise.observation import Observation
 from leastnoise.plan import Block, Factor, Plan
 
 DOMAIN = Domain(a=["x", "y"])

@@ -14,8 +14,9 @@ from leastnoise import planner
 from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise.domain import Coded, Domain, Integers, Measure
+from leastnoise.fitting import fit
 from leastnoise.linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
-from leastnoise.plan import Block, Factor, Limits, Plan, column_norm, cost, fit, row_scales, sum_up
+from leastnoise.plan import Block, Factor, Limits, Plan, column_norm, cost, row_scales, sum_up
 from leastnoise.plan._scales import _root_up
 from leastnoise.workload import marginals, queries
 

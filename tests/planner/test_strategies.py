@@ -10,8 +10,9 @@ from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import joint_rows, promised, total_squared_error
 from leastnoise.domain import Coded, Domain, Integers, Measure
+from leastnoise.fitting import fit
 from leastnoise.linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, dense
-from leastnoise.plan import Plan, Promise, fit
+from leastnoise.plan import Plan, Promise
 from leastnoise.planner._factors import gram_of
 from leastnoise.planner._gram import AllRangesGram, PrefixGram, WidthGram
 from leastnoise.planner._tables import weighted_strategy

@@ -12,9 +12,10 @@ from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, cover
 from leastnoise.accuracy import joint_rows, promised
 from leastnoise.domain import Coded, Domain, Integers, Measure
 from leastnoise.estimate import Estimate
+from leastnoise.fitting import fit
 from leastnoise.linop import AllRanges, Prefix, Total, dense
 from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.plan import Plan, cost, fit
+from leastnoise.plan import Plan, cost
 from leastnoise.planner._tilt import balanced_rounding, rest, spread, tilt
 from leastnoise.session import candidates
 from leastnoise.table import Table

@@ -9,8 +9,8 @@ from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import total_squared_error
 from leastnoise.domain import Bins, Domain, Integers, Measure
+from leastnoise.fitting import fit
 from leastnoise.linop import dense
-from leastnoise.plan import fit
 from leastnoise.planner import _truncated_sums_plans as plans
 from leastnoise.planner._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
 from leastnoise.planner._truncated_sums import PrefixSums, sum_strategy, weighted_gram

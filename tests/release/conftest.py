@@ -9,9 +9,10 @@ import pytest
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import promised
 from leastnoise.domain import Categories, Domain, Integers, Measure
+from leastnoise.fitting import fit
 from leastnoise.linop import Dense, Identity, dense
 from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, fit
+from leastnoise.plan import Block, Factor
 from leastnoise.workload import queries
 
 DOMAIN = Domain(

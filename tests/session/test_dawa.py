@@ -13,9 +13,10 @@ from scipy.stats import beta
 from leastnoise._check import BudgetError, InputError
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
 from leastnoise.domain import Domain, Integers, Measure
+from leastnoise.fitting import fit
 from leastnoise.linop import unpack
 from leastnoise.measure import LeastCost, Ledger, SeededEntropy, Series
-from leastnoise.plan import DataAwarePlan, fit
+from leastnoise.plan import DataAwarePlan
 from leastnoise.release import read
 from leastnoise.session import _dawa as dawa
 from leastnoise.session import compare, plan, release

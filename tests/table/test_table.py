@@ -9,8 +9,7 @@ import pytest
 
 from leastnoise._check import InternalError
 from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.table import Table
-from leastnoise.table._columns import Columns, columns_of
+from leastnoise.table import Columns, Table, columns_of
 from table.reach import reachable
 
 

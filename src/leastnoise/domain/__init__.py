@@ -5,6 +5,6 @@ The rule that turns a value into a cell is written in `leastnoise.domain._kinds`
 
 from leastnoise.domain._domain import Domain
 from leastnoise.domain._kinds import Bins, Categories, Coded, Integers, Kind, Measure
-from leastnoise.domain._names import did_you_mean, known_keys
+from leastnoise.domain._names import attribute_name, did_you_mean, known_keys
 
-__all__ = ["Bins", "Categories", "Coded", "Domain", "Integers", "Kind", "Measure", "did_you_mean", "known_keys"]
+__all__ = ["Bins", "Categories", "Coded", "Domain", "Integers", "Kind", "Measure", "attribute_name", "did_you_mean", "known_keys"]

@@ -8,7 +8,6 @@ from leastnoise._check import InputError, refuse
 from leastnoise.domain._json import kind_from_json, kind_to_json, measure_from_json, measure_to_json
 from leastnoise.domain._kinds import Bins, Categories, Coded, Integers, Kind, Measure
 from leastnoise.domain._names import attribute_name, did_you_mean, known_keys
-from leastnoise.domain._spec import kind_from_spec, measure_from_spec
 
 
 class Domain:
@@ -214,30 +213,6 @@ class Domain:
             whole_table._set((), tuple(measures))
             return whole_table
         return cls(kinds, measures=dict(measures))
-
-    @classmethod
-    def from_spec(cls, attributes: Mapping[str, Any], measures: Mapping[str, Any] | None = None) -> "Domain":
-        """Read the tables ``[domain.*]`` and ``[measures.*]`` of a spec file.
-
-        Args:
-            attributes: from attribute to table; a table has exactly one of ``categories = [...]``, ``integers = [low, high]``,
-                ``bins = { low, high, count, closed }`` and ``size = n``, and optionally ``outside`` and ``null``.
-            measures: from name to table with ``clip = [low, high]`` and optionally ``column`` (else the name itself) and ``unit``.
-
-        Returns:
-            The domain.
-
-        Raises:
-            InputError: a key that is missing or unknown, or a value that `Domain` refuses; the message names the table.
-
-        >>> Domain.from_spec({"sex": {"categories": ["F", "M"]}, "age": {"integers": [17, 90], "outside": "clip"}})
-        Domain(sex=Categories(['F', 'M']), age=Integers(17, 90, outside='clip'))
-        """
-        for what, tables in (("[domain]", attributes), ("[measures]", measures or {})):
-            if not isinstance(tables, Mapping):
-                raise refuse(what, tables, "a table of tables")
-        kinds = {name: kind_from_spec(name, table) for name, table in attributes.items()}
-        return cls(kinds, measures={name: measure_from_spec(name, table) for name, table in (measures or {}).items()})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):

@@ -3,6 +3,7 @@
 from leastnoise.estimate._consistency import consistent, disagreement, from_residual_parts, residual_parts, unknowns
 from leastnoise.estimate._expansion import Answers, DataAware, data_aware, is_data_aware, shrunk_levels
 from leastnoise.estimate._isotonic import isotonic, simulated_isotonic_errors
+from leastnoise.estimate._join import join
 from leastnoise.estimate._least_squares import Estimate
 from leastnoise.estimate._local_non_negative import LocallyNonNegative, locally_non_negative
 from leastnoise.estimate._means import Means, means
@@ -31,6 +32,7 @@ __all__ = [
     "from_residual_parts",
     "is_data_aware",
     "isotonic",
+    "join",
     "locally_non_negative",
     "means",
     "monotone",

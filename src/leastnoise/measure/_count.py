@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
 from leastnoise.measure._share import groups, windows
-from leastnoise.table import Codes, Table, Values, code_dtype
-from leastnoise.table._columns import columns_of
+from leastnoise.table import Codes, Table, Values, code_dtype, columns_of
 
 Counts = npt.NDArray[np.int64]
 

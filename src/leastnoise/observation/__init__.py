@@ -1,6 +1,5 @@
 """Noisy integers with the plan that made them: the only thing that crosses the wall."""
 
-from leastnoise.observation._join import join
 from leastnoise.observation._observation import Observation
 
-__all__ = ["Observation", "join"]
+__all__ = ["Observation"]

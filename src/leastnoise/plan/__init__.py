@@ -1,7 +1,6 @@
-"""The frozen, serialisable plan, its exact privacy cost, and the fitting of its noise to a budget."""
+"""The frozen, serialisable plan and its exact privacy cost."""
 
 from leastnoise.plan._data_aware import DataAwarePlan
-from leastnoise.plan._fit import fit, root_up, round_up
 from leastnoise.plan._limits import Limits
 from leastnoise.plan._plan import MECHANISMS, MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Plan, Promise, TableError
 from leastnoise.plan._scales import row_scales
@@ -21,9 +20,6 @@ __all__ = [
     "TableError",
     "column_norm",
     "cost",
-    "fit",
-    "root_up",
-    "round_up",
     "row_scales",
     "sum_up",
     "used",

@@ -9,7 +9,8 @@ from leastnoise import planner
 from leastnoise._check import InputError, InternalError, refuse
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import promised
-from leastnoise.plan import MOST_ROWS, Plan, fit
+from leastnoise.fitting import fit
+from leastnoise.plan import MOST_ROWS, Plan
 from leastnoise.planner import NotApplicable, Planner
 from leastnoise.workload import Workload
 

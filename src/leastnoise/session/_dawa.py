@@ -18,11 +18,12 @@ import numpy as np
 from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import block_variance
-from leastnoise.estimate import Halving, shrunk_levels, worth_splitting
+from leastnoise.estimate import Halving, join, shrunk_levels, worth_splitting
+from leastnoise.fitting import fit
 from leastnoise.linop import Identity, Operator, Total, Tree, pack
 from leastnoise.measure import CheapestPartition, LeastCost, SampledPartition, Series
-from leastnoise.observation import Observation, join
-from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
+from leastnoise.observation import Observation
+from leastnoise.plan import Block, DataAwarePlan, Factor, Plan
 from leastnoise.planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets
 from leastnoise.session._choose import candidates, mechanisms
 from leastnoise.workload import Workload, from_json

@@ -15,10 +15,12 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise.accounting import Privacy, PureDP
+from leastnoise.estimate import join
+from leastnoise.fitting import fit
 from leastnoise.linop import Coarse, Identity, Operator, Ordered, Ranges, Total, block_tree
 from leastnoise.measure import LeastBlockCost, RectanglePartition, SampledRectangles, Series
-from leastnoise.observation import Observation, join
-from leastnoise.plan import Block, DataAwarePlan, Factor, Plan, fit
+from leastnoise.observation import Observation
+from leastnoise.plan import Block, DataAwarePlan, Factor, Plan
 from leastnoise.planner import FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, on_rectangles, plane_regime
 from leastnoise.session._dawa import PARTITION_SHARE, independent, reference_plan, refit
 from leastnoise.workload import Workload, from_json

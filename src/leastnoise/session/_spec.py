@@ -9,6 +9,7 @@ from typing import Any
 from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.domain import Domain, known_keys
+from leastnoise.session._domain_spec import domain_from_spec
 from leastnoise.workload import Workload, marginals, queries
 
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
@@ -115,7 +116,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     plan = known_keys("[plan]", found.get("plan", {}), ["strategy"])
     output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
-    domain = Domain.from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})))
+    domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})))
     return Spec(
         source=_path(folder, source.get("path"), "[source] path"),
         privacy=_privacy(found["privacy"]),

@@ -15,10 +15,12 @@ from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import block_variance
 from leastnoise.domain import Bins, Integers
+from leastnoise.estimate import join
+from leastnoise.fitting import fit
 from leastnoise.linop import Identity, IntArray, Ranges
 from leastnoise.measure import Series
-from leastnoise.observation import Observation, join
-from leastnoise.plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan, fit
+from leastnoise.observation import Observation
+from leastnoise.plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan
 from leastnoise.planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
 from leastnoise.workload import Workload, from_json
 

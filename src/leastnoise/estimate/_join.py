@@ -9,7 +9,7 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise.accounting import Privacy
 from leastnoise.linop import narrow
-from leastnoise.observation._observation import Observation
+from leastnoise.observation import Observation
 
 
 def join(

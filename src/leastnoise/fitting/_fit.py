@@ -9,8 +9,7 @@ from typing import Any
 from leastnoise._check import InternalError, refuse
 from leastnoise.accounting import ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
 from leastnoise.domain import Domain
-from leastnoise.plan._plan import Block, Plan
-from leastnoise.plan._sensitivity import cost
+from leastnoise.plan import Block, Plan, cost
 
 # A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
 _SCALE_BITS = 24
@@ -84,7 +83,7 @@ def fit(
         fraction); the cost is recomputed from the final integers.
 
     >>> from leastnoise.linop import Identity
-    >>> from leastnoise.plan._plan import Factor
+    >>> from leastnoise.plan import Factor
     >>> domain = Domain(age=["a", "b", "c"])
     >>> block = Block((Factor(("age",), Identity(3)),), Fraction(1))
     >>> fit(domain, Privacy(PureDP("1/3")), "discrete_laplace", [(block, 1.0)], "identity").blocks[0].scale

@@ -1,12 +1,36 @@
-"""Attributes and measures as the tables of a spec file. Every message names the table it is about."""
+"""The domain as the tables of a spec file. Every message names the table it is about."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from leastnoise._check import InputError, refuse
-from leastnoise.domain._kinds import Bins, Categories, Coded, Integers, Kind, Measure
-from leastnoise.domain._names import attribute_name, known_keys
+from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Kind, Measure, attribute_name, known_keys
 
 _SHAPES = ("categories", "integers", "bins", "size")
+
+
+def domain_from_spec(attributes: Mapping[str, Any], measures: Mapping[str, Any] | None = None) -> Domain:
+    """Read the tables ``[domain.*]`` and ``[measures.*]`` of a spec file.
+
+    Args:
+        attributes: from attribute to table; a table has exactly one of ``categories = [...]``, ``integers = [low, high]``,
+            ``bins = { low, high, count, closed }`` and ``size = n``, and optionally ``outside`` and ``null``.
+        measures: from name to table with ``clip = [low, high]`` and optionally ``column`` (else the name itself) and ``unit``.
+
+    Returns:
+        The domain.
+
+    Raises:
+        InputError: a key that is missing or unknown, or a value that `Domain` refuses; the message names the table.
+
+    >>> domain_from_spec({"sex": {"categories": ["F", "M"]}, "age": {"integers": [17, 90], "outside": "clip"}})
+    Domain(sex=Categories(['F', 'M']), age=Integers(17, 90, outside='clip'))
+    """
+    for what, tables in (("[domain]", attributes), ("[measures]", measures or {})):
+        if not isinstance(tables, Mapping):
+            raise refuse(what, tables, "a table of tables")
+    kinds = {name: kind_from_spec(name, table) for name, table in attributes.items()}
+    return Domain(kinds, measures={name: measure_from_spec(name, table) for name, table in (measures or {}).items()})
 
 
 def kind_from_spec(name: str, table: object) -> Kind:
