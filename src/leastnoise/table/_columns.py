@@ -1,7 +1,7 @@
 """Where the rows of a table are kept: not in the handle, so that whoever holds a `Table` holds nothing that leads to them.
 
 Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody else. The labels (T1 ...) refer to
-PROOFS-kernel.md.
+PROOFS-table.md beside this file.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Columns:
     rows: int
 
 
-_KEPT: WeakKeyDictionary[object, Columns] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[object, Columns] = WeakKeyDictionary()  # T3
 
 
 def keep(handle: object, columns: Columns) -> None:

@@ -68,7 +68,7 @@ class Table:
         sums = {name: _values(name, amounts[name], measure.low_units, measure.high_units) for name, measure in measures.items()}
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
         if len(lengths) != 1:
-            raise InternalError("all columns of a table must have the same number of rows.")
+            raise InternalError("all columns of a table must have the same number of rows.")  # T1
         facts = {"domain": domain, "attributes": tuple(columns), "measures": tuple(sums), "unit_column": unit_column, "max_rows": max_rows}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
@@ -127,8 +127,8 @@ def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
         raise InternalError(f"the codes of {name!r} must be a flat array of integers.")
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
-        raise InternalError(f"the codes of {name!r} must be cells of the attribute.")
-    copy = array.astype(code_dtype(size), order="C")
+        raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
+    copy = array.astype(code_dtype(size), order="C")  # T2
     copy.flags.writeable = False
     return copy
 
@@ -138,7 +138,7 @@ def _values(name: str, column: npt.ArrayLike, low: int, high: int) -> Values:
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
         raise InternalError(f"the values of {name!r} must be a flat array of integers.")
     if array.size and not (int(array.min()) >= low and int(array.max()) <= high):
-        raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")
-    copy = array.astype(np.int64, order="C")
+        raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")  # T1
+    copy = array.astype(np.int64, order="C")  # T2
     copy.flags.writeable = False
     return copy
