@@ -4,6 +4,7 @@ import datetime as dt
 import gzip
 import subprocess
 import sys
+import uuid
 from decimal import Decimal
 
 import duckdb
@@ -537,3 +538,150 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
     )
     arguments = [sys.executable, "-c", code, tmp_path / "x.parquet", tmp_path / "x.csv"]
     assert subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.split() == ["1"] * 3
+
+
+# ------------------------------------------------------------------------------------------------- one value, one cell, from every source
+
+
+def test_lines_of_csv_do_not_take_from_each_other(tmp_path):
+    domain = Domain(n=Coded(4), note=Categories(["ok"], outside="other", null="other"))
+    for between, more in ((b"0,ends with CR\r\r\n", [(0, 1)]), (b"0,x\r\n", [(0, 1)]), (b"0,x\r0,x\n", []), (b"0,\x1f\n", [(0, 1)])):
+        for end in (b"\n", b"\r\n"):
+            file = lines(tmp_path, b"n,note" + end + b"2,ok" + end + between + b"1,ok" + end)
+            assert rows_of(read(file, domain)) == sorted([(2, 0), (1, 0), *more])
+
+
+def test_one_column_with_mixed_ends(tmp_path):
+    file = lines(tmp_path, b"sex\nF\r\nM\n\r\n\nF")
+    assert rows_of(read(file, Domain(sex=Categories(["F", "M"], null="other")))) == [(0,), (0,), (1,), (2,), (2,)]
+
+
+def test_quotes_that_do_not_close_cost_their_own_line(tmp_path):
+    file = lines(tmp_path, b'sex,n\nF,1\n"F,2\nF,"3\nM,4\n')
+    assert rows_of(read(file, Domain(sex=["F", "M"], n=Coded(5)))) == [(0, 1), (1, 4)]
+
+
+def test_a_header_alone_is_an_empty_table(tmp_path):
+    for content in (b"sex,n", b"sex,n\r\n"):
+        assert rows_of(read(lines(tmp_path, content), Domain(sex=["F"], n=Coded(5)))) == []
+
+
+def test_bytes_that_are_not_utf8_are_outside_in_their_field_alone(tmp_path):
+    file = lines(tmp_path, "sex,n\nF,1\nFräulein,2\nF,ü\n".encode("latin-1"))
+    domain = Domain(sex=Categories(["F"], outside="other"), n=Coded(3, outside="other"))
+    assert rows_of(read(file, domain)) == [(0, 1), (0, 3), (1, 2)]
+    units = lines(tmp_path, b"id,n\n\xe4,1\n\xe4,1\n\xf6,1\n")
+    assert rows_of(read(units, Domain(n=Coded(3)), unit_column="id", max_rows=1)) == [(1,), (1,)]
+
+
+def test_compressed_files_in_parts_and_with_zero_padding(tmp_path):
+    packed = gzip.compress(b"sex\nF\n") + gzip.compress(b"M\n") + bytes(512)
+    assert rows_of(read(lines(tmp_path, packed, "x.csv.gz"), Domain(sex=["F", "M"]))) == [(0,), (1,)]
+
+
+def test_no_row_of_a_parquet_file_makes_reading_fail(tmp_path):
+    text = pa.array([b"F", b"\xff\xfe", b"M"], pa.binary())
+    table = pa.table(
+        {
+            "sex": pa.Array.from_buffers(pa.string(), 3, text.buffers()),
+            "when": pa.array([0, 10**17, -(2**63)]).view(pa.timestamp("ms")),
+            "fine": pa.array([0, 2**63 - 1, -(2**63)]).view(pa.timestamp("us")),
+            "time": pa.array([0, 2**62, -1]).view(pa.time64("us")),
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    domain = Domain(
+        sex=Categories(["F", "M"], outside="other"),
+        when=Categories(["1970-01-01"], outside="other", null="other"),
+        fine=Categories(["1970-01-01"], outside="other", null="other"),
+        time=Categories(["00:00:00"], outside="other"),
+    )
+    for source in (tmp_path / "x.parquet", table):
+        assert rows_of(read(source, domain)) == [(0, 0, 0, 1), (1, 1, 1, 1), (2, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_an_instant_has_one_text_whatever_holds_it_and_wherever_it_is_read(tmp_path, monkeypatch, unit, zone):
+    array = pa.array([0, 1], pa.int64()).view(pa.timestamp(unit, zone))
+    table = pa.table({"when": array})
+    pq.write_table(table, tmp_path / "x.parquet")
+    # before pandas and Polars get it they hold it in their own units
+    sources = [table, tmp_path / "x.parquet", table.to_pandas(), pl.from_arrow(table), CONNECTION.from_arrow(table)]
+    sources.append(pd.DataFrame({"when": pd.Series(list(table.to_pandas()["when"]), dtype=object)}))
+    after = {
+        "s": "1970-01-01 00:00:01",
+        "ms": "1970-01-01 00:00:00.001",
+        "us": "1970-01-01 00:00:00.000001",
+        "ns": "1970-01-01 00:00:00.000000001",
+    }
+    for there in ("America/New_York", "Asia/Kolkata"):
+        monkeypatch.setenv("TZ", there)
+        for source in sources:
+            assert rows_of(read(source, Domain(when=["1970-01-01", after[unit]]))) == [(0,), (1,)], type(source)
+
+
+def test_time_stamps_of_duckdb_in_every_unit():
+    for kind in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMPTZ", *(["TIMESTAMPTZ_NS"] if HAS_TZ_NS else [])):
+        zone = "+00" if "TZ" in kind else ""
+        relation = CONNECTION.sql(f"SELECT unnest(['1970-01-01 00:00:00{zone}', '2024-05-01 13:45:00{zone}'])::{kind} AS a")
+        assert rows_of(read(relation, Domain(a=["1970-01-01", "2024-05-01 13:45:00"]))) == [(0,), (1,)], kind
+
+
+def has_type(name):
+    try:
+        CONNECTION.sql(f"SELECT NULL::{name}")
+    except duckdb.Error:
+        return False
+    return True
+
+
+HAS_TZ_NS = has_type("TIMESTAMPTZ_NS")
+
+
+def test_bytes_are_their_text_in_every_source(tmp_path):
+    table = pa.table({"a": pa.array([b"1", b"\xff", None, b""], pa.binary())})
+    pq.write_table(table, tmp_path / "x.parquet")
+    objects = pd.DataFrame({"a": pd.Series([b"1", b"\xff", None, b""], dtype=object)})
+    for source in (table, tmp_path / "x.parquet", pl.from_arrow(table), CONNECTION.from_arrow(table), objects):
+        assert rows_of(read(source, Domain(a=Categories(["1"], outside="other")))) == [(0,), (1,)]
+        assert rows_of(read(source, Domain(a=Integers(0, 3, null="other")))) == [(1,), (4,), (4,)]
+
+
+def test_half_floats_are_the_decimals_they_print_as(tmp_path):
+    table = pa.table({"a": pa.array(np.array([0.1, 0.3], dtype=np.float16))})
+    pq.write_table(table, tmp_path / "x.parquet")
+    for source in (table, tmp_path / "x.parquet", pd.DataFrame({"a": np.array([0.1, 0.3], dtype=np.float16)})):
+        assert rows_of(read(source, Domain(a=["0.1", "0.3"]))) == [(0,), (1,)]
+        assert rows_of(read(source, Domain(a=Bins(0, 1, 10)))) == [(1,), (3,)]
+
+
+def test_decimals_of_every_width_and_scale(tmp_path):
+    long = pa.array([Decimal("0.5"), Decimal("1.0"), None], pa.decimal256(76, 50))
+    pq.write_table(pa.table({"a": long}), tmp_path / "x.parquet")
+    objects = pd.DataFrame({"a": pd.Series(long.to_pylist(), dtype=object)})
+    for source in (
+        pa.table({"a": long}),
+        tmp_path / "x.parquet",
+        objects,
+        pd.DataFrame({"a": pd.Series(long, dtype=pd.ArrowDtype(long.type))}),
+    ):
+        assert rows_of(read(source, Domain(a=["0.5", "1"]))) == [(0,), (1,)]
+    wide = pa.Array.from_buffers(pa.decimal128(5, -2), 1, pa.array([17], pa.decimal128(21)).buffers())
+    for source in (pa.table({"a": wide}), pd.DataFrame({"a": pd.Series(wide, dtype=pd.ArrowDtype(wide.type))})):
+        assert rows_of(read(source, Domain(a=["1700"]))) == [(0,)]
+
+
+def test_identifiers_of_128_bits():
+    domain = Domain(a=["31313131-3131-3131-3131-313131313131"])
+    stored = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"1" * 16], pa.binary(16)))
+    relation = CONNECTION.sql("SELECT '31313131-3131-3131-3131-313131313131'::UUID AS a")
+    for source in (pa.table({"a": stored}), relation, pd.DataFrame({"a": pd.Series([uuid.UUID(bytes=b"1" * 16)], dtype=object)})):
+        assert rows_of(read(source, domain)) == [(0,)]
+
+
+def test_columns_whose_names_have_dots(tmp_path):
+    table = pa.table({"a.b": ["F"], "a": pa.array([{"b": "M"}])})
+    pq.write_table(table, tmp_path / "x.parquet")
+    for source in (table, tmp_path / "x.parquet"):
+        assert rows_of(read(source, Domain({"a.b": ["F", "M"]}))) == [(0,)]

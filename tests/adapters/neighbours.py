@@ -1,0 +1,334 @@
+"""Pairs of neighbouring inputs, over all sources and column types: one unit more changes the table by that unit's rows alone.
+
+    PYTHONPATH=tests python -m adapters.neighbours [--pairs 10000] [--seed 1]
+
+Every pair is a source with some rows and the same source with one unit more: a row, a line, or the rows of one new unit. Both are
+read, with the same random keys for the rows that both have. What must hold: neither fails; every row of the first table is in the
+second; the second has at most ``max_rows`` rows more. Rows carry a serial number as an attribute, so that they are told apart.
+"""
+
+import argparse
+import gzip
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from unittest import mock
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adapters.pools import ARROW, DUCKDB, FIELDS, JUNK, NO_PARQUET, PANDAS, POLARS
+from leastnoise.adapters import _lines, read
+from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
+
+TEXTS = [
+    "F",
+    "M",
+    "1",
+    "0",
+    "-1",
+    "17",
+    "true",
+    "false",
+    "0.1",
+    "0.5",
+    "1.5",
+    "x",
+    "a,b",
+    " F",
+    "é",
+    "2024-05-01",
+    "1970-01-01",
+    "1970-01-01 00:00:00.001",
+    "2024-10-27 00:30:00",
+    "31313131-3131-3131-3131-313131313131",
+    "1.0",
+]
+# What other readers take for the end of a line.
+ENDS = [b"\r", b"\r", b"\r", b"\r", b"\r\r", b"\x0b", b"\x0c", b"\x1c", b"\x1e", b"\x85", "\u2028".encode(), b"\0"]
+POLICIES = ("drop", "other")
+CONNECTION = duckdb.connect()
+
+
+def kinds(rng):
+    """A kind of attribute."""
+    null, outside = (POLICIES[place] for place in rng.integers(0, 2, 2))
+    clip = "clip" if rng.random() < 0.4 else outside
+    categories, *numbers = [
+        lambda: Categories(list(rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))]), null=null, outside=outside),
+        lambda: Integers(-1, 17, null=null, outside=clip),
+        lambda: Bins(0, 1, 4, null=null, outside=clip),
+        lambda: Coded(18, null=null, outside=outside),
+    ]
+    return (categories if rng.random() < 0.4 else numbers[rng.integers(3)])()
+
+
+class Rows:
+    """Which value of each pool every row has; ``new`` rows are those of the additional unit."""
+
+    def __init__(self, rng, sizes, units):
+        common = int(rng.integers(0, 7))
+        more = int(rng.integers(1, 5)) if units else 1
+        count = common + more
+        self.new = np.zeros(count, dtype=bool)
+        self.new[rng.permutation(count)[:more]] = True
+        self.serial = np.arange(count)
+        # the last value of the unit's pool is the new one's alone
+        self.unit = np.where(self.new, 4, rng.integers(0, 4, count))
+        self.values = [rng.integers(0, size, count) for size in sizes]
+        self.keys = rng.permutation(2**16)[:count]
+
+    def part(self, mask):
+        return self.unit[mask], self.serial[mask], [column[mask] for column in self.values]
+
+
+def of_arrow(rng, names):
+    """Arrow tables, as a function from rows."""
+    ids = [10, 11, 12, None, 14]
+    unit = [pa.array(ids, pa.int16()), pa.array(ids).cast(pa.decimal128(25, 3)), pa.array([None if i is None else f"u{i}" for i in ids])][
+        rng.integers(3)
+    ]
+    unit = unit.dictionary_encode() if rng.random() < 0.3 else unit
+
+    def make(rows):
+        unit_of, serial, values = rows
+        columns = [
+            unit.take(pa.array(unit_of)),
+            pa.array(serial, pa.int32()),
+            *(_taken(ARROW[name], v) for name, v in zip(names, values, strict=True)),
+        ]
+        return pa.table(dict(zip(("id", "mark", "a", "b"), columns, strict=True)))
+
+    return make
+
+
+def _taken(pool, places):
+    try:
+        return pool.take(pa.array(places))
+    except pa.ArrowNotImplementedError:
+        return pa.concat_arrays([pool.slice(int(place), 1) for place in places]) if len(places) else pool.slice(0, 0)
+
+
+def of_pandas(rng, names):
+    unit = pd.Series([10, 11, 12, None, 14], dtype=["Int64", "float64", object][rng.integers(3)])
+
+    def make(rows):
+        unit_of, serial, values = rows
+        columns = {"id": unit.iloc[unit_of], "mark": pd.Series(serial, dtype=np.int64)}
+        columns |= {name: PANDAS[kind].iloc[v] for name, kind, v in zip(("a", "b"), names, values, strict=True)}
+        return pd.DataFrame({name: column.reset_index(drop=True) for name, column in columns.items()})
+
+    return make
+
+
+def of_polars(rng, names):
+    unit = [pl.Series([10, 11, 12, None, 14], dtype=pl.Int16), pl.Series(["a", "b", "", None, "new"], dtype=pl.Categorical)][
+        rng.integers(2)
+    ]
+
+    def make(rows):
+        unit_of, serial, values = rows
+        columns = {"id": unit.gather(unit_of), "mark": pl.Series(serial, dtype=pl.Int32)}
+        return pl.DataFrame(columns | {name: POLARS[kind].gather(v) for name, kind, v in zip(("a", "b"), names, values, strict=True)})
+
+    return make
+
+
+def of_duckdb(rng, names):
+    unit_type = ["INTEGER", "VARCHAR", "HUGEINT"][rng.integers(3)]
+    types = [unit_type, "INTEGER", *names]
+
+    def make(rows):
+        unit_of, serial, values = rows
+        if not len(serial):
+            nothing = ", ".join(f"NULL::{kind} AS {name}" for name, kind in zip(("id", "mark", "a", "b"), types, strict=True))
+            return CONNECTION.sql(f"SELECT {nothing} WHERE false")
+        lines = []
+        for place in range(len(serial)):
+            literals = [str([10, 11, 12, "NULL", 14][unit_of[place]]), str(serial[place])]
+            literals += [(*DUCKDB[kind], "NULL")[v[place]] for kind, v in zip(names, values, strict=True)]
+            lines.append("(" + ", ".join(f"CAST({literal} AS {kind})" for literal, kind in zip(literals, types, strict=True)) + ")")
+        return CONNECTION.sql(f"SELECT * FROM (VALUES {', '.join(lines)}) AS t(id, mark, a, b)")
+
+    return make
+
+
+POOLS = {
+    "pyarrow": (of_arrow, {name: len(pool) for name, pool in ARROW.items()}),
+    "parquet": (of_arrow, {name: len(pool) for name, pool in ARROW.items() if name not in NO_PARQUET}),
+    "pandas": (of_pandas, {name: len(pool) for name, pool in PANDAS.items()}),
+    "polars": (of_polars, {name: len(pool) for name, pool in POLARS.items()}),
+    "polars lazy": (of_polars, {name: len(pool) for name, pool in POLARS.items()}),
+    "duckdb": (of_duckdb, {name: len(pool) + 1 for name, pool in DUCKDB.items()}),
+}
+SOURCES = (*POOLS, "csv", "csv.gz")
+
+
+def lines_of(rng, units):
+    """Lines of a CSV file, which of them are new, and what each of the new ones may add."""
+    quoted = rng.random() < 0.3
+
+    def line(serial, unit):
+        fields = [b"u%d" % unit, b"%d" % serial, *(FIELDS[place] for place in rng.integers(0, len(FIELDS), 2))]
+        return b",".join(b'"%b"' % field if quoted and b'"' not in field else field for field in fields)
+
+    common = [
+        line(serial, int(rng.integers(0, 4))) if rng.random() < 0.8 else JUNK[rng.integers(len(JUNK))]
+        for serial in range(rng.integers(0, 7))
+    ]
+    if rng.random() < 0.3:
+        # one line of any bytes, which may name any unit but those there
+        raw = rng.integers(0, 256, rng.integers(0, 60), dtype=np.uint8).tobytes().replace(b"\n", b" ").replace(b"u", b" ")
+        glued = ENDS[rng.integers(len(ENDS))].join([line(100, 9), line(101, 9)])
+        new = [[raw, JUNK[rng.integers(len(JUNK))], glued, glued][rng.integers(4)]]
+    else:
+        new = [line(100 + place, 9) for place in range(rng.integers(1, 5) if units else 1)]
+    order = rng.permutation(len(common) + len(new))
+    ends = [b"\r\n" if rng.random() < share else b"\n" for share in [rng.choice([0, 1, 0.5])] * len(order)]
+    every = [(common + new)[place] + end for place, end in zip(order, ends, strict=True)]
+    return every, order >= len(common), rng.permutation(2**16)[: len(order)]
+
+
+def entropy_of(keys):
+    left = list(keys)
+
+    def take(count):
+        some, left[: count // 8] = left[: count // 8], []
+        return np.array(some, dtype="<u8").tobytes()
+
+    return take
+
+
+def rows_of(table):
+    return Counter(
+        zip(*(table._codes[name].tolist() for name in table.attributes), *(table._values[n].tolist() for n in table.measures), strict=True)
+    )
+
+
+class Pair:
+    """Two sources and how they are to be read.
+
+    Args:
+        kind: one of `SOURCES`.
+        seed: decides everything.
+        folder: where files may be written.
+    """
+
+    def __init__(self, kind, seed, folder):
+        self.kind, self.folder = kind, folder
+        self.rng = rng = np.random.default_rng([SOURCES.index(kind), seed])
+        units = bool(rng.random() < 0.6)
+        self.unit = {"unit_column": "id", "max_rows": int(rng.integers(1, 4))} if units else {}
+        self.domain = Domain(
+            {"mark": Integers(0, 200, null="other", outside="other"), "a": kinds(rng), "b": kinds(rng)},
+            measures={"m": Measure("b", -3, 20, unit="0.5")},
+        )
+        self.small = {
+            "CHUNK": int(rng.choice([2, 3, 2**16])),
+            "BLOCK": int(rng.choice([5, 33, 2**20])),
+            "LONGEST": int(rng.choice([60, 2_000_000])),
+        }
+        if kind in POOLS:
+            constructor, sizes = POOLS[kind]
+            # columns of mixed Python objects have the most ways to go wrong
+            often = [
+                *sizes,
+                *(name for name in sizes if name.startswith("objects")),
+                *(name for name in sizes if name.startswith("objects")),
+            ]
+            names = [often[place] for place in rng.integers(0, len(often), 2)]
+            rows = Rows(rng, [sizes[name] for name in names], units)
+            make = constructor(rng, names)
+            self.what = f"{kind}: {names}"
+            everybody = np.ones(len(rows.new), dtype=bool)
+            self.sources = [(make(rows.part(mask)), rows.keys[mask]) for mask in (~rows.new, everybody)]
+        else:
+            lines, new, keys = lines_of(rng, units)
+            self.what = f"{kind}: {lines}, new {np.flatnonzero(new).tolist()}"
+            self.sources = [
+                ([line for line, add in zip(lines, use, strict=True) if add], keys[use]) for use in (~new, np.ones(len(new), dtype=bool))
+            ]
+
+    def tables(self):
+        """The rows of both tables."""
+        with ExitStack() as stack:
+            for name in ("_duckdb", "_frames", "_parquet"):
+                stack.enter_context(mock.patch(f"leastnoise.adapters.{name}.CHUNK", self.small["CHUNK"]))
+            for name in ("BLOCK", "LONGEST"):
+                stack.enter_context(mock.patch.object(_lines, name, self.small[name]))
+            return [self._table(source, keys) for source, keys in self.sources]
+
+    def _table(self, source, keys):
+        if self.kind.startswith("csv"):
+            keys = [key for line, key in zip(source, keys, strict=True) for _ in range(self._records([line]))]
+            opened = self._csv(source)
+        elif self.kind == "parquet":
+            opened = self.folder / "x.parquet"
+            pq.write_table(
+                source, opened, version="2.6", row_group_size=int(self.rng.choice([1, 3, 1000])), store_schema=bool(self.rng.random() < 0.7)
+            )
+        else:
+            opened = source.lazy() if self.kind == "polars lazy" else source
+        return rows_of(read(opened, self.domain, entropy_bytes=entropy_of(keys), **self.unit))
+
+    def _csv(self, lines):
+        content = b"id,mark,a,b\n" + b"".join(lines)
+        file = self.folder / f"x.{self.kind}"
+        file.write_bytes(gzip.compress(content) + bytes(3) if self.kind == "csv.gz" else content)
+        return file
+
+    def _records(self, lines):
+        """How many records these lines are by themselves."""
+        counts = [0]
+        read(self._csv(lines), self.domain, progress=lambda done, _: counts.append(done))
+        return counts[-1]
+
+    def check(self):
+        """Raise an AssertionError that describes the pair if one of them fails or they differ by more than the new unit.
+
+        Returns:
+            How many rows the new unit has in the table.
+        """
+        try:
+            before, after = self.tables()
+        except Exception as error:
+            raise AssertionError(f"reading failed: {error!r}: {self.what}") from error
+        lost, gained = before - after, after - before
+        most = self.unit.get("max_rows", 1)
+        assert not lost, f"rows of others changed: {dict(lost)} became {dict(gained)}: {self.what}"
+        assert gained.total() <= most, f"{gained.total()} rows more, {most} allowed: {self.what}"
+        return gained.total()
+
+
+def main():
+    """Check many pairs and say how many of each source."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    faults, tally, seen = [], Counter(), Counter()
+    start = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        for place in range(options.pairs):
+            kind = SOURCES[place % len(SOURCES)]
+            pair = Pair(kind, options.seed * 10**6 + place, Path(folder))
+            tally[kind] += 1
+            try:
+                seen[kind] += pair.check() > 0
+            except AssertionError as fault:
+                faults.append(str(fault))
+                print(fault)
+    for kind in SOURCES:
+        print(f"{kind:12} {tally[kind]:6} pairs, in {seen[kind]} of them the new unit is in the table")
+    print(f"{options.pairs} pairs, {len(faults)} faults, {time.process_time() - start:.0f} CPU s")
+    return len(faults)
+
+
+if __name__ == "__main__":
+    raise SystemExit(min(main(), 1))

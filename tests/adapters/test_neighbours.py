@@ -1,0 +1,88 @@
+"""Some of the pairs that `adapters.neighbours` makes by thousands, and that it sees faults that were really there."""
+
+import re
+
+import numpy as np
+import pytest
+
+from adapters.neighbours import SOURCES, Pair
+from leastnoise.adapters import _arrow, _csv, _encode, _units
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_one_more_unit_changes_the_table_by_its_rows_alone(kind, tmp_path):
+    seen = [Pair(kind, seed, tmp_path).check() for seed in range(45)]
+    assert np.count_nonzero(seen) >= 9
+
+
+def by_equality(data):
+    """The memo that there was: values that are equal to Python are taken for one."""
+    if isinstance(data, np.ndarray):
+        return list(data), None
+    try:
+        places = {value: place for place, value in enumerate(dict.fromkeys(data))}
+        return list(places), np.array([places[value] for value in data], dtype=np.int64)
+    except (TypeError, RuntimeError, ArithmeticError):
+        return data, None
+
+
+def plant_equality(patch):
+    patch.setattr(_encode, "distinct", by_equality)
+
+
+def plant_carriage_return(patch):
+    """A CR alone ends a line."""
+    whole = _csv.whole_lines
+    patch.setattr(_csv, "whole_lines", lambda read: (block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for block in whole(read)))
+
+
+def plant_next_line(patch):
+    """A line that ends in CR CR LF takes from the next line."""
+    whole = _csv.whole_lines
+    patch.setattr(_csv, "whole_lines", lambda read: (re.sub(rb"\r\r\n(.)", rb"\r\n,\1", block) for block in whole(read)))
+
+
+def plant_failure(patch):
+    """Text must be UTF-8."""
+    distinct = _arrow._distinct
+
+    def strict(encoded):
+        for value in encoded.dictionary.to_pylist():
+            if len(value) < 4:
+                value.decode()
+        return distinct(encoded)
+
+    patch.setattr(_arrow, "_distinct", strict)
+
+
+def plant_one_row_more(patch):
+    keep = _units.Units.keep
+    patch.setattr(_units.Units, "keep", lambda self, most, entropy: keep(self, most + 1, entropy))
+
+
+def plant_shared_choice(patch):
+    """All units together keep the rows of one."""
+    patch.setattr(_units, "_key", lambda value: "the same")
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind", "message"),
+    [
+        (plant_equality, "pandas", "rows"),
+        (plant_carriage_return, "csv", "rows more"),
+        (plant_next_line, "csv.gz", "rows"),
+        (plant_failure, "parquet", "reading failed"),
+        (plant_failure, "csv", "reading failed"),
+        (plant_one_row_more, "polars", "rows more"),
+        (plant_shared_choice, "duckdb", "rows of others changed"),
+    ],
+)
+def test_faults_are_seen(plant, kind, message, tmp_path, monkeypatch):
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match=message):
+        check_many(kind, tmp_path)
+
+
+def check_many(kind, folder):
+    for seed in range(400):
+        Pair(kind, seed, folder).check()
