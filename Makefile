@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 STEPS := lint types imports docs optimised wheel pytest
 
-.PHONY: help env test demo bench docs experiments mutants lint format types imports optimised wheel oldest pytest clean
+.PHONY: help env test demo bench docs experiments mutants neighbours lint format types imports optimised wheel oldest pytest clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -89,6 +89,12 @@ oldest: env  ## the tests with the oldest dependencies that pyproject.toml allow
 	@$(PYTHON) -m venv --clear build/oldest
 	@build/oldest/bin/python -m pip install -qq -c build/oldest.txt -e '.[dev]'
 	@build/oldest/bin/python -m pytest -q -n $(WORKERS)
+
+# make neighbours PAIRS=10000 SEED=1
+PAIRS ?= 10000
+SEED ?= 1
+neighbours: env  ## pairs of neighbouring inputs over all sources and column types; takes minutes
+	@PYTHONPATH=tests $(BIN)/python -W error -m adapters.neighbours --pairs $(PAIRS) --seed $(SEED)
 
 demo: $(VENV)/.stamp-core  ## a full release of a generated survey; needs no data
 	@$(BIN)/leastnoise demo

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from adapters.pools import ARROW, DUCKDB, FIELDS, JUNK, NO_PARQUET, PANDAS, POLARS
 from leastnoise.adapters import _lines, read
 from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
+from leastnoise.table._columns import columns_of
 
 TEXTS = [
     "F",
@@ -190,7 +191,8 @@ def lines_of(rng, units):
     else:
         new = [line(100 + place, 9) for place in range(rng.integers(1, 5) if units else 1)]
     order = rng.permutation(len(common) + len(new))
-    ends = [b"\r\n" if rng.random() < share else b"\n" for share in [rng.choice([0, 1, 0.5])] * len(order)]
+    crlf = rng.choice([0, 1, 0.5])
+    ends = [b"\r\r\n" if rng.random() < 0.1 else b"\r\n" if rng.random() < crlf else b"\n" for _ in order]
     every = [(common + new)[place] + end for place, end in zip(order, ends, strict=True)]
     return every, order >= len(common), rng.permutation(2**16)[: len(order)]
 
@@ -206,9 +208,8 @@ def entropy_of(keys):
 
 
 def rows_of(table):
-    return Counter(
-        zip(*(table._codes[name].tolist() for name in table.attributes), *(table._values[n].tolist() for n in table.measures), strict=True)
-    )
+    columns = columns_of(table)
+    return Counter(zip(*(column.tolist() for column in (*columns.codes.values(), *columns.values.values())), strict=True))
 
 
 class Pair:

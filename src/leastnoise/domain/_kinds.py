@@ -11,8 +11,9 @@ The rule, which `leastnoise.adapters` applies to whole columns and whose words a
 3. **Text** (for `Categories`). A value matches the category whose string form equals its own, letter for letter: spaces are not stripped,
    case counts, Unicode is not normalised. The string form of a whole number is its digits, also where it is stored as a float or a
    decimal (17.0 is ``17``); of another number its shortest decimal; of a Boolean ``true`` or ``false``; of a date ``2024-05-01``; of a
-   time stamp ``2024-05-01 13:45:00``, and of one at midnight the date alone. Text made of a whole number, a point and zeros (``17.0``)
-   that matches no category is tried again as ``17``.
+   time stamp ``2024-05-01 13:45:00``, in UTC if it has a time zone, and of one at midnight the date alone; of a UUID its usual form.
+   Bytes that are UTF-8 are that text; other bytes, and numbers of more than 40 digits, have no string form. Text made of a whole number,
+   a point and zeros (``17.0``) that matches no category is tried again as ``17``.
 4. **Outside.** A value that is none of the cells follows ``outside``: ``drop`` the row, ``clip`` to the nearest cell (numbers only), or
    ``other``. Under ``clip``, text that is not a number has no nearest cell and follows ``null``.
 
