@@ -54,8 +54,9 @@ def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: 
     assert isinstance(found, DataAware)
     basis = np.diff(found.at_edges(np.arange(SIZE + 1)).toarray(), axis=0)  # type: ignore[attr-defined]
     first = data_aware(observed("shrunk", mechanism, np.arange(SIZE) * 3))
-    prior, noise = np.diag(first.variance), np.diag(first.noise)  # type: ignore[attr-defined]
+    prior, noise, error = (np.diag(one) for one in (first.variance, first.noise, first.error))  # type: ignore[attr-defined]
     mean = first.mean  # type: ignore[attr-defined]
+    assert (error >= prior).all()
     if regime == "adaptive":
         block, factor = observation.plan.blocks[1], observation.plan.blocks[1].factors[0]
         seen = dense(factor.operator) @ basis
@@ -63,11 +64,12 @@ def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: 
         gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + own)
         keep = np.eye(len(prior)) - gain @ seen
         mean = mean + gain @ (observation.values[1] / observation.plan.grid - seen @ mean)
-        prior, noise = keep @ prior, keep @ noise @ keep.T + gain @ own @ gain.T
+        noise, error = (keep @ one @ keep.T + gain @ own @ gain.T for one in (noise, error))
     asked = rows_of(product) @ basis
-    whole, loud = np.einsum("ij,jk,ik->i", asked, prior, asked), np.einsum("ij,jk,ik->i", asked, noise, asked)
+    whole, loud = np.einsum("ij,jk,ik->i", asked, error, asked), np.einsum("ij,jk,ik->i", asked, noise, asked)
+    moved = (found.answers(product).reshape(-1) - asked @ mean) ** 2
     assert np.allclose(found.variances(product).reshape(-1), loud)
-    assert np.allclose(found.approximations(product).reshape(-1), whole - loud, atol=1e-9 * whole.max())
+    assert np.allclose(found.approximations(product).reshape(-1), whole - loud + moved, atol=1e-9 * whole.max())
     assert (whole >= loud * (1 - 1e-9)).all()
     if (basis @ mean >= 0).all():
         assert np.allclose(found.answers(product).reshape(-1), asked @ mean)

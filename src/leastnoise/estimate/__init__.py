@@ -1,7 +1,8 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
 from leastnoise.estimate._consistency import consistent, disagreement, from_residual_parts, residual_parts, unknowns
-from leastnoise.estimate._expansion import Answers, DataAware, data_aware, is_data_aware, shrunk_levels
+from leastnoise.estimate._expansion import Answers, DataAware, data_aware, is_data_aware
+from leastnoise.estimate._hidden import choice_hides, tested
 from leastnoise.estimate._isotonic import isotonic, simulated_isotonic_errors
 from leastnoise.estimate._join import join
 from leastnoise.estimate._least_squares import Estimate
@@ -9,6 +10,7 @@ from leastnoise.estimate._local_non_negative import LocallyNonNegative, locally_
 from leastnoise.estimate._means import Means, means
 from leastnoise.estimate._nnls import NonNegativeCells, nnls, weak_total
 from leastnoise.estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
+from leastnoise.estimate._posterior import shrunk_levels
 from leastnoise.estimate._quantiles import Cdf, Quantile, cdf, quantiles, simulated_noise
 from leastnoise.estimate._shrinkage import Halving, Levels, Shrunk, shrink, worth_splitting
 from leastnoise.estimate._synthetic import synthetic_counts, synthetic_rows
@@ -26,6 +28,7 @@ __all__ = [
     "Quantile",
     "Shrunk",
     "cdf",
+    "choice_hides",
     "consistent",
     "data_aware",
     "disagreement",
@@ -48,6 +51,7 @@ __all__ = [
     "simulated_noise",
     "synthetic_counts",
     "synthetic_rows",
+    "tested",
     "unknowns",
     "weak_total",
     "whole_numbers",

@@ -1,8 +1,8 @@
 """Answers from what a data-aware mechanism measured on a table of two attributes, with the two parts of their error.
 
 The table's cells fall into blocks that are taken for even. *Noise*: exact given the blocks, of least squares before any bounds.
-*Approximation*: estimated. Where only buckets were measured, what the test says about the deviations inside them is shared out evenly; in
-an adaptive grid a part is taken to be as uneven inside as it and its neighbours differ beyond their noise.
+*Approximation*: estimated. Where only buckets were measured, it is what their choice may have left inside them; in an adaptive grid a part
+is taken to be as uneven inside as it and its neighbours differ beyond their noise.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ import numpy as np
 
 from leastnoise.accuracy import block_variance
 from leastnoise.estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances
+from leastnoise.estimate._hidden import Hidden
 from leastnoise.estimate._least_squares import FloatArray
 from leastnoise.linop import Coarse, IntArray, Ordered, Ranges, Total, along, apply, apply_transpose, block_tree
 from leastnoise.observation import Observation
@@ -62,16 +63,27 @@ class Blocks:
     @cached_property
     def cells(self) -> FloatArray:
         """The table by uniform expansion, no block of the tree of halves below 0 or above the one it lies in; shape (height, width)."""
-        lengths = self.heights * self.widths
-        cells, tree = np.empty(len(self.order)), block_tree(*self.shape, "halves")
-        cells[self.order] = np.repeat(self.counts / lengths, lengths)
+        cells, tree = self._even.reshape(-1), block_tree(*self.shape, "halves")
         bounded = np.empty_like(cells)
         bounded[tree.order] = bounded_cells(cells[tree.order], np.arange(len(cells)), tree.starts)
         return bounded.reshape(self.shape)
 
+    @cached_property
+    def _even(self) -> FloatArray:
+        lengths = self.heights * self.widths
+        cells = np.empty(len(self.order))
+        cells[self.order] = np.repeat(self.counts / lengths, lengths)
+        return cells.reshape(self.shape)
+
     def answers(self, product: Product) -> FloatArray:
-        """The product of queries on the table, flat in the product's shape."""
-        table = self.cells
+        """The product of queries on the table, in the product's shape."""
+        return self._asked(product, self.cells)
+
+    def moved(self, product: Product) -> FloatArray:
+        """By how much the bounds changed the answers, in the product's shape."""
+        return self._asked(product, self.cells - self._even)
+
+    def _asked(self, product: Product, table: FloatArray) -> FloatArray:
         for axis, name in enumerate(self.attributes):
             table = along(apply, self._operator(product, name), table, axis)
         return np.asarray(table).reshape(product.shape)
@@ -160,8 +172,8 @@ class Grid:
         return self.blocks.by_queries(product, lambda weights: block_errors(self.layers, self.scales, weights) ** 2)
 
     def approximations(self, product: Product) -> FloatArray:
-        """As if a part were as uneven inside as parts that lie together differ beyond their noise."""
-        return self.blocks.unevenness(product, self.square)
+        """As if a part were as uneven inside as parts that lie together differ beyond noise; and the square of what bounds changed."""
+        return np.asarray(self.blocks.unevenness(product, self.square) + self.blocks.moved(product) ** 2)
 
 
 def _parts(ranges: Ranges) -> int:
@@ -193,15 +205,15 @@ class Rectangles:
     Args:
         blocks: the buckets.
         covariance: of their counts, shape (k, k).
-        deviation: sum over all cells of the distance to their bucket's level, as far as it is known.
+        hidden: what their choice may have left inside them; None if nothing told.
     """
 
     blocks: Blocks
     covariance: FloatArray
-    deviation: float
+    hidden: Hidden | None
 
     @staticmethod
-    def of(observation: Observation, deviation: float) -> "Rectangles":
+    def of(observation: Observation, hidden: Hidden | None) -> "Rectangles":
         """From the observation of one step on buckets."""
         factor = _factor(observation, 0)
         coarse = factor.operator.operator
@@ -214,7 +226,7 @@ class Rectangles:
         counts = covariance @ apply_transpose(inner, precision * (observation.values[0] / observation.plan.grid))
         shape = _shape(observation, factor.attributes)
         names = (factor.attributes[0], factor.attributes[1])
-        return Rectangles(Blocks.of(names, shape, factor.operator.order, coarse.starts, np.asarray(counts)), covariance, deviation)
+        return Rectangles(Blocks.of(names, shape, factor.operator.order, coarse.starts, np.asarray(counts)), covariance, hidden)
 
     def answers(self, product: Product) -> FloatArray:
         """Uniform expansion, bounded."""
@@ -225,10 +237,12 @@ class Rectangles:
         return self.blocks.by_queries(product, lambda weights: np.maximum(((weights @ self.covariance) * weights).sum(axis=1), 0.0))
 
     def approximations(self, product: Product) -> FloatArray:
-        """As if the known deviation were shared out evenly among the buckets of several cells, and lay in one cell of each, anywhere."""
-        several = self.blocks.heights * self.blocks.widths > 1
-        height = self.deviation / max(int(several.sum()), 1) / 2
-        return self.blocks.unevenness(product, np.where(several, height**2, 0.0))
+        """As if what is hidden in each bucket lay in one of its cells, anywhere; and the square of what the bounds changed."""
+        if self.hidden is None:
+            return np.full(product.shape, np.nan)
+        blocks = self.blocks
+        square = self.hidden.squares(blocks.heights * blocks.widths, blocks.counts, np.diag(self.covariance))
+        return np.asarray(blocks.unevenness(product, square) + blocks.moved(product) ** 2)
 
 
 def on_plane(observation: Observation, facts: Mapping[str, Any]) -> Grid | Rectangles:
@@ -238,7 +252,7 @@ def on_plane(observation: Observation, facts: Mapping[str, Any]) -> Grid | Recta
         observation: of the regime "blocks" or "quadtree".
         facts: the public outcome of the choices.
     """
-    return Grid.of(observation) if facts["regime"] == "blocks" else Rectangles.of(observation, float(facts["deviation"]))
+    return Grid.of(observation) if facts["regime"] == "blocks" else Rectangles.of(observation, Hidden.of(facts))
 
 
 def _factor(observation: Observation, place: int) -> Any:

@@ -12,6 +12,7 @@ Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998
 docs/decisions/0010-private-partition.md.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -234,11 +235,13 @@ class Shrunk:
         means: of blocks of 2 cells first, shape (trials, blocks).
         variances: of the posterior: noise and what was shrunk away.
         noise: the part of ``variances`` that is noise, with the factors of shrinking held fixed.
+        errors: squared errors of the means with the fitted prior checked against the differences; nowhere below ``variances``.
     """
 
     means: list[Reals]
     variances: list[Reals]
     noise: list[Reals]
+    errors: list[Reals]
 
 
 def shrink(parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *, rounds: int = ROUNDS, states: int = STATES) -> Shrunk:
@@ -267,7 +270,7 @@ def shrink(parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *
     (True, True)
     """
     if not parts:
-        return Shrunk(means=[], variances=[], noise=[])
+        return Shrunk(means=[], variances=[], noise=[], errors=[])
     trials, count = len(parts[0]), states + 1
     known = [one > 0 for one in noise]
     spread = [np.sqrt(np.where(one > 0, one, 1.0)) for one in noise]
@@ -304,7 +307,36 @@ def shrink(parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *
         own_noise = np.where(seen, mean_gain**2 * sd**2, 0.0)
         parts_noise.append(own_noise)
         variances.append(np.where(seen, np.maximum(square - means[-1] ** 2, np.maximum(own_noise, 1e-6 * sd**2)), 0.0))
-    return Shrunk(means=means, variances=variances, noise=parts_noise)
+    errors = [checked_errors(*one) for one in zip(parts, noise, means, variances, strict=True)]
+    return Shrunk(means=means, variances=variances, noise=parts_noise, errors=errors)
+
+
+def checked_errors(part: Reals, noise: Reals, mean: Reals, variance: Reals) -> Reals:
+    """Squared errors of the posterior means of one level, where the fitted prior is not taken at its word.
+
+    If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean square over its level. What it lies further
+    away is error that the prior does not know of. An average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``, which is
+    added, so that levels of few blocks, from which no prior can be learned, fall back on least squares. No error is above that of least
+    squares with the square of what was shrunk away.
+
+    Args:
+        part: noisy differences of one level, shape (trials, blocks).
+        noise: variance of the noise in each, shape (blocks,); 0 for differences that are known.
+        mean: their posterior means, shape (trials, blocks).
+        variance: of the posterior, same shape.
+
+    Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior variance for the derivative (Tweedie).
+
+    >>> level = np.array([[0.1, -0.2, 9.0, 0.0]]), np.ones(4), np.zeros((1, 4)), np.full((1, 4), 0.01)
+    >>> checked_errors(*level).round(1).tolist()
+    [[1.0, 1.0, 20.0, 1.0]]
+    """
+    known = noise > 0
+    count = max(int(known.sum()), 1)
+    away = np.where(known, (part - mean) ** 2, 0.0)
+    unknown = (away - np.where(known, noise - variance, 0.0)).sum(axis=1) / count + math.sqrt(2 / count) * noise.sum() / count
+    most = np.maximum(variance, noise + away)
+    return np.asarray(np.where(known, np.minimum(variance + np.maximum(unknown, 0.0)[:, None], most), 0.0))
 
 
 def _likelihood(size: Reals, own: Reals, tail: float | None) -> Reals:

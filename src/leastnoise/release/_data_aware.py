@@ -64,7 +64,7 @@ def approximation_words(plan: Plan) -> list[str]:
         return []
     if facts["regime"] == "independent":
         return ["No structure was used, so approximation_std is 0 and the intervals are those of an ordinary release."]
-    if facts["regime"] == "buckets" and facts.get("deviation") is None:
+    if facts["regime"] in ("buckets", "quadtree") and facts.get("hidden") is None:
         return ["Nothing that was paid for tells how uneven the buckets are: approximation_std is empty, the intervals cover noise alone."]
     smoothed = (
         "approximation_std is an estimate for typical data of this release, not a bound: cells that stand out less than the noise are "

@@ -18,7 +18,7 @@ import numpy as np
 from leastnoise._check import InputError, refuse
 from leastnoise.accounting import ZCDP, Budget, Privacy, PureDP
 from leastnoise.accuracy import block_variance
-from leastnoise.estimate import Halving, join, shrunk_levels, worth_splitting
+from leastnoise.estimate import Halving, choice_hides, join, shrunk_levels, tested, worth_splitting
 from leastnoise.fitting import fit
 from leastnoise.linop import Identity, Operator, Total, Tree, pack
 from leastnoise.measure import CheapestPartition, LeastCost, SampledPartition, Series
@@ -35,6 +35,7 @@ EASIEST, EASY, HARD = 0.01, 0.10, 0.75  # least cost, in units of the noise, per
 CLEAR = 1.2  # times the noise of the test: no border lies lower
 FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
+PRIOR = Fraction(1386294361, 10**9)  # ln 4 a bucket
 _MOST_ADAPTIVE = 2048
 _REFERENCES = ("identity", "node_tree", "p_identity", "gaussian_optimum")
 _REFERENCES_IF_LONG = ("identity", "level_tree")
@@ -271,8 +272,8 @@ def _default(setting: Setting, series: Series) -> Outcome:
     blur = float(1 / epsilon / unit) * setting.plan.privacy.distance / setting.size
     observed, facts = measured_as(regime_of(per_cell, blur), setting, series, budget.without(epsilon))
     if facts["regime"] == "buckets":
-        # What the test found besides the price of the buckets, and what its noise may have hidden.
-        facts["deviation"] = max(float(value) - facts["buckets"] * float(unit), 0.0) + blur * float(unit) * setting.size
+        beside = max(float(value) - facts["buckets"] * float(unit), 0.0) + blur * float(unit) * setting.size
+        facts["hidden"] = tested(facts["hidden"], beside, float(unit))
     return observed, {**facts, "test": {"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur}}
 
 
@@ -385,9 +386,10 @@ def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fra
         unit = Fraction(math.sqrt(_unit_variance(setting, rest) / 2)).limit_denominator(10**6)
         found = series.choose(CheapestPartition(attributes=names, epsilon=epsilon, penalty=unit, intervals="powers"))
     else:
-        found = series.choose(SampledPartition(attributes=names, epsilon=epsilon))
+        found = series.choose(SampledPartition(attributes=names, epsilon=epsilon, prior=PRIOR))
     if len(found.starts) > MOST_BUCKETS:
         return [series.measure(refit(independent(setting.plan), setting.plan.privacy.within(rest)))], {"regime": "independent"}
     observed = series.measure(buckets_plan(setting, found.starts, rest))
-    facts = {"regime": "buckets", "bounded": not printed, "buckets": len(found.starts), "starts": pack(found.starts)}
+    hidden = choice_hides(float(epsilon), setting.plan.privacy.distance, setting.size, float(PRIOR))
+    facts = {"regime": "buckets", "bounded": not printed, "buckets": len(found.starts), "starts": pack(found.starts), "hidden": hidden}
     return [observed], facts

@@ -15,7 +15,7 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise.accounting import Privacy, PureDP
-from leastnoise.estimate import join
+from leastnoise.estimate import choice_hides, join, tested
 from leastnoise.fitting import fit
 from leastnoise.linop import Coarse, Identity, Operator, Ordered, Ranges, Total, block_tree
 from leastnoise.measure import LeastBlockCost, RectanglePartition, SampledRectangles, Series
@@ -29,6 +29,7 @@ STRATEGY = "dawa"
 # Sizes that are refused beforehand, as nothing may fail or take hours when all is paid.
 MOST_SIDE, MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
 MOST_RECTANGLES = 2**11
+_PRIOR = 1.5 * 0.75  # of a quadtree's draw: three buckets more for two halvings
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +230,8 @@ def carry_out_plane(setting: PlaneSetting, series: Series) -> Observation:
     way, blocks = plane_regime(value, 1 / setting.unit, cells)
     observed, facts = measured_as(way, blocks, setting, series, setting.epsilon - epsilon)
     if facts["regime"] == "quadtree":
-        # What the test found besides the price of the buckets, and what its noise may have hidden.
-        facts["deviation"] = float(max(value - facts["buckets"] * setting.unit, Fraction(0)) + setting.plan.privacy.distance / epsilon)
+        beside = float(max(value - facts["buckets"] * setting.unit, Fraction(0)) + setting.plan.privacy.distance / epsilon)
+        facts["hidden"] = tested(facts["hidden"], beside, float(setting.unit))
     test = {"value": float(value), "unit": float(setting.unit), "per_cell": float(value / setting.unit) / cells}
     steps = setting.plan.details["steps"]
     return join(
@@ -266,7 +267,8 @@ def measured_as(way: str, blocks: int, setting: PlaneSetting, series: Series, ep
         epsilon -= spent
         if len(found.tops) <= MOST_RECTANGLES:
             observed = series.measure(rectangles_plan(setting, found, epsilon))
-            return [observed], {"regime": "quadtree", "buckets": len(found.tops)}
+            hidden = choice_hides(float(spent), setting.plan.privacy.distance, math.prod(setting.shape), _PRIOR)
+            return [observed], {"regime": "quadtree", "buckets": len(found.tops), "hidden": hidden}
     return [series.measure(refit(independent(setting.plan), setting.privacy(epsilon)))], {"regime": "independent"}
 
 
