@@ -11,6 +11,7 @@ from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import block_variance
 from leastnoise.domain import Domain, Integers
 from leastnoise.estimate import DataAware, data_aware, is_data_aware, join
+from leastnoise.estimate._hidden import Hidden
 from leastnoise.fitting import fit
 from leastnoise.linop import Coarse, Tree, dense
 from leastnoise.measure import SeededEntropy, simulate
@@ -79,7 +80,7 @@ def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: 
 @pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
 def test_given_the_partition_the_noise_of_expanded_buckets_is_what_is_said(mechanism: str, product: Product) -> None:
     cells = np.repeat([30, 4, 90, 10], np.diff(STARTS, append=SIZE))  # even inside the buckets: all error is noise
-    draws = [data_aware(observed("buckets", mechanism, cells, seed, bounded=False, deviation=8.0)) for seed in range(400)]
+    draws = [data_aware(observed("buckets", mechanism, cells, seed, bounded=False)) for seed in range(400)]
     found = np.array([one.answers(product).reshape(-1) for one in draws])
     truth = rows_of(product) @ cells
     said = draws[0].variances(product).reshape(-1)
@@ -89,17 +90,32 @@ def test_given_the_partition_the_noise_of_expanded_buckets_is_what_is_said(mecha
 
 
 @pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
-def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere(product: Product) -> None:
-    found = data_aware(observed("buckets", "discrete_laplace", np.full(SIZE, 9), bounded=True, deviation=12.0))
-    lengths = np.diff(STARTS, append=SIZE)
-    rows, expected = rows_of(product), 0.0
-    height = 12.0 / (lengths > 1).sum() / 2
-    for start, length in zip(STARTS, lengths, strict=True):
-        errors = [height * (rows[:, start + at] - rows[:, start : start + length].mean(axis=1)) for at in range(length)]
+@pytest.mark.parametrize("bounded", [True, False])
+def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_bounds_moved(product: Product, bounded: bool) -> None:
+    hidden = {"scale": 3.0, "prior": 1.0, "deviation": 12.0}
+    found = data_aware(observed("buckets", "discrete_laplace", np.arange(SIZE) % 3, bounded=bounded, hidden=hidden))
+    lengths, counts, covariance = np.diff(STARTS, append=SIZE), found.counts, found.covariance  # type: ignore[attr-defined]
+    squares = Hidden(scale=3.0, prior=1.0, deviation=12.0).squares(lengths, counts, np.diag(covariance))
+    rows = rows_of(product)
+    expected = (rows @ (found.cells - np.repeat(counts / lengths, lengths))) ** 2  # type: ignore[attr-defined]
+    for start, length, square in zip(STARTS, lengths, squares, strict=True):
+        errors = [np.sqrt(square) * (rows[:, start + at] - rows[:, start : start + length].mean(axis=1)) for at in range(length)]
         expected = expected + (np.mean(np.square(errors), axis=0) if length > 1 else 0.0)
     assert np.allclose(found.approximations(product).reshape(-1), expected)
-    unknown = data_aware(observed("buckets", "discrete_laplace", np.full(SIZE, 9), bounded=True))
+    unknown = data_aware(observed("buckets", "discrete_laplace", np.full(SIZE, 9), bounded=bounded))
     assert np.isnan(unknown.approximations(product)).all()
+
+
+def test_what_buckets_hide_is_bounded_by_their_choice_their_counts_and_the_test() -> None:
+    cells, counts, spread = np.array([1, 4, 64, 64]), np.array([9e9, 9e9, 9e9, 1.0]), np.full(4, 25.0)
+    free = Hidden(scale=10.0, prior=1.5).squares(cells, counts, spread)
+    assert free[0] == 0
+    assert free[1] == (10 * (2 * 1.5 + 1)) ** 2  # one cell of four: two more buckets, and one factor e of luck
+    assert free[2] == 100 * 64 * 1.5**2  # every cell by itself
+    assert free[3] == 1 + 25  # no more than the bucket holds
+    tested = Hidden(scale=10.0, prior=1.5, deviation=1.0).squares(cells, counts, spread)
+    assert np.allclose(tested / free.clip(1e-9), [0, *[4 / (2 * np.sqrt(free).sum())] * 3])
+    assert np.array_equal(Hidden(scale=10.0, prior=1.5, deviation=1e9).squares(cells, counts, spread), free)
 
 
 def test_bounded_buckets_are_not_negative() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise.estimate import Halving, Levels, shrink, worth_splitting
+from leastnoise.estimate._shrinkage import checked_errors
 
 SHAPES = [(16, (1, 4), (3.0, 2.0)), (13, (1, 2, 8), (3.0, 2.0, 5.0)), (9, (1, 4), (0.5, 40.0)), (2, (1,), (1.0,)), (1, (1,), (2.0,))]
 
@@ -99,6 +100,32 @@ def test_the_posterior_variance_is_the_squared_error_where_the_prior_holds():
     realised = ((found.means[0] - truth) ** 2).mean()
     assert abs(realised / found.variances[0].mean() - 1) < 0.25
     assert realised < 25
+
+
+def test_errors_that_the_prior_does_not_know_of_are_found_in_the_differences():
+    # A prior that takes everything for 0, and differences that are not: the error is what they are, on average over the level.
+    rng = np.random.default_rng(6)
+    truth = rng.normal(0, 8, (1, 1024))
+    part = truth + rng.normal(0, 5, truth.shape)
+    found = checked_errors(part, np.full(1024, 25.0), np.zeros_like(part), np.full(part.shape, 1e-3))
+    assert 0.9 < found.mean() / (truth**2).mean() < 1.2
+    # Where nothing is there, it is found to be little, and the more blocks the less.
+    quiet = [
+        checked_errors(rng.normal(0, 5, (1, count)), np.full(count, 25.0), np.zeros((1, count)), np.zeros((1, count)))
+        for count in (16, 4096)
+    ]
+    assert quiet[1].mean() < 0.15 * 25 < quiet[0].max()
+
+
+def test_checked_errors_are_between_the_posterior_and_least_squares_with_what_was_shrunk_away():
+    rng = np.random.default_rng(7)
+    part, mean = rng.normal(0, 9, (3, 64)), rng.normal(0, 2, (3, 64))
+    variance = rng.uniform(0, 4, (3, 64))
+    noise = np.where(np.arange(64) % 5 == 0, 0.0, 4.0)
+    found = checked_errors(part, noise, mean, variance)
+    assert not found[:, noise == 0].any()
+    assert (found >= variance)[:, noise > 0].all()
+    assert (found <= np.maximum(variance, noise + (part - mean) ** 2))[:, noise > 0].all()
 
 
 def test_padding_is_known_and_not_learned_from():

@@ -1,0 +1,198 @@
+"""What the intervals of data-aware releases cover, data set by data set."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leastnoise._check import InputError
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise.domain import Bins, Domain, Integers, Measure
+from leastnoise.measure import SeededEntropy, Series
+from leastnoise.observation import Observation
+from leastnoise.plan import DataAwarePlan
+from leastnoise.planner import _buckets
+from leastnoise.release import build
+from leastnoise.session import _dawa, candidates
+from leastnoise.session._data_aware import ready
+from leastnoise.session._dawa_plane import plan_plane
+from leastnoise.session._truncated_sums import plan_truncated_sums
+from leastnoise.table import Table
+from leastnoise.workload import Workload, queries, ranges
+
+Row = dict[str, Any]
+Wholes = NDArray[np.int64]
+Reals = NDArray[np.float64]
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Data of one kind, and how it is released.
+
+    Args:
+        group: name of the kind of data.
+        data: histograms or tables by name.
+        budget: of every release.
+        strategies: mechanisms.
+        trials: releases of each.
+    """
+
+    group: str
+    data: Mapping[str, Wholes]
+    budget: Budget
+    strategies: tuple[str, ...] = ("dawa",)
+    trials: int = 4
+
+
+@contextmanager
+def quick_buckets() -> Iterator[None]:
+    """Without the strategy on buckets that takes seconds a release: trees do for what intervals cover."""
+    most, _buckets._MOST_P_IDENTITY, rectangles = _buckets._MOST_P_IDENTITY, 0, _buckets._MOST_P_IDENTITY_ON_RECTANGLES
+    _buckets._MOST_P_IDENTITY_ON_RECTANGLES = 0
+    try:
+        yield
+    finally:
+        _buckets._MOST_P_IDENTITY, _buckets._MOST_P_IDENTITY_ON_RECTANGLES = most, rectangles
+
+
+def words(budget: Budget) -> str:
+    """Pure, rho or (epsilon, delta)."""
+    return {PureDP: "epsilon", ZCDP: "rho", ApproxDP: "epsilon, delta"}[type(budget)]
+
+
+def covered(observation: Observation, truth: Sequence[Reals]) -> Iterator[tuple[str, float, float]]:
+    """For every table of a release: its name, the share of true answers inside its intervals, and their mean width over the mean error."""
+    for table, exact in zip(build(observation, level=LEVEL).tables, truth, strict=True):
+        known = np.isfinite(table.low) & np.isfinite(table.high)
+        inside = (table.low <= exact + 1e-9) & (exact <= table.high + 1e-9)
+        half, error = (table.high - table.low)[known].mean() / 2, np.abs(table.answer - exact)[known].mean()
+        yield table.name, float(inside[known].mean()), float(half / max(error, 1e-9))
+
+
+@lru_cache(maxsize=64)
+def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
+    """Long ranges, short ranges, prefix sums and cells; and the first and last cells of the ranges."""
+    generator = np.random.default_rng(seed)
+    low, high = np.sort(generator.integers(0, size, (2, 400)), axis=0)
+    start = generator.integers(0, size, 200)
+    ends = [
+        np.unique(np.stack(pair, axis=1), axis=0) for pair in ((low, high), (start, np.minimum(start + generator.geometric(1 / 8, 200), size - 1)))
+    ]
+    domain = Domain(cell=Integers(0, size - 1))
+    parts = [queries(domain, cell=one) for one in (*(ranges([tuple(pair) for pair in both.tolist()]) for both in ends), "prefix", "identity")]
+    return parts[0] + parts[1] + parts[2] + parts[3], *ends
+
+
+@lru_cache(maxsize=64)
+def plan_along(size: int, budget: Budget, strategy: str) -> DataAwarePlan:
+    """A plan on one attribute, with a quick way out; its own intervals are exact and are studied elsewhere."""
+    privacy = Privacy(budget)
+    found = [one.plan for one in candidates(queries(Domain(cell=Integers(0, size - 1)), cell="prefix"), privacy, "level_tree") if one.plan]
+    if not found:
+        raise InputError("No level tree can be used.")
+    from leastnoise.accuracy import promised
+
+    workload = asked_along(size)[0]
+    return _dawa.plan_dawa(workload, privacy, strategy, reference=promised(workload, _dawa.refit(found[0], privacy)))
+
+
+def along(case: Case, seed: int) -> Iterator[Row]:
+    """Rows of one attribute: one a data set, strategy, regime and kind of query."""
+    for place, (name, x) in enumerate(case.data.items()):
+        size = len(x)
+        _, long, short = asked_along(size)
+        sums = np.concatenate([[0], np.cumsum(x)]).astype(np.float64)
+        truth = [sums[ends[:, 1] + 1] - sums[ends[:, 0]] for ends in (long, short)] + [sums[1:], x.astype(np.float64)]
+        table = Table(Domain(cell=Integers(0, size - 1)), {"cell": np.repeat(np.arange(size, dtype=np.int16), x)})
+        for strategy in case.strategies:
+            made = plan_along(size, case.budget, strategy)
+            yield from _rows(case, name, strategy, made, table, truth, ("long ranges", "short ranges", "prefix sums", "cells"), [seed, place])
+
+
+@lru_cache(maxsize=16)
+def plan_on(side: int, budget: Budget) -> tuple[DataAwarePlan, Wholes, Wholes]:
+    """A plan on two attributes, and the ranges asked for along each."""
+    domain, generator = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)), np.random.default_rng(5)
+    ends = [np.unique(np.sort(generator.integers(0, side, (20, 2)), axis=1), axis=0) for _ in range(2)]
+    first, second = (ranges([tuple(pair) for pair in one.tolist()]) for one in ends)
+    workload = queries(domain, row=first, column=second) + queries(domain, row="identity", column="identity") + queries(domain, row="prefix")
+    privacy = Privacy(budget)
+    found = [one.plan for one in candidates(workload, privacy, "identity") if one.plan]
+    return plan_plane(workload, privacy, reference=found[0]), *ends
+
+
+def on_plane(case: Case, seed: int) -> Iterator[Row]:
+    """Rows of two attributes."""
+    for place, (name, x) in enumerate(case.data.items()):
+        side = len(x)
+        made, rows, columns = plan_on(side, case.budget)
+        sums = np.pad(x.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0))).astype(np.float64)
+        first, last = sums[rows[:, 0]], sums[rows[:, 1] + 1]
+        strips = last - first
+        truth = [strips[:, columns[:, 1] + 1] - strips[:, columns[:, 0]], x.astype(np.float64), sums[1:, -1]]
+        codes = np.repeat(np.indices(x.shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1)
+        table = Table(made.domain, {"row": codes[0], "column": codes[1]})
+        yield from _rows(case, name, "dawa", made, table, truth, ("rectangles", "cells", "prefix sums of rows"), [seed, 1000 + place])
+
+
+INCOMES = Domain(pay=Bins(0, 1000, 50), group=["a", "b", "c"], measures={"pay": Measure("pay", 0, 1000)})
+
+
+def truncated(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
+    """Rows of sums cut at a private threshold; the truth is that of the values cut there, as the release says."""
+    generator = np.random.default_rng(seed)
+    asked = queries(INCOMES, pay="prefix", sum="pay") + queries(INCOMES, group="identity", sum="pay")
+    made = plan_truncated_sums(asked, Privacy(budget))
+    for name, values in (
+        ("log-normal", np.minimum(np.exp(generator.normal(4, 0.8, 20000)), 1000).astype(np.int64)),
+        ("few large", np.where(generator.random(5000) < 0.01, 900, 20).astype(np.int64)),
+    ):
+        groups = generator.integers(0, 3, len(values)).astype(np.int16)
+        codes = np.minimum(values // 20, 49).astype(np.int16)
+        table = Table(INCOMES, {"pay": codes, "group": groups}, {"pay": values})
+
+        def truth(observation: Observation, values: Wholes = values, codes: Wholes = codes, groups: Wholes = groups) -> list[Reals]:
+            cut = np.minimum(values, observation.plan.details["data_aware"]["threshold"])
+            return [np.cumsum(np.bincount(codes, cut, 50)), np.bincount(groups, cut, 3)]
+
+        case = Case(group="made up", data={}, budget=budget, trials=trials)
+        yield from _rows(case, name, "truncated_sums", made, table, truth, ("prefix sums", "groups"), [seed, 77])
+
+
+def _rows(
+    case: Case,
+    name: str,
+    strategy: str,
+    made: DataAwarePlan,
+    table: Table,
+    truth: Sequence[Reals] | Callable[[Observation], Sequence[Reals]],
+    kinds: Sequence[str],
+    seed: Sequence[int],
+) -> Iterator[Row]:
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for trial in range(case.trials):
+        entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
+        observation = ready(made)(Series.simulated(made, table, entropy))
+        exact = truth(observation) if callable(truth) else truth
+        regime = observation.plan.details["data_aware"]["regime"]
+        for kind, (_, share, width) in zip(kinds, covered(observation, exact), strict=True):
+            found.setdefault((regime, kind), []).append((share, width))
+    for (regime, kind), shares in found.items():
+        yield {
+            "group": case.group,
+            "data": name,
+            "strategy": strategy,
+            "regime": regime,
+            "budget": words(case.budget),
+            "of": str(case.budget),
+            "queries": kind,
+            "releases": len(shares),
+            "coverage": float(np.mean([share for share, _ in shares])),
+            "below": int(sum(share < 0.9 for share, _ in shares)),
+            "width": float(np.exp(np.mean([np.log(max(width, 1e-9)) for _, width in shares]))),
+        }

@@ -1,0 +1,80 @@
+"""Made-up histograms and tables of many shapes, and the real ones, for the study of what intervals cover."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Wholes = NDArray[np.int64]
+
+
+def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:
+    """Histograms by name, each of about so many records: sparse, spiky, plateaus, smooth, heavy tails, two modes, empty and rough.
+
+    Args:
+        size: number of cells.
+        records: of each but the empty one.
+        seed: of the shapes and of the records.
+
+    >>> {name: int(x.sum()) for name, x in histograms(64, 100, 1).items()}["empty"]
+    0
+    """
+    r, t = np.random.default_rng(seed), np.arange(size) / size
+    few = np.zeros(size)
+    few[r.integers(0, size, max(3, size // 50))] = r.exponential(1, max(3, size // 50))
+    spikes = np.full(size, 0.05)
+    spikes[r.integers(0, size, max(2, size // 100))] = size / 10
+    borders = np.concatenate([[0], np.sort(r.integers(0, size, 8)), [size]])
+    shares = {
+        "even": np.ones(size),
+        "sparse": few,
+        "spikes": spikes,
+        "plateaus": np.repeat(r.exponential(1, 16) ** 2, -(-size // 16))[:size],
+        "steps": np.repeat(r.exponential(1, 9) * (r.random(9) < 0.6) + 1e-3, np.diff(borders)),
+        "bell": np.exp(-(((t - 0.4) / 0.15) ** 2) / 2),
+        "two bells": np.exp(-(((t - 0.2) / 0.02) ** 2) / 2) + np.exp(-(((t - 0.7) / 0.08) ** 2) / 2) / 2,
+        "zipf": 1 / (1 + np.arange(size)),
+        "heavy tail": r.permutation(1 / (1 + np.arange(size)) ** 1.2),
+        "rough": r.exponential(1, size),
+        "comb": np.where(np.arange(size) % 10 == 0, 1, 0.02) * np.exp(-3 * t),
+        "daily": 1.1 + np.sin(2 * np.pi * np.arange(size) / 24) + (t > 0.5),
+        "one cell": np.where(np.arange(size) == size // 3, 1.0, 1e-4 / size),
+    }
+    made = {name: r.multinomial(records, share / share.sum()).astype(np.int64) for name, share in shares.items()}
+    return {"empty": np.zeros(size, dtype=np.int64), **made}
+
+
+def tables(side: int, records: int, seed: int) -> dict[str, Wholes]:
+    """Tables of side x side cells by name.
+
+    >>> tables(8, 100, 1)["even"].shape
+    (8, 8)
+    """
+    r, t = np.random.default_rng(seed), np.arange(side) / side
+    bell = np.exp(-(((t - 0.4) / 0.15) ** 2) / 2)
+    few = np.zeros((side, side))
+    few[tuple(r.integers(0, side, (2, max(3, side**2 // 100))))] = r.exponential(1, max(3, side**2 // 100))
+    coarse = r.exponential(1, (4, 4)) ** 2
+    shares = {
+        "even": np.ones((side, side)),
+        "bell": np.outer(bell, bell),
+        "sparse": few,
+        "blocks": np.kron(coarse, np.ones((-(-side // 4),) * 2))[:side, :side],
+        "rough": r.exponential(1, (side, side)),
+        "band": np.exp(-(((t[:, None] - t) / 0.05) ** 2)),
+        "heavy tail": r.permutation(1 / (1 + np.arange(side**2)) ** 1.2).reshape(side, side),
+    }
+    made = {name: r.multinomial(records, (one / one.sum()).reshape(-1)).reshape(side, side) for name, one in shares.items()}
+    return {"empty": np.zeros((side, side), dtype=np.int64), **{name: one.astype(np.int64) for name, one in made.items()}}
+
+
+def real_histograms(data: Path, size: int) -> dict[str, Wholes]:
+    """The histograms of ``hist1d``, neighbouring cells joined to so many."""
+    found = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in sorted((data / "hist1d").glob("*.npy"))}
+    return {name: x.reshape(size, -1).sum(axis=1) for name, x in found.items()}
+
+
+def real_tables(data: Path, side: int) -> dict[str, Wholes]:
+    """The tables of ``hist2d``, neighbouring cells joined to side x side."""
+    found = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in sorted((data / "hist2d").glob("*.npy"))}
+    return {name: x.reshape(side, x.shape[0] // side, side, -1).sum(axis=(1, 3)) for name, x in found.items()}
