@@ -1,21 +1,22 @@
 """What the intervals of data-aware releases cover, data set by data set."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise.accuracy import promised
 from leastnoise.domain import Bins, Domain, Integers, Measure
 from leastnoise.measure import SeededEntropy, Series
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan
-from leastnoise.planner import _buckets
 from leastnoise.release import build
 from leastnoise.session import _dawa, candidates
 from leastnoise.session._data_aware import ready
@@ -28,6 +29,7 @@ Row = dict[str, Any]
 Wholes = NDArray[np.int64]
 Reals = NDArray[np.float64]
 LEVEL = 0.95
+ALONG = ("long ranges", "short ranges", "prefix sums", "cells")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +51,9 @@ class Case:
     trials: int = 4
 
 
-@contextmanager
-def quick_buckets() -> Iterator[None]:
+def quick_buckets() -> AbstractContextManager[Any]:
     """Without the strategy on buckets that takes seconds a release: trees do for what intervals cover."""
-    most, _buckets._MOST_P_IDENTITY, rectangles = _buckets._MOST_P_IDENTITY, 0, _buckets._MOST_P_IDENTITY_ON_RECTANGLES
-    _buckets._MOST_P_IDENTITY_ON_RECTANGLES = 0
-    try:
-        yield
-    finally:
-        _buckets._MOST_P_IDENTITY, _buckets._MOST_P_IDENTITY_ON_RECTANGLES = most, rectangles
+    return patch.multiple("leastnoise.planner._buckets", _MOST_P_IDENTITY=0, _MOST_P_IDENTITY_ON_RECTANGLES=0)
 
 
 def words(budget: Budget) -> str:
@@ -80,11 +76,11 @@ def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
     generator = np.random.default_rng(seed)
     low, high = np.sort(generator.integers(0, size, (2, 400)), axis=0)
     start = generator.integers(0, size, 200)
-    ends = [
-        np.unique(np.stack(pair, axis=1), axis=0) for pair in ((low, high), (start, np.minimum(start + generator.geometric(1 / 8, 200), size - 1)))
-    ]
+    stop = np.minimum(start + generator.geometric(1 / 8, 200), size - 1)
+    ends = [np.unique(np.stack(pair, axis=1), axis=0) for pair in ((low, high), (start, stop))]
     domain = Domain(cell=Integers(0, size - 1))
-    parts = [queries(domain, cell=one) for one in (*(ranges([tuple(pair) for pair in both.tolist()]) for both in ends), "prefix", "identity")]
+    sets = (*(ranges([tuple(pair) for pair in both.tolist()]) for both in ends), "prefix", "identity")
+    parts = [queries(domain, cell=one) for one in sets]
     return parts[0] + parts[1] + parts[2] + parts[3], *ends
 
 
@@ -95,8 +91,6 @@ def plan_along(size: int, budget: Budget, strategy: str) -> DataAwarePlan:
     found = [one.plan for one in candidates(queries(Domain(cell=Integers(0, size - 1)), cell="prefix"), privacy, "level_tree") if one.plan]
     if not found:
         raise InputError("No level tree can be used.")
-    from leastnoise.accuracy import promised
-
     workload = asked_along(size)[0]
     return _dawa.plan_dawa(workload, privacy, strategy, reference=promised(workload, _dawa.refit(found[0], privacy)))
 
@@ -111,7 +105,7 @@ def along(case: Case, seed: int) -> Iterator[Row]:
         table = Table(Domain(cell=Integers(0, size - 1)), {"cell": np.repeat(np.arange(size, dtype=np.int16), x)})
         for strategy in case.strategies:
             made = plan_along(size, case.budget, strategy)
-            yield from _rows(case, name, strategy, made, table, truth, ("long ranges", "short ranges", "prefix sums", "cells"), [seed, place])
+            yield from _rows(case, name, strategy, made, table, truth, ALONG, [seed, place])
 
 
 @lru_cache(maxsize=16)
@@ -120,7 +114,8 @@ def plan_on(side: int, budget: Budget) -> tuple[DataAwarePlan, Wholes, Wholes]:
     domain, generator = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)), np.random.default_rng(5)
     ends = [np.unique(np.sort(generator.integers(0, side, (20, 2)), axis=1), axis=0) for _ in range(2)]
     first, second = (ranges([tuple(pair) for pair in one.tolist()]) for one in ends)
-    workload = queries(domain, row=first, column=second) + queries(domain, row="identity", column="identity") + queries(domain, row="prefix")
+    cells = queries(domain, row="identity", column="identity")
+    workload = queries(domain, row=first, column=second) + cells + queries(domain, row="prefix")
     privacy = Privacy(budget)
     found = [one.plan for one in candidates(workload, privacy, "identity") if one.plan]
     return plan_plane(workload, privacy, reference=found[0]), *ends
@@ -140,28 +135,28 @@ def on_plane(case: Case, seed: int) -> Iterator[Row]:
         yield from _rows(case, name, "dawa", made, table, truth, ("rectangles", "cells", "prefix sums of rows"), [seed, 1000 + place])
 
 
-INCOMES = Domain(pay=Bins(0, 1000, 50), group=["a", "b", "c"], measures={"pay": Measure("pay", 0, 1000)})
+INCOMES = Domain(pay=Bins(0, 1000, 50), measures={"pay": Measure("pay", 0, 1000)})
 
 
 def truncated(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
     """Rows of sums cut at a private threshold; the truth is that of the values cut there, as the release says."""
     generator = np.random.default_rng(seed)
-    asked = queries(INCOMES, pay="prefix", sum="pay") + queries(INCOMES, group="identity", sum="pay")
+    asked = queries(INCOMES, pay="prefix", sum="pay") + queries(INCOMES, pay="identity", sum="pay")
     made = plan_truncated_sums(asked, Privacy(budget))
     for name, values in (
         ("log-normal", np.minimum(np.exp(generator.normal(4, 0.8, 20000)), 1000).astype(np.int64)),
         ("few large", np.where(generator.random(5000) < 0.01, 900, 20).astype(np.int64)),
     ):
-        groups = generator.integers(0, 3, len(values)).astype(np.int16)
         codes = np.minimum(values // 20, 49).astype(np.int16)
-        table = Table(INCOMES, {"pay": codes, "group": groups}, {"pay": values})
+        table = Table(INCOMES, {"pay": codes}, {"pay": values})
 
-        def truth(observation: Observation, values: Wholes = values, codes: Wholes = codes, groups: Wholes = groups) -> list[Reals]:
+        def truth(observation: Observation, values: Wholes = values, codes: Wholes = codes) -> list[Reals]:
             cut = np.minimum(values, observation.plan.details["data_aware"]["threshold"])
-            return [np.cumsum(np.bincount(codes, cut, 50)), np.bincount(groups, cut, 3)]
+            cells = np.bincount(codes, cut, 50)
+            return [np.cumsum(cells), cells]
 
         case = Case(group="made up", data={}, budget=budget, trials=trials)
-        yield from _rows(case, name, "truncated_sums", made, table, truth, ("prefix sums", "groups"), [seed, 77])
+        yield from _rows(case, name, "truncated_sums", made, table, truth, ("prefix sums", "cells"), [seed, 77])
 
 
 def _rows(
