@@ -53,7 +53,7 @@ def test_guards() -> None:
     made = plan(Block((Factor(("a",), Identity(3)),), scale=2))
     known = structure(made, None)
     a, b = (queries(made.domain, **{name: "identity"}).products[0] for name in "ab")
-    with pytest.raises(InputError, match="say nothing about b"):
+    with pytest.raises(InputError, match="do not determine b"):
         covariances(known, a, b)
     with pytest.raises(InputError, match="of one measure"):
         covariances(known, a, queries(made.domain, a="identity", sum="pay").products[0])

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import DenseStructure, PairStructure, block_variance, pair_structure, structure
-from leastnoise.accuracy._basis import UnsupportedQuery
+from leastnoise.accuracy import DenseStructure, PairStructure, UnsupportedQuery, block_variance, pair_structure, structure
 from leastnoise.domain import Coded, Domain, Integers
 from leastnoise.estimate import Estimate
 from leastnoise.linop import Dense, Identity, Prefix, Total, Tree

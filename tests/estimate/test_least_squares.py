@@ -69,7 +69,7 @@ def test_tables_that_share_attributes_agree(case: Case) -> None:
 def test_what_was_not_measured_is_refused() -> None:
     case = CASES[0]
     estimate = Estimate(observe(case, {None: np.zeros(10, dtype=int)}))
-    with pytest.raises(UnsupportedQuery, match="do not determine the marginal on c"):
+    with pytest.raises(UnsupportedQuery, match=r"do not determine c\. Ask for the table c in the workload"):
         estimate.marginal(("c",))
     dense = CASES[4]
     estimate = Estimate(observe(dense, {None: np.zeros(len(dense.strategy(None)[0]), dtype=int)}))

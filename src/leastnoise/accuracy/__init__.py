@@ -1,9 +1,10 @@
 """Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
 
 from leastnoise.accuracy._across import across_basis, measured_across
-from leastnoise.accuracy._basis import MOST_DENSE, Basis, IdentityBasis, Undetermined, UnsupportedQuery, basis
+from leastnoise.accuracy._basis import Basis, IdentityBasis, Undetermined, basis
 from leastnoise.accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
 from leastnoise.accuracy._covariance import MOST_COVARIANCES, covariances
+from leastnoise.accuracy._determined import Span, UnsupportedQuery, require, undetermined
 from leastnoise.accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._joint_rows import joint_rows
@@ -12,6 +13,7 @@ from leastnoise.accuracy._noise import interval_multiplier, noise_variance
 from leastnoise.accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise.accuracy._promise import promised, structures, total_squared_error
 from leastnoise.accuracy._ratio import ratio_interval
+from leastnoise.accuracy._row_space import MOST_DENSE, RowSpace, row_space
 from leastnoise.accuracy._structure import (
     DenseStructure,
     ProductStructure,
@@ -36,6 +38,8 @@ __all__ = [
     "Joint",
     "PairStructure",
     "ProductStructure",
+    "RowSpace",
+    "Span",
     "Structure",
     "Undetermined",
     "UnsupportedQuery",
@@ -59,9 +63,12 @@ __all__ = [
     "promised",
     "ratio_interval",
     "repetitions",
+    "require",
+    "row_space",
     "structure",
     "structures",
     "subsets",
     "total_squared_error",
+    "undetermined",
     "used",
 ]

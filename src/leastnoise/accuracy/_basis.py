@@ -18,37 +18,14 @@ from leastnoise._check import InputError
 from leastnoise.accuracy._gram import weighted_gram
 from leastnoise.accuracy._largest import largest_apart, largest_between
 from leastnoise.accuracy._noise import FloatArray
+from leastnoise.accuracy._row_space import MOST_DENSE, RowSpace, interval_ends, inverted, row_space
 from leastnoise.accuracy._tree import TreeInverse
-from leastnoise.linop import (
-    AllRanges,
-    Contrasts,
-    Dense,
-    DiagonalAndRows,
-    Haar,
-    Identity,
-    IntArray,
-    Operator,
-    Prefix,
-    Ranges,
-    Total,
-    Tree,
-    all_range_ends,
-    apply,
-    apply_gram,
-    dense,
-    gram_diagonal,
-)
+from leastnoise.linop import AllRanges, DiagonalAndRows, Identity, Operator, Total, Tree, apply, apply_gram, dense, gram_diagonal, zero_one
 from leastnoise.plan import Factor
-
-MOST_DENSE = 4096
 
 
 class Undetermined(InputError):
     """The queries along an attribute do not determine its cells."""
-
-
-class UnsupportedQuery(InputError):
-    """The measurements do not determine the query."""
 
 
 class Basis(Protocol):
@@ -100,31 +77,6 @@ class _Sums:
         return float(self.variances(operator).max())
 
 
-def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
-    """First and last cells if every row is an interval, else None.
-
-    >>> interval_ends(Prefix(2))
-    (array([0, 0]), array([0, 1]))
-    """
-    n = operator.size
-    cells = np.arange(n, dtype=np.int64)
-    if isinstance(operator, Identity):
-        return cells, cells
-    if isinstance(operator, Total):
-        return np.array([0]), np.array([n - 1])
-    if isinstance(operator, Prefix):
-        return np.zeros(n, dtype=np.int64), cells
-    if isinstance(operator, AllRanges):
-        return all_range_ends(n)
-    if isinstance(operator, Ranges):
-        return operator.low, operator.high
-    if isinstance(operator, Tree):
-        low = np.concatenate([np.arange(0, n, width) for width in operator.widths])
-        widths = np.repeat(operator.widths, operator.level_sizes)
-        return low, np.minimum(low + widths, n) - 1
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class IdentityBasis(_Sums):
     """Every cell is measured by itself, with equal noise."""
@@ -147,9 +99,7 @@ class IdentityBasis(_Sums):
 
     def variances(self, operator: Operator) -> FloatArray:
         """Row norms squared."""
-        if isinstance(operator, (Contrasts, Dense, DiagonalAndRows, Haar)):
-            return (dense(operator).astype(float) ** 2).sum(axis=1)
-        return apply(operator, np.ones(self.size))  # entries are 0 and 1
+        return apply(operator, np.ones(self.size)) if zero_one(operator) else (dense(operator).astype(float) ** 2).sum(axis=1)
 
     def total_variance(self, operator: Operator) -> float:
         """The sum of ``variances``."""
@@ -166,11 +116,11 @@ class DenseBasis(_Sums):
 
     Args:
         inverse: shape (size, size); the pseudo-inverse if not every cell is determined.
-        determined: the projector on what is determined, shape (size, size), or None if that is everything.
+        space: the row space, or None if it is everything.
     """
 
     inverse: FloatArray
-    determined: FloatArray | None = None
+    space: RowSpace | None = None
 
     @property
     def size(self) -> int:
@@ -216,11 +166,8 @@ class DenseBasis(_Sums):
         return largest_between(self.inverse) if isinstance(operator, AllRanges) else _Sums.largest_variance(self, operator)
 
     def _refuse_undetermined(self, operator: Operator) -> None:
-        if self.determined is None:
-            return
-        asked, seen = (float(np.trace(apply_gram(operator, part))) for part in (np.eye(self.size), self.determined))
-        if not asked - seen <= 1e-9 * asked:
-            raise UnsupportedQuery("The queries measured along an attribute do not determine what is asked along it.")
+        if self.space is not None and not self.space.holds(operator):
+            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -323,11 +270,17 @@ def basis(factor: Factor) -> Basis:
     except np.linalg.LinAlgError:
         lower = np.zeros((1, 1))
     if not np.min(np.diag(lower)) > 1e-7 * np.max(np.diag(lower)):
-        values, vectors = np.linalg.eigh(gram)
-        seen = vectors[:, values > 1e-10 * values[-1]]
-        # What follows needs the total; with it everything holds within the space of what is determined.
-        if np.abs(seen @ seen.sum(axis=0) - 1).max() < 1e-7:
-            return DenseBasis((seen / values[values > 1e-10 * values[-1]]) @ seen.T, seen @ seen.T)
-        raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")
+        return _within(factor, gram)
     inverse = np.linalg.inv(lower)
     return DenseBasis(inverse.T @ inverse)
+
+
+def _within(factor: Factor, gram: FloatArray) -> DenseBasis:
+    """The basis of queries that do not determine every cell; what follows needs the total, with it all holds within their row space."""
+    space = row_space(factor.operator)
+    if space is None or space.everything or not space.holds(Total(space.size)):
+        raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")
+    inverse = inverted(gram, space)
+    if inverse is None:
+        raise Undetermined(f"The noise of the queries measured on {' x '.join(factor.attributes)} is too unequal. Choose another strategy.")
+    return DenseBasis(inverse, space)

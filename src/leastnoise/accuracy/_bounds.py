@@ -23,20 +23,7 @@ from leastnoise._check import InternalError
 from leastnoise.accounting import ApproxDP, Privacy, PureDP, gaussian_mu_squared
 from leastnoise.accuracy._noise import noise_variance
 from leastnoise.accuracy._structure import Names, subsets
-from leastnoise.linop import (
-    AllRanges,
-    Contrasts,
-    Dense,
-    DiagonalAndRows,
-    Haar,
-    Identity,
-    Operator,
-    Prefix,
-    Total,
-    apply,
-    apply_gram,
-    dense,
-)
+from leastnoise.linop import AllRanges, Identity, Operator, Prefix, Total, apply, apply_gram, dense, zero_one
 from leastnoise.workload import Product, Workload
 
 _MOST_GRAM = 2048
@@ -95,9 +82,9 @@ def squared_norm(operator: Operator) -> float:
     >>> squared_norm(Prefix(3))
     6.0
     """
-    if isinstance(operator, (Contrasts, Dense, DiagonalAndRows, Haar)):
-        return float((dense(operator).astype(float) ** 2).sum())
-    return float(apply(operator, np.ones(operator.size)).sum())  # entries are 0 and 1
+    if zero_one(operator):
+        return float(apply(operator, np.ones(operator.size)).sum())
+    return float((dense(operator).astype(float) ** 2).sum())
 
 
 def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise.accuracy._basis import UnsupportedQuery
+from leastnoise.accuracy._determined import UnsupportedQuery
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.accuracy._structure import DenseStructure, ProductStructure, Structure
 from leastnoise.linop import Operator, Total, dense
@@ -53,8 +53,8 @@ def covariances(structure: Structure, one: Product, other: Product | None = None
         raise InputError(
             f"At most {MOST_COVARIANCES} covariances can be listed at once; got {one.rows} x {second.rows}. Ask for smaller tables."
         )
+    structure.require(one), structure.require(second)
     if isinstance(structure, DenseStructure):
-        structure.variances(one), structure.variances(second)  # refuse what is not determined
         return structure.rows(one) @ structure.covariance @ structure.rows(second).T
     if not isinstance(structure, ProductStructure):
         raise UnsupportedQuery("Covariances are not known where estimates need a linear solver. Choose a strategy with a product form.")
@@ -68,8 +68,6 @@ def _product_covariances(structure: ProductStructure, one: Product, other: Produ
     along: dict[str, FloatArray] = {}
     spread: dict[str, FloatArray] = {}
     for name in names:
-        if name not in structure.bases:
-            raise UnsupportedQuery(f"The measurements say nothing about {name}.")
         own = structure.bases[name]
         rows = [dense(each.get(name, Total(own.size))).astype(float) for each in operators]
         along[name] = np.outer(rows[0] @ own.mean, rows[1] @ own.mean)

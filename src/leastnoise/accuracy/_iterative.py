@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leastnoise.accuracy._basis import UnsupportedQuery
+from leastnoise.accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
 from leastnoise.accuracy._joint import Joint
 from leastnoise.accuracy._largest import Errors
 from leastnoise.accuracy._noise import FloatArray
@@ -57,9 +57,11 @@ class IterativeStructure:
 
     Args:
         joint: the measurements over their joint cells.
+        span: what they determine, or None to leave it to the solver.
     """
 
     joint: Joint
+    span: Span | None = None
     _known: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
     _draws: list[FloatArray] = field(default_factory=list, repr=False)
 
@@ -67,8 +69,19 @@ class IterativeStructure:
         """Whether the variances of a product are exact, not simulated."""
         return product.rows <= MOST_EXACT and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS
 
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine."""
+        if not require(self.span, product):
+            inner, _, _ = split(product, self.joint.names)
+            if inner not in self._known:
+                self._mixed(inner, self.operators(inner))
+
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``; conservative where it is simulated."""
+        require(self.span, product)
+        inner, shape, times = split(product, self.joint.names)
+        if inner is not product:
+            return self.variances(inner).reshape(shape) * times**2
         if product not in self._known:
             if not product.rows <= _MOST_SIMULATED:
                 raise UnsupportedQuery(
@@ -93,7 +106,7 @@ class IterativeStructure:
         """One operator a joint attribute."""
         asked = dict(zip(product.attributes, product.operators, strict=True))
         if any(name not in self.joint.names for name in asked):
-            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+            raise undetermined(product)
         return [asked.get(name, Total(size)) for name, size in zip(self.joint.names, self.joint.shape, strict=True)]
 
     def _exact(self, product: Product, operators: list[Operator]) -> FloatArray:
@@ -109,11 +122,7 @@ class IterativeStructure:
         return answer
 
     def _simulated(self, product: Product, operators: list[Operator]) -> FloatArray:
-        # A query outside the span of the measurements would come out with too small a variance. A random combination of all queries lies in
-        # the span, with probability 1, only if every one of them does.
-        generator = np.random.default_rng(_SEED)
-        mixed = self.joint.queries(operators, generator.standard_normal((*(operator.rows for operator in operators), 1)))
-        self.joint.solve(mixed, product.name, _TOLERANCE)
+        self._mixed(product, operators)
         squares, count = np.zeros(product.rows), 0
         for drawn in self._errors():
             for column in drawn.T:
@@ -123,6 +132,15 @@ class IterativeStructure:
                 squares += cube.reshape(-1) ** 2
                 count += 1
         return squares / count * confidence_factor(count)
+
+    def _mixed(self, product: Product, operators: list[Operator]) -> None:
+        """Refuse queries outside the span of the measurements, which would come out with too small a variance.
+
+        A random combination of all queries lies in the span, with probability 1, only if every one of them does.
+        """
+        generator = np.random.default_rng(_SEED)
+        mixed = self.joint.queries(operators, generator.standard_normal((*(operator.rows for operator in operators), 1)))
+        self.joint.solve(mixed, product.name, _TOLERANCE)
 
     def _errors(self) -> list[FloatArray]:
         """Simulated errors of the joint cells, in batches of shape (cells, draws), float32 to save memory."""

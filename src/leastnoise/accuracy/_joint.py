@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leastnoise._check import InputError, refuse
-from leastnoise.accuracy._basis import UnsupportedQuery
+from leastnoise.accuracy._determined import UnsupportedQuery
 from leastnoise.accuracy._gram import apply_weighted_gram, weighted_gram
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.domain import Domain
-from leastnoise.linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_transpose, gram_diagonal
+from leastnoise.linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_transpose, gram_diagonal, zero_one
 from leastnoise.plan import Block, Factor
 
 Names = tuple[str, ...]
@@ -47,15 +47,15 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
         return gram_diagonal(factor.operator)
     if n <= _MOST_TURNED:
         return np.diag(weighted_gram(factor)).copy()
-    if isinstance(factor.operator, (Dense, DiagonalAndRows, Haar)):
-        answer = np.empty(n)
-        for start in range(0, n, 256):
-            cells = np.arange(start, min(n, start + 256))
-            unit = np.zeros((n, len(cells)))
-            unit[cells, np.arange(len(cells))] = 1.0
-            answer[cells] = ((apply(factor.operator, unit) * factor.scaling[:, None]) ** 2).sum(axis=0)
-        return answer
-    return np.asarray(apply_transpose(factor.operator, factor.scaling**2))  # entries are 0 and 1
+    if zero_one(factor.operator):
+        return np.asarray(apply_transpose(factor.operator, factor.scaling**2))
+    answer = np.empty(n)
+    for start in range(0, n, 256):
+        cells = np.arange(start, min(n, start + 256))
+        unit = np.zeros((n, len(cells)))
+        unit[cells, np.arange(len(cells))] = 1.0
+        answer[cells] = ((apply(factor.operator, unit) * factor.scaling[:, None]) ** 2).sum(axis=0)
+    return answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)

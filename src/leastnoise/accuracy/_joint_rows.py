@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from leastnoise.accuracy._basis import interval_ends
 from leastnoise.accuracy._noise import FloatArray
+from leastnoise.accuracy._row_space import interval_ends
 from leastnoise.linop import Operator, dense
 
 _NUMBERS = 2**24  # at a time

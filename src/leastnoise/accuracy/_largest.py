@@ -45,6 +45,10 @@ class Errors(NamedTuple):
     largest: float
     exact: bool = True
 
+    def times(self, factors: FloatArray) -> "Errors":
+        """Of the products of these answers with each of some numbers."""
+        return Errors(self.total * float((factors**2).sum()), self.largest * float((factors**2).max()), self.exact)
+
 
 def largest_between(covariance: FloatArray) -> float:
     """The largest variance of an interval, exactly, from the covariance of the cells.

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise.accuracy._basis import DenseBasis, UnsupportedQuery
+from leastnoise.accuracy._basis import DenseBasis
+from leastnoise.accuracy._determined import Span, require, split, undetermined
 from leastnoise.accuracy._gram import applied_in_parts, weighted_gram
 from leastnoise.accuracy._largest import MOST_LISTED, Errors
 from leastnoise.accuracy._noise import FloatArray
@@ -102,10 +103,12 @@ class PairStructure:
     Args:
         axes: for every attribute that one of them measures, in the order of the domain.
         information: lambda, shape: the axes' numbers of vectors.
+        span: what the tables determine, or None to leave it to their eigenvalues.
     """
 
     axes: Mapping[str, PairAxis]
     information: FloatArray
+    span: Span | None = None
 
     def asked(self, product: Product) -> FloatArray:
         """What each entry of one over ``information`` adds to the total variance of a product's answers, of that shape."""
@@ -115,8 +118,16 @@ class PairStructure:
         """One over lambda, 0 where nothing is known."""
         return np.divide(1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0)
 
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine, or only with noise too unequal for the solver."""
+        inner, _, _ = split(product, self.axes)
+        self._refuse_undetermined(product, self._summed(self._operators(inner)))
+
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
+        inner, shape, times = split(product, self.axes)
+        if inner is not product:
+            return self.variances(inner).reshape(shape) * times**2
         operators = self._operators(product)
         self._refuse_undetermined(product, self._summed(operators))
         cube = self.inverse()
@@ -134,14 +145,18 @@ class PairStructure:
         if product.rows <= MOST_LISTED:
             found = self.variances(product)
             return Errors(float(found.sum()), float(found.max()))
+        inner, _, times = split(product, self.axes)
+        if inner is not product:
+            return self.errors(inner).times(times)
         each = zip(self.axes.values(), self._operators(product), strict=True)
         return Errors(self.total(product), float(self.inverse().max()) * math.prod(axis.largest(one) for axis, one in each), exact=False)
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
-        weights = self._summed(self._operators(product))
+        inner, _, times = split(product, self.axes)
+        weights = self._summed(self._operators(inner))
         self._refuse_undetermined(product, weights)
-        return _contracted(self.inverse(), weights)
+        return _contracted(self.inverse(), weights) * float((times**2).sum())
 
     def solve(self, gathered: FloatArray, names: Names) -> FloatArray:
         """The estimated cells of a marginal, shape: the sizes of ``names``, from coordinates of A^T D^-1 z.
@@ -190,12 +205,13 @@ class PairStructure:
         return np.asarray(cube, dtype=np.float64)
 
     def _operators(self, product: Product) -> list[Operator]:
+        require(self.span, product)
         asked = dict(zip(product.attributes, product.operators, strict=True))
         if not set(asked) <= set(self.axes):
-            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+            raise undetermined(product)
         operators: list[Operator] = [asked.get(name, Total(axis.size)) for name, axis in self.axes.items()]
         if not all(axis.sees(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)):
-            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+            raise undetermined(product)
         return operators
 
     def _summed(self, operators: Sequence[Operator]) -> list[FloatArray]:
@@ -206,7 +222,7 @@ class PairStructure:
         if unknown.any():
             lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
             if not lost <= _ZERO * whole:
-                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+                raise undetermined(product)
 
 
 def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
@@ -215,12 +231,13 @@ def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
     return float(cube)
 
 
-def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]]) -> PairStructure:
+def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]], span: Span | None = None) -> PairStructure:
     """The structure of two tables.
 
     Args:
         sizes: cells of every attribute that one of them measures, in the order of the domain.
         tables: each with its noise variance at weight 1.
+        span: what they determine, if that is known.
 
     >>> from leastnoise.linop import Identity, Prefix
     >>> cells, sums = (Block((Factor(("a",), operator),), 1) for operator in (Identity(3), Prefix(3)))
@@ -230,7 +247,7 @@ def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float
     along_each = [{factor.attributes[0]: factor for factor in block.factors} for block, _ in tables]
     axes = {name: pair_axis(size, (along_each[0].get(name), along_each[1].get(name))) for name, size in sizes.items()}
     first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))
-    return PairStructure(axes, first + second)
+    return PairStructure(axes, first + second, span)
 
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:

@@ -16,29 +16,30 @@ Source: ResidualPlanner (arXiv 2305.08175); the general statement is proved in d
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise.accuracy._across import across_basis, contrast_strength, measured_across
-from leastnoise.accuracy._basis import MOST_DENSE, Basis, IdentityBasis, Undetermined, UnsupportedQuery, basis
+from leastnoise.accuracy._basis import Basis, IdentityBasis, Undetermined, basis
+from leastnoise.accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
 from leastnoise.accuracy._iterative import IterativeStructure
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
 from leastnoise.accuracy._largest import MOST_LISTED, Errors
 from leastnoise.accuracy._noise import FloatArray, noise_variance
 from leastnoise.accuracy._pair import PairStructure, is_pair, pair_structure
+from leastnoise.accuracy._row_space import MOST_DENSE, RowSpace, inverted, of_gram
 from leastnoise.domain import Domain
-from leastnoise.linop import Contrasts, Identity, Operator, Total, along, apply, apply_gram, dense
+from leastnoise.linop import AllRanges, Contrasts, Identity, Operator, Total, along, apply, apply_gram, dense
 from leastnoise.plan import Block, Factor, Plan
 from leastnoise.workload import Product
 
 Names = tuple[str, ...]
 _MOST_LISTED = 10
 _MOST_SORTED = 2**20
-_MOST_PRODUCTS = 2**38  # multiplications for the variances of one table
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -106,11 +107,13 @@ class ProductStructure:
         bases: the basis of every attribute that is measured.
         narrow: lambda(tau) from all tables of at most 10 attributes, listed.
         wide: attributes, those of them measured across their totals, and precision of the other tables, whose subsets are too many to list.
+        span: what the tables determine.
     """
 
     bases: Mapping[str, Basis]
     narrow: Mapping[Names, float]
     wide: tuple[tuple[Names, Names, float], ...]
+    span: Span
     _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
     _distinct: dict[tuple[str, Operator], FloatArray] = field(default_factory=dict, repr=False)
@@ -123,12 +126,15 @@ class ProductStructure:
                 known += precision * math.prod(1 / self.bases[name].kappa for name in names if name not in tau)
         return known
 
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine."""
+        if not require(self.span, product):
+            raise undetermined(product)  # in doubt
+
     def parts(self, name: str, operator: Operator) -> tuple[FloatArray, FloatArray]:
         """For every row q along an attribute: (q mean)^2 and q R q."""
         key = (name, operator)
         if key not in self._cache:
-            if name not in self.bases:
-                raise UnsupportedQuery(f"The measurements say nothing about {name}.")
             own = self.bases[name]
             squares = apply(operator, own.mean) ** 2
             # The difference is at least 0; rounding could leave it just below.
@@ -139,8 +145,6 @@ class ProductStructure:
         """The sums of ``parts`` over the rows, without listing them."""
         key = (name, operator)
         if key not in self._sums:
-            if name not in self.bases:
-                raise UnsupportedQuery(f"The measurements say nothing about {name}.")
             own = self.bases[name]
             along = own.mean_squares(operator)
             self._sums[key] = along, max(0.0, own.total_variance(operator) - own.kappa * along)
@@ -148,6 +152,7 @@ class ProductStructure:
 
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
+        self.require(product)
         total = np.zeros(product.shape)
         parts = [self.parts(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
         for tau in subsets(product.attributes):
@@ -155,10 +160,8 @@ class ProductStructure:
             for name, (mean, spread) in zip(product.attributes, parts, strict=True):
                 term = np.multiply.outer(term, spread if name in tau else mean)
             known = self.strength(tau)
-            if known > 0:
+            if known > 0:  # else no query has such a part
                 total += term / known
-            elif term.max() > 1e-12:
-                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
         return total
 
     def errors(self, product: Product) -> Errors:
@@ -209,15 +212,13 @@ class ProductStructure:
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
+        self.require(product)
         sums = [self.sums(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
         answer = 0.0
         for tau in subsets(product.attributes):
             term = math.prod(spread if name in tau else along for name, (along, spread) in zip(product.attributes, sums, strict=True))
             known = self.strength(tau)
-            if known > 0:
-                answer += term / known
-            elif term > 1e-12:
-                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
+            answer += term / known if known > 0 else 0.0
         return answer
 
 
@@ -229,44 +230,45 @@ class DenseStructure:
         names: the attributes.
         shape: their sizes.
         covariance: of the estimated cells, shape (cells, cells).
-        determined: projector on the row space of the measurements, same shape, or None if it is everything.
+        space: the row space of the measurements.
+        span: what the tables determine.
     """
 
     names: Names
     shape: tuple[int, ...]
     covariance: FloatArray
-    determined: FloatArray | None
+    space: RowSpace
+    span: Span | None = None
+
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine."""
+        if not require(self.span, product) and not self.space.everything:
+            # All intervals span what the cells span.
+            spanning = [Identity(one.size) if isinstance(one, AllRanges) else one for one in self.operators(split(product, self.names)[0])]
+            if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(spanning)):
+                raise undetermined(product)
 
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
-        operators = self.operators(product)
-        if self.determined is None:
-            return joint_variances(self.covariance, operators).reshape(product.shape)
-        answer = np.empty(product.rows)
-        for part, rows in joint_rows_in_parts(operators):
-            if not np.allclose(rows @ self.determined, rows, atol=1e-8 * max(1.0, float(np.abs(rows).max()))):
-                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
-            answer[part] = np.einsum("ij,ij->i", rows @ self.covariance, rows)
-        return answer.reshape(product.shape)
+        self.require(product)
+        inner, shape, times = split(product, self.names)
+        return joint_variances(self.covariance, self.operators(inner)).reshape(shape) * times**2
 
     def errors(self, product: Product) -> Errors:
         """The sum and the largest of the variances of a product's answers."""
-        work = product.rows * (1 if self.determined is None else len(self.covariance) ** 2)
-        if product.rows <= MOST_LISTED and work <= _MOST_PRODUCTS:
+        if product.rows <= MOST_LISTED:
             found = self.variances(product)
             return Errors(float(found.sum()), float(found.max()))
+        inner, _, times = split(product, self.names)
         top = float(np.linalg.eigvalsh(self.covariance)[-1])  # no variance is above this times the squared norm of its query
-        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.operators(product))
-        return Errors(self.total(product), top * norms, exact=False)
+        norms = math.prod(IdentityBasis(operator.size).largest_variance(operator) for operator in self.operators(inner))
+        return Errors(self.total(product), top * norms * float((times**2).max()), exact=False)
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them: tr(M C)."""
-        operators = self.operators(product)
-        if self.determined is not None:
-            asked, seen = (self._traced(part, operators) for part in (np.eye(len(self.covariance)), self.determined))
-            if not asked - seen <= 1e-9 * asked:
-                raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
-        return self._traced(self.covariance, operators)
+        self.require(product)
+        inner, _, times = split(product, self.names)
+        return self._traced(self.covariance, self.operators(inner)) * float((times**2).sum())
 
     def _traced(self, matrix: FloatArray, operators: Sequence[Operator]) -> float:
         cube = matrix.reshape(*self.shape, -1)
@@ -277,13 +279,13 @@ class DenseStructure:
     def operators(self, product: Product) -> list[Operator]:
         """The queries along every attribute of the joint cells."""
         operators = dict(zip(product.attributes, product.operators, strict=True))
-        if any(name not in self.names for name in operators):
-            raise UnsupportedQuery(f"The measurements do not determine {product.name}.")
         return [operators.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)]
 
     def rows(self, product: Product) -> FloatArray:
         """The queries over the joint cells, shape (product.rows, cells)."""
-        return joint_rows(self.operators(product))
+        inner, shape, times = split(product, self.names)
+        rows = joint_rows(self.operators(inner)).reshape(*shape, -1) * times[..., None]
+        return rows.reshape(product.rows, -1)
 
 
 Structure = ProductStructure | DenseStructure | PairStructure | IterativeStructure
@@ -332,6 +334,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
     blocks = [block for block in plan.blocks if block.measure == measure]
     if not blocks:
         raise UnsupportedQuery(f"The plan measures nothing of {measure or 'the counts'}.")
+    span = Span.of(plan.domain, blocks)
     factors: dict[str, Factor] = {}
     seen: set[Factor] = set()
     product_form = True
@@ -345,19 +348,20 @@ def structure(plan: Plan, measure: str | None) -> Structure:
     if product_form:
         try:
             bases = {name: across_basis(own) if measured_across(own) else basis(own) for name, own in factors.items()}
-            alone = [name for name in plan.domain.names if plan.domain.kind(name).size == 1]  # the only cell is the total
-            return _product_structure(plan, blocks, {**dict.fromkeys(alone, IdentityBasis(1)), **bases})
+            # Along an attribute that nothing measures only multiples of the total are known.
+            summed = {name: IdentityBasis(plan.domain.kind(name).size) for name in plan.domain.names}
+            return _product_structure(plan, blocks, {**summed, **bases}, span)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             pass
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}
     tables = [(block, block_variance(plan, block)) for block in blocks]
     if math.prod(sizes.values()) > MOST_DENSE and is_pair(sizes, blocks, MOST_JOINT):
-        return pair_structure(sizes, tables)
+        return pair_structure(sizes, tables, span)
     joint = Joint.of(plan.domain, tables)
-    return _dense_structure(plan, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
+    return _dense_structure(plan, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)
 
 
-def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, Basis]) -> ProductStructure:
+def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, Basis], span: Span) -> ProductStructure:
     narrow: dict[Names, float] = {}
     wide = []
     for block in blocks:
@@ -369,16 +373,19 @@ def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, 
         shrink = {name: 1 / bases[name].kappa for name in names}
         for tau in explained(names, across):
             narrow[tau] = narrow.get(tau, 0.0) + precision * math.prod(shrink[name] for name in names if name not in tau)
-    return ProductStructure(bases, narrow, tuple(wide))
+    return ProductStructure(bases, narrow, tuple(wide), span)
 
 
-def _dense_structure(plan: Plan, joint: Joint) -> DenseStructure:
-    gram = np.zeros((joint.cells, joint.cells))
+def _dense_structure(plan: Plan, joint: Joint, span: Span | None = None) -> DenseStructure:
+    gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
-        rows = block_rows(plan.domain, joint.names, block)
+        own = replace(block, factors=tuple(filter(used, block.factors)))
+        rows = block_rows(plan.domain, joint.names, own)
         gram += rows.T @ rows / variance
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > 1e-10 * values[-1]
-    basis_vectors = vectors[:, kept]
-    covariance = (basis_vectors / values[kept]) @ basis_vectors.T
-    return DenseStructure(joint.names, joint.shape, covariance, None if kept.all() else basis_vectors @ basis_vectors.T)
+        whole = rows / own.scaling()[:, None]
+        counted += whole.T @ whole
+    space = of_gram(counted)
+    inverse = inverted(gram, space)
+    if inverse is None:
+        raise UnsupportedQuery(f"The noise of the queries measured on {' x '.join(joint.names)} is too unequal. Choose another strategy.")
+    return DenseStructure(joint.names, joint.shape, inverse, space, span)

@@ -9,7 +9,7 @@ Every component is computed once, so tables that share attributes agree. Source:
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,11 +18,9 @@ import numpy.typing as npt
 from leastnoise.accuracy import (
     DenseStructure,
     IterativeStructure,
-    Joint,
     PairStructure,
     ProductStructure,
     Structure,
-    UnsupportedQuery,
     block_rows,
     block_variance,
     explained,
@@ -35,7 +33,7 @@ from leastnoise.accuracy import (
 from leastnoise.linop import IntArray, along, apply, apply_transpose
 from leastnoise.observation import Observation
 from leastnoise.plan import Block
-from leastnoise.workload import Product
+from leastnoise.workload import Product, marginals
 
 FloatArray = npt.NDArray[np.float64]
 Names = tuple[str, ...]
@@ -197,7 +195,7 @@ class Estimate:
                 if block.measure == measure
             )
             if isinstance(known, ProductStructure):
-                sizes = {name: plan.domain.kind(name).size for name in known.bases}
+                sizes = {name: own.size for name, own in known.bases.items()}
                 self._parts[measure] = known, _ProductEstimate(known, sizes, blocks, plan.grid)
             elif isinstance(known, PairStructure):
                 self._parts[measure] = known, _pair_gathered(known, [(one, values / plan.grid, v) for one, values, v in blocks])
@@ -219,22 +217,38 @@ class Estimate:
             Array whose shape is the attributes' sizes, in rows (or units of the measure).
 
         Raises:
-            InputError: nothing was measured along one of the attributes.
+            InputError: the measurements do not determine every cell.
+        """
+        cells = marginals(self.observation.plan.domain, ways=len(names), of=names, sum=measure).products[0]
+        self._part(measure)[0].require(cells)
+        return self.cells(names, measure)
+
+    def cells(self, names: Names, measure: str | None = None) -> FloatArray:
+        """Cells that explain the measurements: right for queries that these determine, and only for them.
+
+        Args:
+            names: attributes in the order of the domain.
+            measure: None for counts.
+
+        Returns:
+            As ``marginal``, without its refusal; never an answer by itself.
         """
         known, part = self._part(measure)
         if isinstance(known, ProductStructure) and isinstance(part, _ProductEstimate):
-            if any(name not in known.bases for name in names):
-                raise UnsupportedQuery(f"The measurements do not determine the marginal on {' x '.join(names)}.")
             return part.marginal(names)
         if isinstance(known, PairStructure):
-            if any(name not in known.axes for name in names):
-                raise UnsupportedQuery(f"The measurements do not determine the marginal on {' x '.join(names)}.")
-            return known.solve(np.asarray(part), names)
-        joint = known.joint if isinstance(known, IterativeStructure) else known
-        if not isinstance(joint, (DenseStructure, Joint)) or any(name not in joint.names for name in names):
-            raise UnsupportedQuery(f"The measurements do not determine the marginal on {' x '.join(names)}.")
-        cube = np.asarray(part).reshape(joint.shape)
-        return np.asarray(cube.sum(axis=tuple(axis for axis, name in enumerate(joint.names) if name not in names)))
+            measured, cube = tuple(known.axes), known.solve(np.asarray(part), names)
+        else:
+            joint = known.joint if isinstance(known, IterativeStructure) else known
+            if isinstance(joint, ProductStructure):
+                raise TypeError(joint)
+            measured, cube = joint.names, np.asarray(part).reshape(joint.shape)
+            cube = cube.sum(axis=tuple(axis for axis, name in enumerate(joint.names) if name not in names))
+        for axis, name in enumerate(names):
+            if name not in measured:  # all tables sum over it: spread evenly
+                size = self.observation.plan.domain.kind(name).size
+                cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
+        return np.asarray(cube)
 
     def answers(self, product: Product) -> FloatArray:
         """The least squares answers to one product of the workload, shape ``product.shape``.
@@ -242,7 +256,8 @@ class Estimate:
         Raises:
             InputError: the measurements do not determine them.
         """
-        cube = self.marginal(product.attributes, product.measure)
+        self._part(product.measure)[0].require(product)
+        cube = self.cells(product.attributes, product.measure)
         for axis, operator in enumerate(product.operators):
             cube = along(apply, operator, cube, axis)
         return cube
@@ -262,6 +277,6 @@ def _pair_gathered(known: PairStructure, blocks: Sequence[tuple[Block, FloatArra
 def _dense_cells(known: DenseStructure, observation: Observation, blocks: tuple[tuple[Block, IntArray, float], ...]) -> FloatArray:
     gathered = np.zeros(len(known.covariance))
     for block, values, variance in blocks:
-        rows = block_rows(observation.plan.domain, known.names, block)
+        rows = block_rows(observation.plan.domain, known.names, replace(block, factors=tuple(filter(used, block.factors))))
         gathered += rows.T @ (values / observation.plan.grid * block.scaling()) / variance
     return known.covariance @ gathered

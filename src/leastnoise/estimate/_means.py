@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
 from leastnoise.accuracy import interval_multiplier, ratio_interval
-from leastnoise.estimate._least_squares import Estimate
-from leastnoise.estimate._quantiles import HasObservation
+from leastnoise.estimate._quantiles import HasObservation, linear
 from leastnoise.workload import identity, queries
 
 FloatArray = npt.NDArray[np.float64]
@@ -54,7 +53,7 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
         The means. The values are those that the measure counts: clipped to its bounds, and cut at the limits of the plan if it has some.
 
     Raises:
-        InputError: sums or counts by these groups were not measured, or no such measure.
+        InputError: the measurements do not determine sums and counts by these groups, or no such measure.
 
     Guarantees: post-processing. Fieller intervals cover each true mean with probability at least ``level`` as far as the multiplier of the
         release's own intervals does; where the count is not clear of 0 they are the measure's public bounds.
@@ -64,6 +63,7 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
     >>> from fractions import Fraction
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> from leastnoise.domain import Domain, Measure
+    >>> from leastnoise.estimate import Estimate
     >>> from leastnoise.linop import Identity
     >>> from leastnoise.observation import Observation
     >>> from leastnoise.plan import Block, Factor, Plan
@@ -86,7 +86,7 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
         raise refuse("the groups of means", ", ".join(missing) or "an attribute twice", "attributes of " + ", ".join(plan.domain.names))
     if {block.measure for block in plan.blocks} & {None, measure} != {None, measure}:
         raise InputError(f"A mean of {measure} needs its sums and the counts, both measured. Ask for both in the workload.")
-    estimate = source if isinstance(source, Estimate) else Estimate(source.observation)
+    estimate = linear(source)
     sets: dict[str, Any] = {name: identity() for name in names}
     summed, counted = queries(plan.domain, sum=measure, **sets).products[0], queries(plan.domain, **sets).products[0]
     sums, counts = estimate.answers(summed), estimate.answers(counted)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse, whole
-from leastnoise.accuracy import Joint, block_variance, structure
+from leastnoise.accuracy import Joint, Structure, block_variance, structure
 from leastnoise.linop import along, apply
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
@@ -69,13 +69,18 @@ class NonNegativeCells:
     steps: int
     measure: str | None = None
     _simulated: dict[tuple[int, int], list[FloatArray]] = field(default_factory=dict, repr=False)
+    _structures: list[Structure] = field(default_factory=list, repr=False)
 
     def answers(self, product: Product) -> FloatArray:
         """The answers that these cells give to a product, shape ``product.shape``; they agree with each other.
 
         Raises:
-            InputError: the product is of another measure, or asks about an attribute that is not measured.
+            InputError: the product is of another measure, or the measurements do not determine it.
         """
+        if product.measure == self.measure:
+            if not self._structures:
+                self._structures.append(structure(self.plan, self.measure))
+            self._structures[0].require(product)
         return self._answered(product, self.cells)
 
     def _answered(self, product: Product, cells: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
 from leastnoise.domain import Bins, Domain, Integers
+from leastnoise.estimate._expansion import KEY, is_data_aware
 from leastnoise.estimate._isotonic import isotonic
 from leastnoise.estimate._least_squares import Estimate
 from leastnoise.estimate._nnls import _noise
@@ -36,6 +37,26 @@ class HasObservation(Protocol):
     @property
     def observation(self) -> Observation:
         """What was measured."""
+
+
+# Their queries were fixed before any of their noise was drawn, so that errors of least squares are those of a plan made beforehand.
+_ONE_ROUND = ("independent", "shrunk", "buckets", "quadtree")
+
+
+def linear(source: HasObservation) -> Estimate:
+    """The least squares estimate of an estimate's or a release's observation, for questions that were not in its workload.
+
+    Raises:
+        InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
+    """
+    plan = source.observation.plan
+    regime = plan.details[KEY]["regime"] if is_data_aware(plan.details) else None
+    if regime is not None and regime not in _ONE_ROUND:
+        raise InputError(
+            f"No interval is known for further answers from a release by {plan.strategy!r}, which chose by looking at the data what to "
+            "measure. Ask for them in the workload, or choose strategy = 'auto'."
+        )
+    return source if isinstance(source, Estimate) else Estimate(source.observation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +157,7 @@ def cdf(
         The function; see ``Cdf.quantiles``.
 
     Raises:
-        InputError: an attribute that is no number, counts that were not measured, or too large a simulation.
+        InputError: an attribute that is no number, counts that the measurements do not determine, or too large a simulation.
 
     Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over the noise of the release and of the
         simulation; not what the domain dropped or clipped.
@@ -163,7 +184,7 @@ def cdf(
     if not rank <= draws:
         raise refuse("draws", draws, f"at least {math.ceil(level / (1 - level))} for the level {level}")
     product = _prefix(domain, attribute, where or {})
-    estimate = source if isinstance(source, Estimate) else Estimate(observation)
+    estimate = linear(source)
     shape = len(values)
     upto = estimate.answers(product).reshape(-1)[:shape]
     pilot = min(_PILOT, draws)

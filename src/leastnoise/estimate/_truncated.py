@@ -64,7 +64,7 @@ class Truncated:
         others = tuple(place for place in range(len(product.attributes)) if place != axis)
         if not others:
             return np.broadcast_to(lost, product.shape).copy()
-        cells = np.maximum(self.estimate.marginal(tuple(product.attributes[place] for place in others), product.measure), 0.0)
+        cells = np.maximum(self.estimate.cells(tuple(product.attributes[place] for place in others), product.measure), 0.0)
         share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
         for place, other in enumerate(others):
             share = along(apply, product.operators[other], share, place)

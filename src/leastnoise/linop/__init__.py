@@ -13,6 +13,7 @@ from leastnoise.linop._functions import (
     non_negative,
     run_spread,
     run_sums,
+    zero_one,
 )
 from leastnoise.linop._json import MOST_UNPACKED, from_json, narrow, pack, to_json, unpack
 from leastnoise.linop._operators import (
@@ -70,4 +71,5 @@ __all__ = [
     "run_sums",
     "to_json",
     "unpack",
+    "zero_one",
 ]

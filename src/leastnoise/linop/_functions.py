@@ -486,3 +486,12 @@ def largest_entry(operator: Operator) -> int:
     if isinstance(operator, (Coarse, Ordered)):
         return largest_entry(operator.operator)
     raise _unknown(operator)
+
+
+def zero_one(operator: Operator) -> bool:
+    """Whether all entries are 0 or 1.
+
+    >>> zero_one(Prefix(4)), zero_one(Dense([[0, 2]]))
+    (True, False)
+    """
+    return non_negative(operator) and largest_entry(operator) <= 1

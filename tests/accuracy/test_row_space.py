@@ -1,0 +1,85 @@
+"""Row spaces against ranks of explicit matrices, and facts about operators that are refused until they are given."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InternalError
+from leastnoise.accuracy import IdentityBasis, row_space
+from leastnoise.accuracy._bounds import squared_norm
+from leastnoise.accuracy._joint import _weighted_diagonal
+from leastnoise.linop import Dense, Operator, apply, apply_transpose, dense
+from leastnoise.plan import Factor
+from linop.conformance import CASES, Case
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def rank(matrix: np.ndarray) -> int:
+    return int(np.linalg.matrix_rank(matrix.astype(float), tol=1e-9)) if matrix.size else 0
+
+
+@every
+def test_the_dimension_is_the_rank(case: Case) -> None:
+    assert row_space(case.operator).dimension == rank(case.reference())
+
+
+@every
+def test_rows_of_other_operators_lie_in_the_space_exactly_if_they_do_not_raise_the_rank(case: Case) -> None:
+    space, matrix = row_space(case.operator), case.reference()
+    for other in (other for other in CASES if other.operator.size == case.operator.size):
+        same = rank(np.vstack([matrix, other.reference()])) == rank(matrix)
+        assert space.holds(other.operator) == same, other.name
+        assert space.includes(row_space(other.operator)) == same, other.name
+        assert space.holds(Dense(other.reference())) == same, other.name
+
+
+@every
+def test_the_basis_spans_the_rows(case: Case) -> None:
+    found, matrix = row_space(case.operator).basis, case.reference()
+    np.testing.assert_allclose(found.T @ found, np.eye(found.shape[1]), atol=1e-12)
+    np.testing.assert_allclose(matrix @ found @ found.T, matrix, atol=1e-9)
+    assert found.shape[1] == rank(matrix)
+
+
+def test_one_query_outside_many_is_seen() -> None:
+    rows = np.ones((5000, 6), dtype=int)
+    assert row_space(Dense([[1] * 6])).holds(Dense(rows))
+    rows[4321, 2] = 2
+    assert not row_space(Dense([[1] * 6])).holds(Dense(rows))
+
+
+def test_a_large_operator_that_tells_nothing_by_its_class_is_not_decided() -> None:
+    assert row_space(Dense(np.ones((1, 4097), dtype=int))) is None
+
+
+@dataclass(frozen=True)
+class Strange:
+    """Twice the first cell: an operator nobody has listed."""
+
+    size: int = 3
+    rows: int = 1
+
+
+@apply.register
+def _(operator: Strange, x: np.ndarray) -> np.ndarray:
+    return 2 * x[:1]
+
+
+@apply_transpose.register
+def _(operator: Strange, y: np.ndarray) -> np.ndarray:
+    return np.concatenate([2 * y, np.zeros((operator.size - 1, *y.shape[1:]), dtype=y.dtype)])
+
+
+def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_zeros_and_ones() -> None:
+    strange: Operator = Strange()  # type: ignore[assignment]
+    assert dense(strange).tolist() == [[2, 0, 0]]
+    weighted = Factor(("a",), strange, np.array([2]))
+    for ask in (
+        IdentityBasis(3).variances,
+        squared_norm,
+        lambda _: _weighted_diagonal(Factor(("a",), Strange(2000), weighted.row_weights)),
+    ):
+        with pytest.raises(InternalError, match="Strange has not registered this function"):
+            ask(strange)
