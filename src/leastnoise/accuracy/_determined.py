@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from itertools import product as combinations
-from operator import and_, or_
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class _Axis:
 
 
 def _united(tables: Iterable[int]) -> int:
-    return reduce(or_, tables, 0)
+    return reduce(lambda one, other: one | other, tables, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +172,7 @@ class Span:
                 known &= needed[0]
             else:
                 several.append(needed)
-        return all(reduce(and_, chosen, known) for chosen in combinations(*several))
+        return all(reduce(lambda one, other: one & other, chosen, known) for chosen in combinations(*several))
 
 
 def _summed(operator: Operator) -> bool:
