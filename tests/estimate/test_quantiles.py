@@ -26,8 +26,8 @@ TABLE = Table(
     {"age": RNG.binomial(29, 0.3, ROWS), "sex": RNG.integers(0, 2, ROWS), "pay": RNG.integers(0, 20, ROWS)},
     {"pay": RNG.integers(0, 101, ROWS)},
 )
-ROWS = columns_of(TABLE)
-AGES = np.bincount(ROWS.codes["age"], minlength=30)
+HELD = columns_of(TABLE)
+AGES = np.bincount(HELD.codes["age"], minlength=30)
 
 
 def tree_plan(privacy: Privacy, mechanism: str) -> Plan:
@@ -75,9 +75,9 @@ def test_conditions_choose_rows() -> None:
     plan = fit(DOMAIN, Privacy(PureDP(500)), "discrete_laplace", [(both, 1.0)], "both")
     seen = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     found = cdf(seen, "age", where={"sex": "F"}, draws=199)
-    ages = ROWS.codes["age"][ROWS.codes["sex"] == 0]
+    ages = HELD.codes["age"][HELD.codes["sex"] == 0]
     assert found.share == pytest.approx(np.cumsum(np.bincount(ages, minlength=30)) / len(ages), abs=0.01)
-    assert quantiles(seen, "age", [0.5], where={"sex": ["F", "M"]}, draws=199)[0].value == 1 + np.sort(ROWS.codes["age"])[449]
+    assert quantiles(seen, "age", [0.5], where={"sex": ["F", "M"]}, draws=199)[0].value == 1 + np.sort(HELD.codes["age"])[449]
 
 
 def test_next_to_nothing_known_gives_the_whole_band() -> None:
@@ -120,16 +120,16 @@ def test_means_by_group_from_a_release() -> None:
     release = ln.release(ln.plan(asked, ln.PureDP(4)), TABLE_FRAME(), seed=5)
     found = ln.means(release, "pay", by=["sex"])
     for place in (0, 1):
-        exact = ROWS.values["pay"][ROWS.codes["sex"] == place].mean()
+        exact = HELD.values["pay"][HELD.codes["sex"] == place].mean()
         assert found.low[place] <= exact <= found.high[place]
         assert found.high[place] - found.low[place] < 2
-    assert means(release, "pay").mean == pytest.approx(ROWS.values["pay"].mean(), abs=1)
+    assert means(release, "pay").mean == pytest.approx(HELD.values["pay"].mean(), abs=1)
 
 
 def TABLE_FRAME() -> object:  # noqa: N802 - a constant that needs pandas
     pandas = pytest.importorskip("pandas")
     return pandas.DataFrame(
-        {"age": 1 + ROWS.codes["age"], "sex": np.array(["F", "M"])[ROWS.codes["sex"]], "pay": ROWS.values["pay"].astype(float)}
+        {"age": 1 + HELD.codes["age"], "sex": np.array(["F", "M"])[HELD.codes["sex"]], "pay": HELD.values["pay"].astype(float)}
     )
 
 
