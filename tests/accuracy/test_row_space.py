@@ -1,16 +1,22 @@
 """Row spaces against ranks of explicit matrices, and facts about operators that are refused until they are given."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from leastnoise._check import InternalError
-from leastnoise.accuracy import IdentityBasis, row_space
+from leastnoise.accounting import Privacy, PureDP
+from leastnoise.accuracy import IdentityBasis, IterativeStructure, PairStructure, UnsupportedQuery, row_space, structure
 from leastnoise.accuracy._bounds import squared_norm
 from leastnoise.accuracy._joint import _weighted_diagonal
-from leastnoise.linop import Dense, Operator, apply, apply_transpose, dense
-from leastnoise.plan import Factor
+from leastnoise.domain import Domain, Integers
+from leastnoise.estimate import Estimate
+from leastnoise.linop import Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
+from leastnoise.observation import Observation
+from leastnoise.plan import Block, Factor, Plan
+from leastnoise.workload import identity, matrix, prefix, queries
 from linop.conformance import CASES, Case
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -83,3 +89,23 @@ def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_z
     ):
         with pytest.raises(InternalError, match="Strange has not registered this function"):
             ask(strange)
+
+
+@pytest.mark.parametrize("blocks", [2, 3], ids=["two tables", "by a solver"])
+def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(blocks: int) -> None:
+    domain = Domain(a=Integers(0, 64), b=Integers(0, 64), c=["x", "y"])
+    each = [(Factor((name,), Prefix(65)), Factor((other,), Identity(65))) for name, other in ("ab", "ab", "ab")]
+    each[1] = (Factor(("a",), Identity(65)), Factor(("b",), Total(65)))
+    each[2] = (Factor(("b",), Prefix(65)),)
+    tables = tuple(Block(own, Fraction(2)) for own in each[:blocks])
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(99)), mechanism="discrete_laplace", blocks=tables, strategy="t")
+    values = tuple(np.random.default_rng(one.rows).integers(0, 9, one.rows) for one in tables)
+    estimate, known = Estimate(Observation(plan, values, "", private=False)), structure(plan, None)
+    assert isinstance(known, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])
+    (inner,), (both,) = queries(domain, a=prefix()), queries(domain, a=prefix(), c=matrix([[1, 1], [3, 3]]))
+    np.testing.assert_allclose(estimate.answers(both), estimate.answers(inner)[:, None] * [1, 3], rtol=1e-9)
+    np.testing.assert_allclose(estimate.variances(both), estimate.variances(inner)[:, None] * [1, 9], rtol=1e-6)
+    assert known.total(both) == pytest.approx(10 * known.total(inner))
+    assert known.errors(both).largest == pytest.approx(9 * known.errors(inner).largest)
+    with pytest.raises(UnsupportedQuery, match=r"do not determine a:prefix x c\. Ask for the table a x c"):
+        estimate.answers(queries(domain, a=prefix(), c=identity()).products[0])

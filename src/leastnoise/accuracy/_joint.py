@@ -17,7 +17,7 @@ import numpy as np
 
 from leastnoise._check import InputError, refuse
 from leastnoise.accuracy._determined import UnsupportedQuery
-from leastnoise.accuracy._gram import apply_weighted_gram, weighted_gram
+from leastnoise.accuracy._gram import apply_weighted_gram, columns, weighted_gram
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.domain import Domain
 from leastnoise.linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_transpose, gram_diagonal, zero_one
@@ -140,19 +140,19 @@ class Joint:
 
     def gather(self, values: Sequence[FloatArray]) -> FloatArray:
         """A^T D^-1 z: for every block its rows' values of shape (rows, columns), to (cells, columns)."""
-        columns = values[0].shape[1]
-        out = np.zeros((*self.shape, columns))
+        count = values[0].shape[1]
+        out = np.zeros((*self.shape, count))
         for (block, variance), rows in zip(self.blocks, values, strict=True):
             factors, cube = [factor for factor in block.factors if used(factor)], rows
             # Totals have one row, so their axes can be left out.
-            cube = cube.reshape(*(factor.operator.rows for factor in factors), columns)
+            cube = cube.reshape(*(factor.operator.rows for factor in factors), count)
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
                 if not factor.even:
                     moved = moved * columns(factor.scaling**2, moved)
                 cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
             self._spread(factors, cube / variance, out)
-        return out.reshape(self.cells, columns)
+        return out.reshape(self.cells, count)
 
     def diagonal(self) -> FloatArray:
         """The diagonal of M, shape (cells,)."""
