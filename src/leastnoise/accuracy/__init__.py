@@ -4,7 +4,7 @@ from leastnoise.accuracy._across import across_basis, measured_across
 from leastnoise.accuracy._basis import Basis, IdentityBasis, Undetermined, basis
 from leastnoise.accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
 from leastnoise.accuracy._covariance import MOST_COVARIANCES, covariances
-from leastnoise.accuracy._determined import Span, UnsupportedQuery, require, undetermined
+from leastnoise.accuracy._determined import Span, UnsupportedQuery
 from leastnoise.accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._joint_rows import joint_rows
@@ -63,12 +63,10 @@ __all__ = [
     "promised",
     "ratio_interval",
     "repetitions",
-    "require",
     "row_space",
     "structure",
     "structures",
     "subsets",
     "total_squared_error",
-    "undetermined",
     "used",
 ]
