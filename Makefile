@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 STEPS := lint types imports docs optimised wheel pytest
 
-.PHONY: help env test demo bench docs experiments mutants neighbours lint format types imports optimised wheel oldest pytest clean
+.PHONY: help env test demo bench docs experiments mutants neighbours lint format types imports optimised wheel oldest pytest clean proofs
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ types: env  ## mypy, strict on the trusted packages
 
 imports: env  ## the import contracts
 	@$(BIN)/lint-imports --no-logo
+
+proofs: env  ## after reading the proofs of changed files again: record that these are the files that they are about
+	@$(BIN)/python -m contracts.proofs --record
 
 docs: env  ## build the documentation into site/, any warning is an error
 	@mkdir -p build; $(BIN)/mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log; exit 1; }

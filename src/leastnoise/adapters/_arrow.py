@@ -1,4 +1,7 @@
-"""Arrow arrays to columns: the one way for values with a declared type, whatever source they come from. No value makes it fail."""
+"""Arrow arrays to columns: the one way for values with a declared type, whatever source they come from. No value makes it fail.
+
+The label (E2) refers to PROOFS-adapters.md.
+"""
 
 import uuid
 from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other rows, on how the rows are cut into
 chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows share one reading of their value only
-where their values are the same bytes, the same text, or equal numbers of one numpy type.
+where their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of PROOFS-adapters.md).
 """
 
 import math

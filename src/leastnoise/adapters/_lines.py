@@ -1,4 +1,4 @@
-"""From bytes to lines and from lines to fields: the rule that decides what a record of a CSV file is.
+"""From bytes to lines and from lines to fields: the rule that decides what a record of a CSV file is (E1).
 
 1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others. What follows the last LF is a line if
    it is not empty.

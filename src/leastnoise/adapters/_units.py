@@ -1,4 +1,4 @@
-"""At most k rows of each privacy unit."""
+"""At most k rows of each privacy unit (E6 of PROOFS-adapters.md)."""
 
 from collections.abc import Callable, Hashable
 

@@ -1,4 +1,4 @@
-"""What one value means: the rule written in `leastnoise.domain`, value by value. Nothing here raises because of a value."""
+"""What one value means: the rule written in `leastnoise.domain`, value by value. Nothing here raises because of a value (E5)."""
 
 import datetime as dt
 import re

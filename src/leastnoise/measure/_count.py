@@ -1,4 +1,4 @@
-"""Exact marginals of a table: counts, or sums of a measure."""
+"""Exact marginals of a table: counts, or sums of a measure. The labels (A1 ...) refer to PROOFS-kernel.md."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -91,7 +91,7 @@ def _count(
 
 
 def _limited(table: Table, values: Values, attribute: str | None, limits: Values) -> Values:
-    """Every row's value, at most the limit of its own cell: of at most the measure's largest amount still, as no limit is below 0."""
+    """Every row's value, at most the limit of its own cell (A2): of at most the measure's largest amount still, as no limit is below 0."""
     cells = 1 if attribute is None else table.domain.kind(attribute).size
     if limits.dtype != np.int64 or limits.shape != (cells,) or not int(limits.min()) >= 0:
         raise refuse("limits", f"{limits.dtype} array of shape {limits.shape}", f"an int64 array of shape ({cells},), none below 0")
@@ -117,7 +117,7 @@ def _positions(attributes: tuple[str, ...], places: dict[str, int], table: Table
 
 
 def _summed(whole: Counts, axes: tuple[int, ...], wanted: tuple[int, ...]) -> Counts:
-    """Sum out the axes that are not wanted, and put the others in the order wanted."""
+    """Sum out the axes that are not wanted, and put the others in the order wanted (A3)."""
     gone = tuple(axis for axis, place in enumerate(axes) if place not in wanted)
     kept = [place for place in axes if place in wanted]
     part = whole.sum(axis=gone) if gone else whole
@@ -144,7 +144,7 @@ def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: 
 
 
 def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
-    """The row-major cell of each row, computed in the smallest type that holds it, which is what makes it fast."""
+    """The row-major cell of each row (A1), computed in the smallest type that holds it, which is what makes it fast."""
     codes, cells = columns[0], shape[0]
     for column, size in zip(columns[1:], shape[1:], strict=True):
         cells *= size
@@ -155,7 +155,7 @@ def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.in
 
 
 def _add_sums(total: Counts, codes: npt.NDArray[np.intp], values: Values, largest: int) -> None:
-    """Add the values of a block of rows to their cells, exactly."""
+    """Add the values of a block of rows to their cells, exactly (A4)."""
     # bincount adds in float64; parts whose sums stay below 2^53 make that exact
     if largest * len(values) < _EXACT:
         total += np.bincount(codes, weights=values, minlength=len(total)).astype(np.int64)

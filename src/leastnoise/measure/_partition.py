@@ -1,7 +1,7 @@
 """Private partitions of the cells into intervals: what they have in common, and the ways that put noise on the costs.
 
 A partition B of n cells into intervals has the cost ``sum over b of dev(x, b) + penalty``; small costs are good. One record changes one
-bucket of each partition. The labels (Q1 ...) refer to PROOFS-partition.md beside this file. Costs are integers, multiples of 1 / GRID.
+bucket of each partition (C4). The labels (Q1 ...) refer to PROOFS-partition.md beside this file. Costs are integers, multiples of 1 / GRID.
 """
 
 from collections.abc import Sequence

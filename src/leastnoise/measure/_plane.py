@@ -177,7 +177,7 @@ def plane_charge(levels: int) -> Fraction:
 
 
 def block_costs(cells: Integers, tree: BlockTree, centre: str) -> list[Integers]:
-    """Deviations of all blocks from their mean (rounded down) or median (exact), in multiples of 1 / GRID.
+    """Deviations of all blocks from their mean (rounded down) or median (exact), in multiples of 1 / GRID (Y0).
 
     Args:
         cells: counts in the order of the tree, in [0, largest_count(n)].

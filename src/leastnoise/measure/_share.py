@@ -1,6 +1,6 @@
 """Which marginals to count together: one pass over the rows for a group of attributes, whose table then gives several smaller ones.
 
-Public input apart from the number of rows, which decides only how the same numbers are computed.
+Public input apart from the number of rows, which decides only how the same numbers are computed (A3 of PROOFS-kernel.md).
 """
 
 import math

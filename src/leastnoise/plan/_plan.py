@@ -231,7 +231,7 @@ class Plan:
         grid = whole("grid", self.grid, 1, 2**20)
         if grid & (grid - 1):
             raise refuse("grid", grid, "a power of two")
-        # Copies of Python's own immutable kinds: what was checked here cannot change before it is measured.
+        # M6: copies of Python's own immutable kinds: what was checked here cannot change before it is measured.
         for name, value in (
             ("grid", grid),
             ("blocks", tuple(self.blocks)),
@@ -260,6 +260,7 @@ class Plan:
                 f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}",
             )
 
+    # M7
     def _check(self, block: Block, places: Mapping[str, int], entries: Mapping[Factor, int]) -> None:
         names = block.attributes
         order = [places[name] for name in names]

@@ -1,4 +1,6 @@
-"""The exact noise scale of every measured row. Trusted: the kernel draws with these numbers and ``_sensitivity`` bounds them.
+"""The exact noise scale of every measured row (M5 of PROOFS-cost.md).
+
+Trusted: the kernel draws with these numbers and ``_sensitivity`` bounds them.
 
 A row's scale is the block's scale divided by the product of its factors' row weights and, along contrasts, multiplied by the norm of the
 row: (product of squared norms)^(1/2), rounded up to a fraction. Rounding up only adds noise, so the cost computed from the squared norms

@@ -1,4 +1,7 @@
-"""The exact privacy cost of a plan, computed from its integer queries. Trusted: the kernel calls it before it lets anything out."""
+"""The exact privacy cost of a plan, computed from its integer queries. Trusted: the kernel calls it before it lets anything out.
+
+The labels (M1 ...) refer to PROOFS-cost.md, (R0) to PROOFS-replace.md.
+"""
 
 import math
 from collections import Counter
@@ -38,7 +41,7 @@ class _Column:
 
 
 def cost(plan: Plan) -> Cost:
-    """What one privacy unit can lose by the plan.
+    """What one privacy unit can lose by the plan (M1).
 
     Args:
         plan: a plan whose queries are integers.
@@ -90,7 +93,7 @@ def _all_non_negative(plan: Plan) -> bool:
 
 
 def column_norm(plan: Plan, power: int) -> Fraction:
-    """The maximum over cells of the sum over measured rows of |entry / scale|^power, or a little more.
+    """The maximum over cells of the sum over measured rows of |entry / scale|^power, or a little more (M2).
 
     Args:
         plan: the plan.
@@ -170,7 +173,7 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
 
 
 def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
-    """Sum count * value exactly if the sum is a short fraction, else with each value rounded up.
+    """Sum count * value exactly if the sum is a short fraction, else with each value rounded up (M3).
 
     Args:
         terms: pairs of a multiplicity and a value, both at least 0.
