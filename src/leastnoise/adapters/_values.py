@@ -28,7 +28,9 @@ def is_null(value: object) -> bool:
 
 
 def _is_null(value: object) -> bool:
-    if value is None or (isinstance(value, (str, bytes)) and not value[:1]):
+    if isinstance(value, (str, bytes)):
+        return not value[:1]
+    if value is None:
         return True
     if isinstance(value, (float, np.floating)):
         return bool(value != value)  # noqa: PLR0124 - NaN
@@ -63,12 +65,15 @@ def number(value: object) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    if is_null(value):
-        return float("nan")
+    # text first: it is what most columns that are not arrays hold
     if isinstance(value, bytes):
         value = value.decode()
     if isinstance(value, str):
-        return float(value) if len(value) <= _LONGEST and _NUMBER.fullmatch(value) else None
+        if len(value) > _LONGEST:
+            return None
+        return float(value) if _NUMBER.fullmatch(value) else None if value else float("nan")
+    if is_null(value):
+        return float("nan")
     if isinstance(value, (np.float32, np.float16)):
         return float(str(value))
     if isinstance(value, (bool, int, float, Decimal, np.bool_, np.integer, np.floating)):
