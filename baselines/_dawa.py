@@ -28,7 +28,7 @@ def printed_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Ent
     Returns:
         Starts of the buckets.
     """
-    return noisy_costs(x, first, entropy, penalty=1 / second, intervals="powers").starts
+    return noisy_costs(x, first, entropy, penalty=1 / second).starts
 
 
 def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.selections.partition_levels import pruned_levels
+from experiments.selections.partition_variants import noisy_aligned, sampled_powers
 from leastnoise.estimate import Halving, Levels, Shrunk, shrink, worth_splitting
 from leastnoise.linop import AllRanges
 from leastnoise.measure._entropy import SeededEntropy
@@ -222,11 +223,11 @@ def aligned(x: Wholes, epsilon: str, entropy: SeededEntropy) -> Wholes:
 
 WAYS: dict[str, Callable[[Setting], Reals]] = {
     "D": fixed,
-    "a": two_stages(lambda x, e, u: noisy_costs(x, e, u, penalty=repr(1 / (3 * float(e))), intervals="powers").starts),
-    "b": two_stages(lambda x, e, u: noisy_costs(x, e, u, penalty=repr(25 / (3 * float(e)))).starts),
+    "a": two_stages(lambda x, e, u: noisy_costs(x, e, u, penalty=repr(1 / (3 * float(e)))).starts),
+    "b": two_stages(lambda x, e, u: noisy_aligned(x, e, u, penalty=repr(25 / (3 * float(e)))).starts),
     "c": two_stages(aligned),
     "c median": two_stages(lambda x, e, u: exponential_mechanism(x, e, u, penalty=0, centre="median").starts),
-    "c powers": two_stages(lambda x, e, u: exponential_mechanism(x, e, u, penalty=0, intervals="powers", prior="2.565").starts),
+    "c powers": two_stages(lambda x, e, u: sampled_powers(x, e, u, penalty=0, prior="2.565").starts),
     "d": pruned,
     "E": two_stages(aligned, bounded=True),
     "H": shrunk,

@@ -6,6 +6,8 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from experiments.selections import partition_variants
+from experiments.selections.partition_variants import draw_powers, noisy_aligned, powers_charge, sampled_powers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
@@ -28,7 +30,6 @@ from leastnoise.measure._partition import (
 from leastnoise.measure._partition_sampling import (
     Scaled,
     draw_aligned,
-    draw_powers,
     exponential_mechanism,
     exponents,
     numerical_charge,
@@ -39,6 +40,10 @@ from leastnoise.measure._partition_sampling import (
     settle,
     times,
 )
+
+# The families, of which a release uses powers with noisy costs and aligned intervals with the exponential mechanism.
+NOISY = {"powers": noisy_costs, "aligned": noisy_aligned}
+SAMPLED = {"aligned": exponential_mechanism, "powers": sampled_powers}
 
 
 class Scripted:
@@ -118,8 +123,8 @@ def test_leaves_of_a_tree_with_a_cut_off_end():
 def test_clear_structure_is_found(way):
     x = np.repeat([50_000, 0, 20_000, 20_000, 90_000], [64, 64, 64, 32, 32])
     for method in (
-        lambda: noisy_costs(x, 1, SeededEntropy(5), penalty=300, intervals=way),
-        lambda: exponential_mechanism(x, 1, SeededEntropy(5), penalty=20, intervals=way, prior="2.2"),
+        lambda: NOISY[way](x, 1, SeededEntropy(5), penalty=300),
+        lambda: SAMPLED[way](x, 1, SeededEntropy(5), penalty=20, prior="2.2"),
     ):
         found = method()
         assert {64, 128, 224} <= set(found.starts.tolist())
@@ -132,8 +137,8 @@ def test_any_number_of_cells(n):
     x = np.arange(n) * 100
     for way in ("powers", "aligned"):
         for found in (
-            noisy_costs(x, "0.1", SeededEntropy(1), penalty=1, intervals=way),
-            exponential_mechanism(x, "0.1", SeededEntropy(1), penalty=1, intervals=way),
+            NOISY[way](x, "0.1", SeededEntropy(1), penalty=1),
+            SAMPLED[way](x, "0.1", SeededEntropy(1), penalty=1),
         ):
             assert isinstance(found, Partition)
             assert found.starts[0] == 0
@@ -146,8 +151,8 @@ def test_any_number_of_cells(n):
 def test_no_count_makes_a_partition_fail():
     for x in (np.full(100, 2**63 - 1), np.full(100, -(2**63)), np.where(np.arange(100) % 2, 2**63 - 1, 0)):
         for way in ("powers", "aligned"):
-            assert noisy_costs(x, 1, SeededEntropy(1), penalty=1, intervals=way).size == 100
-            assert exponential_mechanism(x, 1, SeededEntropy(1), penalty=1, intervals=way).size == 100
+            assert NOISY[way](x, 1, SeededEntropy(1), penalty=1).size == 100
+            assert SAMPLED[way](x, 1, SeededEntropy(1), penalty=1).size == 100
         assert least_cost(x, 1, SeededEntropy(1), penalty=1) > -100
 
 
@@ -176,7 +181,7 @@ def test_partitions_are_drawn_with_the_probabilities_of_the_definition(family, c
     draws = 4000
     seen = dict.fromkeys(expected, 0)
     for _ in range(draws):
-        found = exponential_mechanism(x, "1.5", entropy, penalty="0.3", prior="0.7", intervals=family, centre=centre)
+        found = SAMPLED[family](x, "1.5", entropy, penalty="0.3", prior="0.7", **({"centre": centre} if centre == "median" else {}))
         seen[tuple(found.starts.tolist())] += 1
     statistic = sum((seen[B] - draws * p) ** 2 / (draws * p) for B, p in expected.items())
     assert statistic < chi2.isf(1e-6, len(expected) - 1)
@@ -187,7 +192,7 @@ def test_partitions_are_drawn_with_the_probabilities_of_the_definition(family, c
 def test_the_loss_computed_exactly_is_at_most_epsilon(family, n):
     """With the whole exponents that the program uses, and exact sums over all partitions."""
     epsilon = Fraction(3, 4)
-    bits, step = rate(epsilon - numerical_charge(n, family))
+    bits, step = rate(epsilon - (numerical_charge if family == "aligned" else powers_charge)(n))
     fixed = 1000
     generator = np.random.default_rng(n)
     worst = mpmath.mpf(0)
@@ -240,7 +245,7 @@ def test_the_program_s_own_sums_give_the_probabilities_to_the_error_that_is_char
         total = sum(products.values())
         errors = [abs(mpmath.log(drawn(0, 3, B) * total / products[B])) for B in products]
         assert sum(drawn(0, 3, B) for B in products) == pytest.approx(1, abs=1e-40)
-        assert max(errors) < float(numerical_charge(8, "aligned")) / 2
+        assert max(errors) < float(numerical_charge(8)) / 2
         assert max(errors) > 1e-18
 
 
@@ -300,6 +305,7 @@ def test_the_draw_uses_the_exact_comparison_when_it_is_close(monkeypatch):
         return settle(terms, word, entropy)
 
     monkeypatch.setattr(sampling, "settle", watched)
+    monkeypatch.setattr(partition_variants, "settle", watched)
     half = Scaled(np.array([0.5, 0.5]), np.array([1, 1]))
     whole = Scaled(np.array([0.5]), np.array([1]))
     assert draw_aligned([half, whole], Scripted(2**63 - 1)).tolist() == [0]
@@ -331,15 +337,11 @@ X = np.array([1, 2, 3, 4])
         (lambda: noisy_costs(X, 0, SeededEntropy(1), penalty=1), "epsilon must be a number above 0; got 0"),
         (lambda: noisy_costs(X, float("nan"), SeededEntropy(1), penalty=1), "epsilon must be a finite number"),
         (lambda: noisy_costs(X, 1, SeededEntropy(1), penalty=-1), "penalty must be from 0 to"),
-        (lambda: noisy_costs(X, 1, SeededEntropy(1), penalty=1, intervals="all"), "intervals must be one of"),
         (lambda: noisy_costs(X, 1, SeededEntropy(1), penalty=1, distance=0), "distance must be a whole number of at least 1"),
         (lambda: noise_scale(4096, Fraction(1, 2**60), 4), "epsilon must be larger for 4 cells"),
         (lambda: exponential_mechanism(X, "1e-13", SeededEntropy(1), penalty=1), "too small for the exponential mechanism"),
         (lambda: exponential_mechanism(X, 1, SeededEntropy(1), penalty=1, prior=-1), "prior must be from 0 to 1024"),
-        (
-            lambda: exponential_mechanism(X, 1, SeededEntropy(1), penalty=1, centre="median", intervals="powers"),
-            "centre must be one of 'mean'",
-        ),
+        (lambda: exponential_mechanism(X, 1, SeededEntropy(1), penalty=1, centre="mode"), "centre must be one of 'mean', 'median'"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

@@ -11,6 +11,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from experiments.selections.partition_levels import pruned_levels
+from experiments.selections.partition_variants import noisy_aligned, sampled_powers
 from scipy.stats import beta
 
 from leastnoise.measure._entropy import SeededEntropy
@@ -52,12 +53,11 @@ def neighbours(n):
 
 
 WAYS = {
-    "(a) Algorithm 1, Remark": lambda x, e: noisy_costs(x, 2, e, penalty="0.5", intervals="powers"),
-    "(a) Algorithm 1, one scale": lambda x, e: noisy_costs(x, 2, e, penalty="0.5", intervals="powers", remark=False),
-    "(b) penalised argmin": lambda x, e: noisy_costs(x, 2, e, penalty=3),
+    "(a) Algorithm 1, Remark": lambda x, e: noisy_costs(x, 2, e, penalty="0.5"),
+    "(b) penalised argmin": lambda x, e: noisy_aligned(x, 2, e, penalty=3),
     "(c) aligned": lambda x, e: exponential_mechanism(x, 2, e, penalty="0.5"),
     "(c) aligned, median": lambda x, e: exponential_mechanism(x, 2, e, penalty="0.5", centre="median"),
-    "(c) powers": lambda x, e: exponential_mechanism(x, 2, e, penalty="0.5", intervals="powers"),
+    "(c) powers": lambda x, e: sampled_powers(x, 2, e, penalty="0.5"),
     "(d) levels": lambda x, e: pruned_levels(x, 2, e, widths=(4, 2, 1), shares=("1/4", "1/4", "1/2"), penalty=1.0),
 }
 

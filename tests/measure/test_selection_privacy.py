@@ -94,10 +94,7 @@ def law_of_blocks(weights: list[_partition_sampling.Scaled], split: str) -> np.n
     return normalised([sum(levels[level][block] for level, block in B) for B in all_partitions(block_tree(2, 2, split))])
 
 
-ON_LINE = {
-    f"{intervals}, {centre}": SampledPartition(attributes=("age",), epsilon=EPSILON, prior=Fraction(2), intervals=intervals, centre=centre)
-    for intervals, centre in (("aligned", "mean"), ("aligned", "median"), ("powers", "mean"))
-}
+ON_LINE = {"aligned, mean": SampledPartition(attributes=("age",), epsilon=EPSILON, prior=Fraction(2))}
 ON_PLANE = {
     f"{split}, {centre}": SampledRectangles(attributes=("age", "sex"), epsilon=EPSILON, prior=Fraction(2), split=split, centre=centre)
     for split, centre in itertools.product(("halves", "quarters"), ("mean", "median"))
@@ -116,7 +113,7 @@ def test_no_pair_of_neighbours_tells_a_sampled_partition_by_more_than_epsilon(
         real = getattr(module, name)
         monkeypatch.setattr(module, name, lambda weights, *rest: seen.append(list(weights)) or real(weights, *rest))
 
-    for module, name in ((_partition_sampling, "draw_aligned"), (_partition_sampling, "draw_powers"), (_plane, "draw_blocks")):
+    for module, name in ((_partition_sampling, "draw_aligned"), (_plane, "draw_blocks")):
         spied(module, name)
     selection = {**ON_LINE, **ON_PLANE}[way]
 
@@ -125,7 +122,7 @@ def test_no_pair_of_neighbours_tells_a_sampled_partition_by_more_than_epsilon(
         choose(selection, counts, neighbours, rows)
         (weights,) = seen
         if isinstance(selection, SampledPartition):
-            return law_of_intervals(weights, selection.intervals)
+            return law_of_intervals(weights, "aligned")
         return law_of_blocks(weights, selection.split)
 
     found = worst(law, neighbours, rows, lambda one, other: float(np.abs(one - other).max()))
@@ -186,30 +183,28 @@ def deviations(counts: tuple[int, ...], family: str) -> dict[tuple[int, int], Fr
     return found
 
 
-@pytest.mark.parametrize("remark", [True, False])
-@pytest.mark.parametrize("family", ["aligned", "powers"])
-def test_one_record_changes_costs_by_at_most_what_the_scales_of_noisy_costs_assume(family: str, remark: bool) -> None:
+def test_one_record_changes_costs_by_at_most_what_the_scales_of_noisy_costs_assume() -> None:
     """D_b by brute force: with the noise of every interval at least (D_c + D_b) / epsilon wide the theorem holds, for any counts."""
     change: dict[int, Fraction] = {}
     for counts in itertools.product(range(3), repeat=4):
-        before = deviations(counts, family)
+        before = deviations(counts, "powers")
         for cell in range(4):
-            after = deviations(tuple(one + (place == cell) for place, one in enumerate(counts)), family)
+            after = deviations(tuple(one + (place == cell) for place, one in enumerate(counts)), "powers")
             for (start, power), value in after.items():
                 change[power] = max(change.get(power, Fraction(0)), abs(value - before[start, power]))
     assert change == {0: 0, 1: 1, 2: Fraction(3, 2)}
     for neighbours, rows in PRIVACIES:
-        scales = noisy(neighbours, rows, family, remark, (3, 0, 5, 5), 1)[1]
+        scales = noisy(neighbours, rows, (3, 0, 5, 5), 1)[1]
         distance = rows * (2 if neighbours == "replace" else 1)
         for (_, power), scale in scales.items():
-            least = (change[2] + (change[power] if remark else change[2])) * GRID * distance / EPSILON
+            least = (change[2] + change[power]) * GRID * distance / EPSILON
             assert least <= scale <= least + Fraction(1, 256)
 
 
 Noise = dict[tuple[int, int], Any]
 
 
-def noisy(neighbours: str, rows: int, family: str, remark: bool, counts: tuple[int, ...], seed: int) -> tuple[Any, Noise, Noise]:
+def noisy(neighbours: str, rows: int, counts: tuple[int, ...], seed: int) -> tuple[Any, Noise, Noise]:
     """The partition with given noise on the costs, the scales that were asked for, and that noise, by start and power."""
     generator = np.random.default_rng(seed)
     scales, draws = {}, {}
@@ -219,28 +214,26 @@ def noisy(neighbours: str, rows: int, family: str, remark: bool, counts: tuple[i
         k = next(power)
         noise = generator.integers(-40 * GRID, 40 * GRID, count)
         for place, draw in enumerate(noise.tolist()):
-            start = place * 2**k if family == "aligned" else place
-            scales[start, k], draws[start, k] = Fraction(numerator, denominator), draw
+            scales[place, k], draws[place, k] = Fraction(numerator, denominator), draw
         return noise
 
-    selection = CheapestPartition(attributes=("age",), epsilon=EPSILON, penalty=Fraction(5), intervals=family, remark=remark)
+    selection = CheapestPartition(attributes=("age",), epsilon=EPSILON, penalty=Fraction(5))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_partition, "discrete_laplace", sampler)
         found = choose(selection, counts, neighbours, rows)
     return found, scales, draws
 
 
-@pytest.mark.parametrize("family", ["aligned", "powers"])
-def test_the_partition_is_the_least_of_costs_that_all_have_their_own_noise(family: str) -> None:
+def test_the_partition_is_the_least_of_costs_that_all_have_their_own_noise() -> None:
     """Single cells included, each with one whole draw; over many draws every interval's noise decides."""
     seen = set()
     for seed in range(60):
         counts = BASES[seed % len(BASES)]
-        found, _, draws = noisy("add_remove", 1, family, True, counts, seed)
-        costs = deviations(counts, family)
+        found, _, draws = noisy("add_remove", 1, counts, seed)
+        costs = deviations(counts, "powers")
         assert draws.keys() == costs.keys()
-        total = {B: sum(math.floor(GRID * costs[b]) + 5 * GRID + draws[b] for b in B) for B in map(tuple, FAMILIES[family](4))}
+        total = {B: sum(math.floor(GRID * costs[b]) + 5 * GRID + draws[b] for b in B) for B in map(tuple, FAMILIES["powers"](4))}
         best = min(total, key=lambda B: total[B])
         assert found.starts.tolist() == [start for start, _ in best]
         seen.update(best)
-    assert len(seen) == len(deviations((0, 0, 0, 0), family))
+    assert len(seen) == len(deviations((0, 0, 0, 0), "powers"))

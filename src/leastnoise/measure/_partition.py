@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._check import Exact, exact, exact_positive, one_of, refuse, whole
+from leastnoise._check import Exact, exact, exact_positive, refuse, whole
 from leastnoise.measure._drawing import Bools, Integers
 from leastnoise.measure._entropy import Entropy
 from leastnoise.measure._interval_costs import GRID, aligned_costs, cut_counts, grid_sensitivity, on_grid, power_of_two_costs
@@ -92,18 +92,14 @@ def read_penalty(penalty: Exact, size: int) -> int:
     return round(number * GRID)
 
 
-def noisy_costs(
-    x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, intervals: str = "aligned", remark: bool = True, distance: int = 1
-) -> Partition:
-    """The partition of least noisy cost: Algorithm 1 of DAWA as printed, and with a penalty on aligned intervals.
+def noisy_costs(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
+    """The partition of least noisy cost into intervals of lengths 1, 2, 4, ... at any start: Algorithm 1 of DAWA as printed.
 
     Args:
         x: counts, int64 of shape (n,); private.
         epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
         entropy: the source of the noise.
         penalty: what each bucket costs besides its deviation, in records; public. The paper's is 1 / epsilon2.
-        intervals: ``"powers"``, lengths 1, 2, 4, ... at every start, or ``"aligned"``, those that begin at a multiple of their length.
-        remark: scale ``(D_c + D_b) / epsilon`` for an interval b instead of ``2 D_c / epsilon``; D_b = 2 - 2/L, D_c the largest.
         distance: how many records neighbours differ by: k for add/remove of a unit of k rows, 2 k for replace.
 
     Returns:
@@ -113,7 +109,8 @@ def noisy_costs(
         InputError: an argument is not of this kind; never because of a count.
 
     Guarantees:
-        epsilon-DP (theorem N of PROOFS-partition.md). There is noise on every interval, single cells included, and no clamp.
+        epsilon-DP (theorem N of PROOFS-partition.md). There is noise on every interval, single cells included, of scale
+        (D_c + D_b) / epsilon for an interval b, with D_b = 2 - 2/L and D_c the largest; and no clamp.
 
     Source:
         Li, Hay, Miklau, Wang, PVLDB 2014, Algorithm 1, Theorem 2 and the Remark.
@@ -123,23 +120,19 @@ def noisy_costs(
     [0, 2]
     """
     spent = exact_positive("epsilon", epsilon)
-    one_of("intervals", intervals, ("powers", "aligned"))
     each = spent / whole("distance", distance, 1)  # Q3: group privacy
     cells = read_cells(x)
     n = len(cells)
     fixed = read_penalty(penalty, n)
-    levels = on_powers(cells) if intervals == "powers" else aligned_costs(cells)
-    longest = grid_sensitivity(min(n, 2 ** (len(levels) - 1)))
+    levels = on_powers(cells)
+    longest = grid_sensitivity(2 ** (len(levels) - 1))
+    if longest == 0:  # one cell: there is nothing to choose
+        return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)
     noisy = []
     for power, level in enumerate(levels):
-        own = grid_sensitivity(min(n, 2**power)) if remark else longest
-        if longest == 0:  # one cell: there is nothing to choose
-            noisy.append(level + fixed)
-            continue
-        numerator, denominator = noise_scale(longest + own, each, n)
+        numerator, denominator = noise_scale(longest + grid_sensitivity(2**power), each, n)
         noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))  # Q1: every interval
-    starts = cheapest_of_powers(noisy) if intervals == "powers" else cheapest_aligned(noisy)[1]
-    return Partition(size=n, starts=starts, spent=spent)
+    return Partition(size=n, starts=cheapest_of_powers(noisy), spent=spent)
 
 
 def least_cost(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Fraction:

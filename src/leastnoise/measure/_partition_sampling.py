@@ -18,7 +18,7 @@ from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, 
 from leastnoise.measure._drawing import Bools, Integers
 from leastnoise.measure._entropy import Entropy, fresh_words
 from leastnoise.measure._interval_costs import GRID, aligned_costs, grid_sensitivity
-from leastnoise.measure._partition import Partition, leaves, on_powers, read_cells, read_penalty
+from leastnoise.measure._partition import Partition, leaves, read_cells, read_penalty
 
 Reals = npt.NDArray[np.float64]
 
@@ -54,13 +54,14 @@ def times(left: Scaled, right: Scaled) -> Scaled:
 def plus(left: Scaled, right: Scaled) -> Scaled:
     """Sums, each with a relative error of at most 2^-52 (X3)."""
     top = np.maximum(left.exponent, right.exponent)
-    mantissa, carry = np.frexp(_lowered(left, top) + _lowered(right, top))
+    mantissa, carry = np.frexp(lowered(left, top) + lowered(right, top))
     return Scaled(mantissa, top + carry)
 
 
-def _lowered(numbers: Scaled, top: Integers | np.int64) -> Reals:
-    lowered: Reals = np.ldexp(numbers.mantissa, np.maximum(numbers.exponent - top, -_FAR).astype(np.int32))
-    return lowered
+def lowered(numbers: Scaled, top: Integers | np.int64) -> Reals:
+    """The numbers over 2^top, in float64 (X3)."""
+    found: Reals = np.ldexp(numbers.mantissa, np.maximum(numbers.exponent - top, -_FAR).astype(np.int32))
+    return found
 
 
 @cache
@@ -89,15 +90,13 @@ def powers_of_half(t: Integers, bits: int) -> Scaled:
     return Scaled(mantissa, -(t >> bits))
 
 
-def numerical_charge(size: int, intervals: str) -> Fraction:
-    """What the rounding errors of one run can add to epsilon (X5, X6).
+def numerical_charge(size: int) -> Fraction:
+    """What the rounding errors of one run can add to epsilon (X5).
 
-    >>> float(numerical_charge(4096, "aligned")) < 1e-12, float(numerical_charge(2**20, "powers")) < 1e-6
-    (True, True)
+    >>> float(numerical_charge(4096)) < 1e-12
+    True
     """
-    if intervals == "aligned":
-        return (500 + 16 * size.bit_length()) * 2 * _UNIT
-    return (500 + 200 * size) * 2 * _UNIT
+    return (500 + 16 * size.bit_length()) * 2 * _UNIT
 
 
 def exponential_mechanism(
@@ -107,21 +106,18 @@ def exponential_mechanism(
     *,
     penalty: Exact,
     prior: Exact = Fraction(1386294361, 10**9),
-    intervals: str = "aligned",
     centre: str = "mean",
     distance: int = 1,
 ) -> Partition:
-    """Draw a partition B of k buckets with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
+    """Draw a partition B into k aligned intervals with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
 
     Args:
         x: counts, int64 of shape (n,); private.
         epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
         entropy: the source of bits.
         penalty: what each bucket costs besides its deviation, in records; public.
-        prior: a further penalty, in natural logarithms; ln 4 keeps the number of partitions in check for aligned intervals, the logarithm
-            of the number of lengths for the others.
-        intervals: ``"aligned"`` or ``"powers"``, as for ``noisy_costs``.
-        centre: ``"mean"``, D = 2 - 2/n; or, for aligned intervals, ``"median"``, D = 1.
+        prior: a further penalty, in natural logarithms; ln 4 keeps the number of partitions in check.
+        centre: ``"mean"``, D = 2 - 2/n; or ``"median"``, D = 1.
         distance: how many records neighbours differ by.
 
     Returns:
@@ -139,23 +135,37 @@ def exponential_mechanism(
     [0, 2]
     """
     spent = exact_positive("epsilon", epsilon)
-    one_of("intervals", intervals, ("aligned", "powers"))
-    one_of("centre", centre, ("mean", "median") if intervals == "aligned" else ("mean",))
+    one_of("centre", centre, ("mean", "median"))
     cells = read_cells(x)
     n = len(cells)
     if n == 1:
         return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)
-    each = spent / whole("distance", distance, 1) - numerical_charge(n, intervals)
-    bits, step = rate(each)
-    levels = on_powers(cells) if intervals == "powers" else aligned_costs(cells, centre)
-    sensitivity = GRID if centre == "median" else grid_sensitivity(min(n, 2 ** (len(levels) - 1)))
-    natural = exact("prior", prior) + Fraction(2**bits and step * read_penalty(penalty, n), sensitivity * 2**bits) * _LN2
-    if not 0 <= exact("prior", prior) <= 2**10 or not natural <= 2**15:
+    each = spent / whole("distance", distance, 1) - numerical_charge(n)
+    sensitivity = GRID if centre == "median" else grid_sensitivity(n)
+    weights = weights_of(aligned_costs(cells, centre), sensitivity, each, prior, read_penalty(penalty, n))
+    return Partition(size=n, starts=draw_aligned(weights, entropy), spent=spent)
+
+
+def weights_of(costs: Sequence[Integers], sensitivity: int, epsilon: Fraction, prior: Exact, penalty: int) -> list[Scaled]:
+    """The weights of intervals, or blocks, of given costs (X1, X2).
+
+    Args:
+        costs: on the grid, one array a level; one record changes one of each level by at most ``sensitivity``.
+        sensitivity: D, on the grid.
+        epsilon: of the draw, without what rounding errors cost.
+        prior: a penalty, in natural logarithms.
+        penalty: another, on the grid.
+
+    Raises:
+        InputError: too small an epsilon, or too large a penalty.
+    """
+    bits, step = rate(epsilon)
+    own = exact("prior", prior)
+    natural = own + Fraction(step * penalty, sensitivity * 2**bits) * _LN2
+    if not 0 <= own <= 2**10 or not natural <= 2**15:
         raise refuse("prior", prior, "from 0 to 1024, with a penalty that is not much larger")
     fixed = round(natural / _LN2 * 2**bits)
-    weights = [powers_of_half(exponents(level, step, sensitivity) + fixed, bits) for level in levels]
-    starts = draw_aligned(weights, entropy) if intervals == "aligned" else draw_powers(weights, entropy)
-    return Partition(size=n, starts=starts, spent=spent)
+    return [powers_of_half(exponents(cost, step, sensitivity) + fixed, bits) for cost in costs]
 
 
 def rate(epsilon: Fraction) -> tuple[int, int]:
@@ -234,53 +244,6 @@ def _coins(weight: Scaled, below: Scaled, nodes: Integers, entropy: Entropy) -> 
         (a, e), (b, f) = below.whole(2 * node), below.whole(2 * node + 1)
         result[i] = settle([weight.whole(node), (a * b, e + f)], int(words[i]), entropy) == 0
     return result
-
-
-def draw_powers(weights: Sequence[Scaled], entropy: Entropy) -> Integers:
-    """Draw a partition into intervals of lengths 1, 2, 4, ... at any start; from left to right, then from right to left (X6).
-
-    Args:
-        weights: of the intervals of each length, by start.
-        entropy: the source of bits.
-
-    Returns:
-        Starts of the buckets.
-    """
-    n = len(weights[0].mantissa)
-    lengths = 2 ** np.arange(len(weights))
-    mantissa, exponent = np.zeros((n + 1, len(weights))), np.zeros((n + 1, len(weights)), dtype=np.int64)
-    for power, weight in enumerate(weights):
-        mantissa[2**power :, power], exponent[2**power :, power] = weight.mantissa, weight.exponent
-    sums = Scaled(np.ones(n + 1), np.zeros(n + 1, dtype=np.int64))  # of no cells: one empty partition
-    for stop in range(1, n + 1):
-        fitting = stop.bit_length()
-        before = stop - lengths[:fitting]
-        e = exponent[stop, :fitting] + sums.exponent[before]
-        top = e.max()
-        terms = _lowered(Scaled(mantissa[stop, :fitting] * sums.mantissa[before], e), top)
-        own, carry = math.frexp(float(terms.sum()))
-        sums.mantissa[stop], sums.exponent[stop] = own, top + carry
-    starts = []
-    stop = n
-    while stop:
-        fitting = stop.bit_length()
-        before = stop - lengths[:fitting]
-        row = Scaled(mantissa[stop, :fitting], exponent[stop, :fitting])
-        e = row.exponent + sums.exponent[before]
-        edges = np.cumsum(_lowered(Scaled(row.mantissa * sums.mantissa[before], e), e.max()))
-        edges /= edges[-1]
-        word = int(fresh_words(entropy, 1)[0])
-        point = word * 2.0**-64
-        place = int(np.searchsorted(edges[:-1], point, side="right"))
-        if fitting > 1 and np.abs(edges[:-1] - point).min() < _DOUBT:
-            exact_terms = []
-            for column in range(fitting):
-                (a, g), (b, h) = row.whole(column), sums.whole(int(before[column]))
-                exact_terms.append((a * b, g + h))
-            place = settle(exact_terms, word, entropy)
-        stop = int(before[place])
-        starts.append(stop)
-    return np.array(starts[::-1], dtype=np.int64)
 
 
 def settle(terms: Sequence[tuple[int, int]], word: int, entropy: Entropy) -> int:

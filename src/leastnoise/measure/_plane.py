@@ -12,18 +12,17 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import Exact, exact, exact_positive, one_of, refuse, whole
+from leastnoise._check import Exact, exact_positive, one_of, refuse, whole
 from leastnoise.linop import BlockTree, block_tree
 from leastnoise.measure._drawing import Bools, Integers
 from leastnoise.measure._entropy import Entropy, fresh_words
 from leastnoise.measure._interval_costs import GRID, cut_counts, grid_sensitivity
 from leastnoise.measure._laplace import discrete_laplace
 from leastnoise.measure._partition import noise_scale, read_penalty
-from leastnoise.measure._partition_sampling import Scaled, exponents, plus, powers_of_half, rate, settle, times
+from leastnoise.measure._partition_sampling import Scaled, plus, settle, times, weights_of
 
 Reals = npt.NDArray[np.float64]
 
-_LN2 = Fraction(6931471805599454, 10**16)  # above ln 2 by less than 10^-16
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
 _DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
 _MOST_CHILDREN = 4
@@ -114,14 +113,9 @@ def quadtree_mechanism(
     one_of("centre", centre, ("mean", "median"))
     n = len(cells)
     each = spent / whole("distance", distance, 1) - plane_charge(len(tree.starts))  # Q3: group privacy
-    bits, step = rate(each)
     sensitivity = GRID if centre == "median" or n == 1 else grid_sensitivity(n)
-    own = exact("prior", PRIORS[split] if prior is None else prior)
-    natural = own + Fraction(2**bits and step * read_penalty(penalty, n), sensitivity * 2**bits) * _LN2
-    if not 0 <= own <= 2**10 or not natural <= 2**15:
-        raise refuse("prior", prior, "from 0 to 1024, with a penalty that is not much larger")
-    fixed = round(natural / _LN2 * 2**bits)
-    weights = [powers_of_half(exponents(cost, step, sensitivity) + fixed, bits) for cost in block_costs(cells, tree, centre)]
+    own = PRIORS[split] if prior is None else prior
+    weights = weights_of(block_costs(cells, tree, centre), sensitivity, each, own, read_penalty(penalty, n))
     buckets = draw_blocks(weights, tree, entropy)
     starts = np.sort(np.concatenate([level[kept] for level, kept in zip(tree.starts, buckets, strict=True)]))
     return rectangles(tree, starts, spent)

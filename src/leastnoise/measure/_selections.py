@@ -46,32 +46,19 @@ class SampledPartition:
         epsilon: what the partition may cost.
         penalty: what each bucket costs besides its deviation, in records.
         prior: a further penalty, in natural logarithms.
-        intervals: ``"aligned"`` or ``"powers"``.
-        centre: ``"mean"`` or ``"median"``.
     """
 
     attributes: tuple[str, ...]
     epsilon: Fraction
     penalty: Fraction = Fraction(0)
     prior: Fraction = Fraction(1386294361, 10**9)
-    intervals: str = "aligned"
-    centre: str = "mean"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
         """The partition."""
-        return exponential_mechanism(
-            cells,
-            self.epsilon,
-            entropy,
-            penalty=self.penalty,
-            prior=self.prior,
-            intervals=self.intervals,
-            centre=self.centre,
-            distance=distance,
-        )
+        return exponential_mechanism(cells, self.epsilon, entropy, penalty=self.penalty, prior=self.prior, distance=distance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,30 +69,18 @@ class CheapestPartition:
         attributes: of the table, whose cells are taken in row-major order.
         epsilon: what the partition may cost.
         penalty: what each bucket costs besides its deviation, in records; the paper's is 1 / epsilon of the second stage.
-        intervals: ``"aligned"`` or ``"powers"``.
-        remark: the smaller scale for short intervals, as the paper's Remark has it.
     """
 
     attributes: tuple[str, ...]
     epsilon: Fraction
     penalty: Fraction
-    intervals: str = "aligned"
-    remark: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
         """The partition."""
-        return noisy_costs(
-            cells,
-            self.epsilon,
-            entropy,
-            penalty=self.penalty,
-            intervals=self.intervals,
-            remark=self.remark,
-            distance=distance,
-        )
+        return noisy_costs(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

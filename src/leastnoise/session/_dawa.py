@@ -384,7 +384,7 @@ def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fra
     names = (setting.attribute,)
     if printed:
         unit = Fraction(math.sqrt(_unit_variance(setting, rest) / 2)).limit_denominator(10**6)
-        found = series.choose(CheapestPartition(attributes=names, epsilon=epsilon, penalty=unit, intervals="powers"))
+        found = series.choose(CheapestPartition(attributes=names, epsilon=epsilon, penalty=unit))
     else:
         found = series.choose(SampledPartition(attributes=names, epsilon=epsilon, prior=PRIOR))
     if len(found.starts) > MOST_BUCKETS:

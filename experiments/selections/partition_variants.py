@@ -1,0 +1,141 @@
+"""Two more ways to a partition: noisy costs of aligned intervals, and the exponential mechanism on intervals of lengths 1, 2, 4, ...
+
+The labels (X6, N) refer to PROOFS-blocks.md beside this file, the others to PROOFS-partition.md beside the kernel.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._check import Exact, exact_positive, whole
+from leastnoise.measure import Entropy, Partition
+from leastnoise.measure._drawing import Integers
+from leastnoise.measure._entropy import fresh_words
+from leastnoise.measure._interval_costs import aligned_costs, grid_sensitivity
+from leastnoise.measure._laplace import discrete_laplace
+from leastnoise.measure._partition import cheapest_aligned, noise_scale, on_powers, read_cells, read_penalty
+from leastnoise.measure._partition_sampling import Scaled, lowered, settle, weights_of
+
+_UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
+_DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
+
+
+def noisy_aligned(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
+    """The partition of least noisy cost into aligned intervals, with a penalty.
+
+    Args:
+        x: counts, int64 of shape (n,); private.
+        epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
+        entropy: the source of the noise.
+        penalty: what each bucket costs besides its deviation, in records; public.
+        distance: how many records neighbours differ by.
+
+    Guarantees: epsilon-DP (theorem N of PROOFS-partition.md, which holds for every family of intervals).
+
+    >>> from leastnoise.measure import SeededEntropy
+    >>> noisy_aligned(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=200).starts.tolist()
+    [0, 2]
+    """
+    spent = exact_positive("epsilon", epsilon)
+    each = spent / whole("distance", distance, 1)
+    cells = read_cells(x)
+    n = len(cells)
+    fixed = read_penalty(penalty, n)
+    levels = aligned_costs(cells)
+    longest = grid_sensitivity(n)
+    noisy = []
+    for power, level in enumerate(levels):
+        if longest == 0:
+            noisy.append(level + fixed)
+            continue
+        numerator, denominator = noise_scale(longest + grid_sensitivity(min(n, 2**power)), each, n)
+        noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))
+    return Partition(size=n, starts=cheapest_aligned(noisy)[1], spent=spent)
+
+
+def powers_charge(size: int) -> Fraction:
+    """What the rounding errors of one run can add to epsilon (X6).
+
+    >>> float(powers_charge(2**20)) < 1e-6
+    True
+    """
+    return (500 + 200 * size) * 2 * _UNIT
+
+
+def sampled_powers(
+    x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, prior: Exact = Fraction(1386294361, 10**9), distance: int = 1
+) -> Partition:
+    """Draw a partition into intervals of lengths 1, 2, 4, ... at any start, as ``exponential_mechanism`` does into aligned ones.
+
+    Args:
+        x: counts, int64 of shape (n,); private.
+        epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
+        entropy: the source of bits.
+        penalty: what each bucket costs besides its deviation, in records; public.
+        prior: a further penalty, in natural logarithms; that of the number of lengths keeps the number of partitions in check.
+        distance: how many records neighbours differ by.
+
+    Guarantees: epsilon-DP (X6).
+
+    >>> from leastnoise.measure import SeededEntropy
+    >>> sampled_powers(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=2).starts.tolist()
+    [0, 2]
+    """
+    spent = exact_positive("epsilon", epsilon)
+    cells = read_cells(x)
+    n = len(cells)
+    if n == 1:
+        return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)
+    levels = on_powers(cells)
+    each = spent / whole("distance", distance, 1) - powers_charge(n)
+    weights = weights_of(levels, grid_sensitivity(2 ** (len(levels) - 1)), each, prior, read_penalty(penalty, n))
+    return Partition(size=n, starts=draw_powers(weights, entropy), spent=spent)
+
+
+def draw_powers(weights: Sequence[Scaled], entropy: Entropy) -> Integers:
+    """Draw a partition into intervals of lengths 1, 2, 4, ... at any start; from left to right, then from right to left (X6).
+
+    Args:
+        weights: of the intervals of each length, by start.
+        entropy: the source of bits.
+
+    Returns:
+        Starts of the buckets.
+    """
+    n = len(weights[0].mantissa)
+    lengths = 2 ** np.arange(len(weights))
+    mantissa, exponent = np.zeros((n + 1, len(weights))), np.zeros((n + 1, len(weights)), dtype=np.int64)
+    for power, weight in enumerate(weights):
+        mantissa[2**power :, power], exponent[2**power :, power] = weight.mantissa, weight.exponent
+    sums = Scaled(np.ones(n + 1), np.zeros(n + 1, dtype=np.int64))  # of no cells: one empty partition
+    for stop in range(1, n + 1):
+        fitting = stop.bit_length()
+        before = stop - lengths[:fitting]
+        e = exponent[stop, :fitting] + sums.exponent[before]
+        top = e.max()
+        terms = lowered(Scaled(mantissa[stop, :fitting] * sums.mantissa[before], e), top)
+        own, carry = math.frexp(float(terms.sum()))
+        sums.mantissa[stop], sums.exponent[stop] = own, top + carry
+    starts = []
+    stop = n
+    while stop:
+        fitting = stop.bit_length()
+        before = stop - lengths[:fitting]
+        row = Scaled(mantissa[stop, :fitting], exponent[stop, :fitting])
+        e = row.exponent + sums.exponent[before]
+        edges = np.cumsum(lowered(Scaled(row.mantissa * sums.mantissa[before], e), e.max()))
+        edges /= edges[-1]
+        word = int(fresh_words(entropy, 1)[0])
+        point = word * 2.0**-64
+        place = int(np.searchsorted(edges[:-1], point, side="right"))
+        if fitting > 1 and np.abs(edges[:-1] - point).min() < _DOUBT:
+            exact_terms = []
+            for column in range(fitting):
+                (a, g), (b, h) = row.whole(column), sums.whole(int(before[column]))
+                exact_terms.append((a * b, g + h))
+            place = settle(exact_terms, word, entropy)
+        stop = int(before[place])
+        starts.append(stop)
+    return np.array(starts[::-1], dtype=np.int64)
