@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from leastnoise.estimate import cdf, means, quantiles
     from leastnoise.measure import Ledger
     from leastnoise.plan import Plan
-    from leastnoise.release import Release
+    from leastnoise.release import Release, read_release
     from leastnoise.session import compare, plan, read_spec, release
     from leastnoise.workload import (
         Workload,
@@ -41,7 +41,7 @@ _HOMES = {
     "estimate": ("cdf", "means", "quantiles"),
     "measure": ("Ledger",),
     "plan": ("Plan",),
-    "release": ("Release",),
+    "release": ("Release", "read_release"),
     "session": ("compare", "plan", "read_spec", "release"),
     "workload": (
         "Workload",
@@ -91,6 +91,7 @@ __all__ = [
     "quantiles",
     "queries",
     "ranges",
+    "read_release",
     "read_spec",
     "release",
     "total",

@@ -88,7 +88,7 @@ def changed(change: str) -> str:
 
 def is_whole(out: Path) -> bool:
     """Whether every file that the manifest names is there, and readable as a release."""
-    from leastnoise.release import read
+    from leastnoise.release import read_release as read
 
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return bool(manifest["receipt"]["id"]) and len(read(out).tables) == 5

@@ -21,7 +21,8 @@ from leastnoise._check import InputError
 from leastnoise.accounting import cost_from_json
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan, cost
-from leastnoise.release import _directory, _files, _manifest, _writing, build, check_target, read, write
+from leastnoise.release import _directory, _files, _manifest, _writing, build, check_target, write
+from leastnoise.release import read_release as read
 from leastnoise.release._manifest import manifest, versions
 from leastnoise.workload import marginals
 

@@ -12,7 +12,8 @@ from leastnoise.estimate import nnls
 from leastnoise.linop import Identity, Tree
 from leastnoise.observation import Observation
 from leastnoise.plan import Block, Factor, Plan
-from leastnoise.release import Release, build, read, write
+from leastnoise.release import Release, build, write
+from leastnoise.release import read_release as read
 from leastnoise.workload import marginals, queries
 
 DOMAIN = Domain(x=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)})

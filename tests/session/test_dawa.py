@@ -17,7 +17,7 @@ from leastnoise.fitting import fit
 from leastnoise.linop import unpack
 from leastnoise.measure import LeastCost, Ledger, SeededEntropy, Series
 from leastnoise.plan import DataAwarePlan
-from leastnoise.release import read
+from leastnoise.release import read_release as read
 from leastnoise.session import _dawa as dawa
 from leastnoise.session import compare, plan, release
 from leastnoise.session._data_aware import MECHANISMS, ready

@@ -19,7 +19,7 @@ from leastnoise.measure import LeastBlockCost, Ledger, SeededEntropy, Series
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, cost
 from leastnoise.planner import _plane_blocks
-from leastnoise.release import read
+from leastnoise.release import read_release as read
 from leastnoise.session import _dawa_plane as plane
 from leastnoise.session import plan, release
 from leastnoise.session._data_aware import ready

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from leastnoise._check import InternalError, LeastNoiseError
+from leastnoise.cli._answer import answer
 from leastnoise.cli._demo import demo
 from leastnoise.cli._experiments import experiments
 from leastnoise.cli._init import init
@@ -49,7 +50,7 @@ def program() -> None:
     """
 
 
-for _command in (init, plan, compare, release, ledger, demo, experiments):
+for _command in (init, plan, compare, release, answer, ledger, demo, experiments):
     program.add_command(_command)
 
 

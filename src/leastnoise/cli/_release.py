@@ -1,6 +1,6 @@
 """``leastnoise release``: measure, estimate and write; paid first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
 
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
-    from leastnoise.release import check_columns
+    from leastnoise.release import check_columns, notices
     from leastnoise.session import planned, read_spec
 
     what = read_spec(spec)
@@ -57,8 +57,8 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
         plan = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     new = not paying.exists()
-    carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
-    show_release(out, None if seed is not None else paying, new=new)
+    made = carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
+    show_release(out, None if seed is not None else paying, new=new, notes=notices(made))
 
 
 def warn_of_bias(what: "Spec") -> None:
@@ -149,18 +149,20 @@ def _accounted(ledger: Path, known: frozenset[str], out: Path) -> Iterator[None]
         raise Stopped(error, what_was_paid(ledger, known, out)) from error
 
 
-def show_release(out: Path, ledger: Path | None, *, new: bool) -> None:
+def show_release(out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
     """Print where everything is, what was spent and what is left.
 
     Args:
         out: the directory that was written.
         ledger: what paid; None for a run that is not private, and cost nothing.
         new: whether the ledger was made by this release.
+        notes: what a reader of any answer has to know.
     """
     places = [
         ("answers", f"{shown(out / 'answers')}, listed in {shown(out / 'tables.csv')}"),
         ("manifest", shown(out / "manifest.json")),
         ("report", shown(out / "report.html")),
+        *(("note", text) for text in notes),
     ]
     if ledger is None:
         show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])

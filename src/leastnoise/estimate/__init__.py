@@ -11,7 +11,7 @@ from leastnoise.estimate._means import Means, means
 from leastnoise.estimate._nnls import NonNegativeCells, nnls, weak_total
 from leastnoise.estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
 from leastnoise.estimate._posterior import shrunk_levels
-from leastnoise.estimate._quantiles import Cdf, Quantile, cdf, quantiles, simulated_noise
+from leastnoise.estimate._quantiles import Cdf, Quantile, cdf, linear, quantiles, simulated_noise
 from leastnoise.estimate._shrinkage import Halving, Levels, Shrunk, shrink, worth_splitting
 from leastnoise.estimate._synthetic import synthetic_counts, synthetic_rows
 
@@ -36,6 +36,7 @@ __all__ = [
     "is_data_aware",
     "isotonic",
     "join",
+    "linear",
     "locally_non_negative",
     "means",
     "monotone",

@@ -27,6 +27,7 @@ from leastnoise.workload import Product, predicates, prefix, queries
 
 FloatArray = npt.NDArray[np.float64]
 DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
+_FEWER, _MOST_KEPT = 199, 2**26
 _PILOT = 200
 _MOST_NOISE = 2**31
 
@@ -140,7 +141,7 @@ def cdf(
     *,
     where: Mapping[str, Any] | None = None,
     level: float = 0.95,
-    draws: int = DRAWS,
+    draws: int | None = None,
     seed: int = 0,
 ) -> Cdf:
     """The distribution function of a number among the rows that were counted, with a band that holds everywhere at once.
@@ -150,7 +151,7 @@ def cdf(
         attribute: an attribute of Integers or Bins. Rows in its cell ``other`` are left out.
         where: labels of further attributes, one or a list each: only rows with them.
         level: probability that the band contains the whole true function, above 0 and below 1.
-        draws: simulated releases; (draws + 1) level should be whole.
+        draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over 33,000 cells, which hold the level too.
         seed: of the simulation, which is public.
 
     Returns:
@@ -180,6 +181,8 @@ def cdf(
     starts, values = _ends(domain, attribute)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise refuse("level", level, "a number above 0 and below 1, such as 0.95")
+    if draws is None:
+        draws = DRAWS if DRAWS * len(values) <= _MOST_KEPT else _FEWER
     rank = math.ceil((draws + 1) * level - 1e-9)
     if not rank <= draws:
         raise refuse("draws", draws, f"at least {math.ceil(level / (1 - level))} for the level {level}")

@@ -4,6 +4,7 @@ from leastnoise.release._directory import check_target
 from leastnoise.release._extras import check_columns
 from leastnoise.release._release import Release, build
 from leastnoise.release._tables import Table, Tables
-from leastnoise.release._writing import read, write
+from leastnoise.release._words import notices
+from leastnoise.release._writing import read_release, write
 
-__all__ = ["Release", "Table", "Tables", "build", "check_columns", "check_target", "read", "write"]
+__all__ = ["Release", "Table", "Tables", "build", "check_columns", "check_target", "notices", "read_release", "write"]

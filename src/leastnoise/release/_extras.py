@@ -14,6 +14,7 @@ from leastnoise.accuracy import IterativeStructure, structure
 from leastnoise.estimate import Estimate, LocallyNonNegative, NonNegativeCells, is_data_aware, locally_non_negative, nnls
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan
+from leastnoise.release._large import written
 from leastnoise.workload import Product, Workload, from_json
 
 MOST_JOINT = 2**16
@@ -53,8 +54,9 @@ def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: boo
     workload = from_json(plan.domain, plan.questions)
     if joint or local:
         _check_biased(plan, workload, joint=joint, local=local)
+    tables = written(workload.products)
     for key in wanted:
-        product = workload.products[table_place(workload.products, key)]
+        product = tables[table_place(tables, key)]
         if not product.rows <= MOST_LISTED:
             advice = "Take them from Python, with release.covariance."
             raise refuse(f"the table {key!r} whose covariances are written", product.rows, f"of at most {MOST_LISTED} answers", advice)

@@ -118,6 +118,7 @@ def manifest(
             "half_width_in_noise_std": release.options.multiplier,
             "half_width_added": release.options.half_step,
             "method": words.interval_words(release),
+            **({"notice": cut} if (cut := words.cut_words(plan.privacy)) else {}),
             "does_not_cover": words.limits(release),
         },
         "post_processing": _post_processing(release),
@@ -166,7 +167,8 @@ def _measurements(plan: Plan) -> dict[str, Any]:
 
 def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     promise = release.plan.promise
-    kept = all(entry.promised_rmse is not None and math.isclose(entry.rmse, entry.promised_rmse, rel_tol=1e-6) for entry in entries)
+    known = [(entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None]
+    kept = bool(known or release.large) and all(math.isclose(found, promised, rel_tol=1e-6) for found, promised in known)
     return {
         "total_squared_error": None if promise is None else promise.total_squared_error,
         "lower_bound": None if promise is None else promise.lower_bound,
@@ -241,6 +243,7 @@ def _answers(release: Release, entries: Sequence[TableEntry], formats: Sequence[
             "low": f"lower end of the {words.percent_words(release.level)} interval",
             "high": f"upper end of the {words.percent_words(release.level)} interval",
         },
+        **({"too_large_to_write": [words.large_words(release, product) for product in release.large]} if release.large else {}),
         "number_of_tables": len(entries),
         "number_of_answers": sum(entry.answers for entry in entries),
         "tables": [_table(release, place, entry) for place, entry in enumerate(entries)]

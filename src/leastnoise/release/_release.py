@@ -1,7 +1,7 @@
 """A release: the answers to a workload with their error bars, computed from an observation alone."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
 from leastnoise.accuracy import Structure, covariances, interval_multiplier, structure
-from leastnoise.estimate import Estimate, data_aware, is_data_aware
+from leastnoise.estimate import Estimate, data_aware, is_data_aware, linear
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
 from leastnoise.release._extras import check_columns, check_linear, joint_cells, local_tables, table_place
-from leastnoise.release._tables import Options, Tables, in_unit, to_frame
-from leastnoise.workload import Workload, from_json
+from leastnoise.release._large import is_large, written
+from leastnoise.release._tables import Options, Table, Tables, in_unit, to_frame
+from leastnoise.workload import Product, Workload, from_json
 
 FloatArray = npt.NDArray[np.float64]
 MOST_IN_ONE_FRAME = 20_000_000
@@ -26,7 +27,7 @@ class Release:
 
     Args:
         observation: what was measured.
-        workload: what was asked.
+        workload: what was asked; of tables too large to write the cells, and behind all others the prefix sums.
         options: the level and the optional columns.
         receipt: further facts about the payment, such as the ledger's name.
         tables: one a product of the workload, computed when taken.
@@ -53,6 +54,11 @@ class Release:
         if not self._digests:
             self._digests.append(self.plan.digest())
         return self._digests[0]
+
+    @property
+    def large(self) -> tuple[Product, ...]:
+        """The tables that were asked for and are too large to write; in their place are their cells and prefix sums."""
+        return tuple(product for product in from_json(self.plan.domain, self.plan.questions) if is_large(product))
 
     @property
     def level(self) -> float:
@@ -113,6 +119,41 @@ class Release:
         """
         return to_frame(self.tables[table_id].columns(), library)
 
+    def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:
+        """Answers to further questions, from the measurements; they cost nothing.
+
+        Args:
+            questions: over the release's domain, such as ``leastnoise.queries(domain, age=leastnoise.ranges([(20, 39)]))``.
+            level: coverage of the intervals; None for that of the release.
+
+        Returns:
+            One table a product, with exact errors and intervals; `Table.frame` makes data frames of them.
+
+        Raises:
+            InputError: the measurements do not determine an answer, or it is of another domain or has too many numbers.
+
+        >>> from leastnoise.accounting import Privacy, PureDP
+        >>> from leastnoise.accuracy import promised
+        >>> from leastnoise.domain import Domain, Integers
+        >>> from leastnoise.linop import Identity
+        >>> from leastnoise.plan import Block, Factor
+        >>> from leastnoise.workload import queries, ranges
+        >>> domain = Domain(age=Integers(1, 3))
+        >>> block = Block((Factor(("age",), Identity(3)),), scale=1)
+        >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")
+        >>> plan = promised(queries(domain, age="identity"), plan)
+        >>> release = build(Observation(plan=plan, values=(np.array([5, 7, 1]),), receipt="", private=False))
+        >>> (table,) = release.answer(queries(domain, age=ranges([(1, 2)])))
+        >>> table.answer.round(6).tolist(), table.noise_std.round(3).tolist()
+        ([12.0], [1.919])
+        """
+        if questions.domain != self.plan.domain:
+            raise InputError("Questions to a release must be over its own domain, release.plan.domain.")
+        if not questions.rows <= MOST_IN_ONE_FRAME:
+            raise InputError(f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. Ask for fewer.")
+        options = presented(self.plan, self.level if level is None else level)
+        return tuple(Tables(linear(self), questions.products, options))
+
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
 
@@ -145,6 +186,22 @@ class Release:
         if measure not in self._structures:
             self._structures[measure] = structure(self.plan, measure)
         return in_unit(products[0], in_unit(products[0], covariances(self._structures[measure], *products)))
+
+
+def presented(plan: Plan, level: float) -> Options:
+    """Answers without optional columns, with intervals of a level.
+
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.plan import Block
+    >>> domain, privacy = Domain(sex=["F", "M"]), Privacy(PureDP(1))
+    >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> presented(plan, 0.95).half_step
+    0.5
+    """
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise refuse("level", level, "a number above 0 and below 1", "Choose for example 0.95.")
+    return Options(level=float(level), multiplier=interval_multiplier(plan.mechanism, float(level)), half_step=0.5 / plan.grid)
 
 
 def build(
@@ -188,18 +245,15 @@ def build(
     >>> release.tables["sex"].answer.round(6), release.tables["q1"].high.round(2)
     (array([5., 7.]), array([ 8.37, 10.37]))
     """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise refuse("level", level, "a number above 0 and below 1", "Choose for example 0.95.")
     plan = observation.plan
+    plain = presented(plan, level)
     if not plan.questions:
         raise InputError(
             "A release answers the questions of its plan; this plan has none. Make plans with leastnoise.plan(workload, budget)."
         )
-    workload = from_json(plan.domain, plan.questions)
-    options = Options(
-        level=float(level),
-        multiplier=interval_multiplier(plan.mechanism, float(level)),
-        half_step=0.5 / plan.grid,
+    workload = Workload(plan.domain, written(from_json(plan.domain, plan.questions).products))
+    options = replace(
+        plain,
         non_negative=bool(non_negative),
         integer=bool(integer),
         joint=bool(joint),

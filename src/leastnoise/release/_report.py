@@ -103,8 +103,14 @@ def _head(release: Release, entries: Sequence[TableEntry], title: str, when: dat
         f'<header>\n<p class="kicker">{kicker}</p>\n<h1>{escape(title)}</h1>\n'
         f'<p class="lead">{answers:,} {"answer" if answers == 1 else "answers"}, each with its error bar. Noise was added on purpose, so '
         f"that nobody in the data can be singled out; how much, and what that means for every number, is said on this page.{summed}</p>\n"
+        f"{_cut(release)}"
         f'<p class="small">Written on {when:%d %B %Y, %H:%M} UTC.</p>\n<dl class="facts">{boxes}</dl>\n</header>'
     )
+
+
+def _cut(release: Release) -> str:
+    cut = words.cut_words(release.plan.privacy)
+    return f'<p class="lead"><strong>{escape(cut)}</strong></p>\n' if cut else ""
 
 
 def _unit_note(release: Release) -> str:
@@ -183,7 +189,8 @@ def _errors(release: Release, entries: Sequence[TableEntry]) -> str:
             ("Least possible alone" if ordinary else "", ' class="n"'),
         )
     )
-    left_out = (
+    large = "".join(f'<p class="note">{escape(words.large_words(release, product))}</p>' for product in release.large)
+    left_out = large + (
         ""
         if len(entries) <= MOST_ROWS
         else f'<p class="note">The first {MOST_ROWS} of {len(entries):,} tables; all are in <code>tables.csv</code>.</p>'
@@ -264,7 +271,8 @@ def _figure(release: Release, table: Table) -> str:
     percent = words.percent_words(release.level)
     measure = table.product.measure
     unit = "rows" if measure is None else f"{measure} in its own unit, multiples of {readable(table.product.domain.measures[measure].unit)}"
-    head = f"<h3>{escape(table.name)}</h3><span>{escape(table.id)}; {escape(unit)}; {escape(_how(table, percent))}</span>"
+    said = f"{table.id}; {unit}; {_interval(table, percent)}{_beyond(release)}"
+    head = f"<h3>{escape(table.name)}</h3><span>{escape(said)}</span>"
     if chart_kind(table.product) == "total":
         answer, spread = float(table.answer), float(table.noise_std)
         margin = float(table.high - table.answer)
@@ -274,7 +282,15 @@ def _figure(release: Release, table: Table) -> str:
     return f"<figure>\n<figcaption>{head}</figcaption>\n{body}\n</figure>\n"
 
 
-def _how(table: Table, percent: str) -> str:
+def _beyond(release: Release) -> str:
+    """A reminder beside every chart."""
+    privacy = release.plan.privacy
+    if privacy.unit_column is None:
+        return ""
+    return f"; of the noise, not of rows beyond {privacy.max_rows} of a {privacy.unit_column}"
+
+
+def _interval(table: Table, percent: str) -> str:
     kind = chart_kind(table.product)
     margin = float((table.high - table.answer).max())
     if kind in ("line", "lines"):

@@ -137,6 +137,10 @@ class Table:
         }
         return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
 
+    def frame(self, library: str | None = None) -> Any:
+        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
+        return to_frame(self.columns(), library)
+
     def cell_names(self) -> list[str]:
         """One text a cell, such as ``sex=F, age <= 30``; ``total`` where no attribute is asked about."""
         texts = [""]

@@ -20,7 +20,9 @@ from leastnoise.accounting import (
 from leastnoise.domain import Bins, Categories, Domain, Integers, Kind, Measure
 from leastnoise.plan import Plan, cost
 from leastnoise.release import _data_aware as aware
+from leastnoise.release._large import MOST_WRITTEN, is_large
 from leastnoise.release._release import Release
+from leastnoise.workload import Product, from_json
 
 NOT_PRIVATE = (
     "NOT PRIVATE: the noise of this release came from a seed, so anyone who knows the seed can take it away. "
@@ -234,6 +236,63 @@ def limits(release: Release) -> list[str]:
     if release.options.biased:
         found.append(post_processing_words(release)[0])
     return found
+
+
+def large_words(release: Release, product: Product) -> str:
+    """What is written of a table too large to write, and how to get the rest of it.
+
+    Args:
+        release: of the table.
+        product: the table.
+    """
+    asked = from_json(release.plan.domain, release.plan.questions).products
+    large = [place for place, one in enumerate(asked) if is_large(one)]
+    place = next(place for place in large if asked[place] is product or asked[place] == product)
+    cells, prefix = f"q{place + 1}", f"q{len(asked) + large.index(place) + 1}"
+    return (
+        f"{product.name} asks for {product.rows:,} answers, too many to write (over {MOST_WRITTEN:,} a table). In its place are its cells "
+        f"({cells}) and prefix sums ({prefix}), each with its exact error. A range is the difference of two prefix sums; its own exact "
+        "error follows from the measurements: leastnoise answer RELEASE --ranges, or release.answer in Python."
+    )
+
+
+def cut_words(privacy: Privacy) -> str | None:
+    """What a limit on the rows of a unit does to all answers; None if there is none.
+
+    >>> cut_words(Privacy(PureDP(1))) is None
+    True
+    >>> print(cut_words(Privacy(PureDP(1), unit_column="id", max_rows=3)))
+    Counts are of at most 3 rows of every value of 'id': intervals cover the noise, not rows beyond that, whose number is not published.
+    """
+    if privacy.unit_column is None:
+        return None
+    rows = "one row" if privacy.max_rows == 1 else f"{privacy.max_rows} rows"
+    return (
+        f"Counts are of at most {rows} of every value of {privacy.unit_column!r}: intervals cover the noise, not rows beyond that, whose "
+        "number is not published."
+    )
+
+
+def notices(release: Release) -> list[str]:
+    """What a reader of any answer has to know first: rows beyond a limit, and tables that are not written.
+
+    >>> import numpy as np
+    >>> from leastnoise.accuracy import promised
+    >>> from leastnoise.domain import Domain, Integers
+    >>> from leastnoise.linop import Identity
+    >>> from leastnoise.observation import Observation
+    >>> from leastnoise.plan import Block, Factor
+    >>> from leastnoise.release._release import build
+    >>> from leastnoise.workload import queries
+    >>> domain = Domain(x=Integers(1, 5000))
+    >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(cells,), strategy="identity")
+    >>> plan = promised(queries(domain, x="all_ranges"), plan)
+    >>> notices(build(Observation(plan, (np.zeros(5000, dtype=int),), "", private=False)))[0][:74]
+    'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'
+    """
+    cut = cut_words(release.plan.privacy)
+    return [*([cut] if cut else []), *(large_words(release, product) for product in release.large)]
 
 
 def truncation_words(facts: Mapping[str, Any], release: Release) -> str:

@@ -99,7 +99,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
             rows.writerows([" x ".join(value) if isinstance(value, list) else value for value in table.values()] for table in tables)
 
 
-def read(directory: str | os.PathLike[str]) -> Release:
+def read_release(directory: str | os.PathLike[str]) -> Release:
     """Read a release that `write` made; its answers are computed again from the measurements.
 
     Args:
@@ -108,7 +108,7 @@ def read(directory: str | os.PathLike[str]) -> Release:
     Raises:
         InputError: no release is there, one of another format, or its measurements are not those of its manifest.
 
-    >>> read("/nowhere-at-all/release")
+    >>> read_release("/nowhere-at-all/release")
     Traceback (most recent call last):
     ...
     leastnoise._check._errors.InputError: There is no release in ...

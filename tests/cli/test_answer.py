@@ -1,0 +1,159 @@
+"""``leastnoise answer``: further answers from a release directory, through the program."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leastnoise as ln
+
+Run = Callable[..., Any]
+SPEC = """\
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "20"
+unit = { column = "id", max_rows = 2 }
+[domain.sex]
+categories = ["F", "M"]
+[domain.age]
+integers = [17, 90]
+[domain.income]
+bins = { low = 0, high = 1000, count = 10 }
+[measures.pay]
+column = "income"
+clip = [0, 1000]
+[[workload]]
+queries = { sex = "identity", age = "identity" }
+[[workload]]
+queries = { sex = "identity" }
+sum = "pay"
+[[workload]]
+queries = { income = "identity" }
+[plan]
+strategy = "workload"
+"""
+
+
+@pytest.fixture
+def released(folder: Path, run: Run) -> Path:
+    rows = "".join(f"{i},{'FM'[i % 2]},{17 + i % 74},{i % 1000}\n" for i in range(2000))
+    (folder / "people.csv").write_text("id,sex,age,income\n" + rows, encoding="utf-8")
+    (folder / "people.toml").write_text(SPEC, encoding="utf-8")
+    made = run("release", "people.toml", "--out", "out", "--seed", "3")
+    assert made.code == 0, made.err
+    assert "Counts are of at most 2 rows of every value of 'id'" in " ".join(made.out.split())
+    return folder / "out"
+
+
+def answers(run: Run, *arguments: str) -> list[dict[str, Any]]:
+    found = run("answer", "out", *arguments, "--json")
+    assert found.code == 0, found.err
+    return json.loads(found.out)["answers"]
+
+
+def test_ranges_and_conditions_are_answered_with_their_exact_errors(released: Path, run: Run) -> None:
+    ranges = ("--ranges", "age=20..39", "--ranges", "age=40..90")
+    both, women = answers(run, *ranges), answers(run, *ranges, "--where", "sex=F")
+    assert [row["cell"] for row in both] == ["age=20 .. 39", "age=40 .. 90"]
+    truth = [sum(20 <= 17 + i % 74 <= 39 for i in range(2000)), sum(17 + i % 74 >= 40 for i in range(2000))]
+    assert all(row["low"] <= exact <= row["high"] for row, exact in zip(both, truth, strict=True))
+    assert all(0 < row["std_error"] < 10 for row in both)
+    assert women[0]["std_error"] < both[0]["std_error"]
+    table = ln.read_release(released).answer(ln.queries(ln.read_release(released).plan.domain, age=ln.ranges([(20, 39), (40, 90)])))[0]
+    assert [row["answer"] for row in both] == pytest.approx(table.answer.tolist())
+    assert list(table.frame("polars").columns) == ["query", "age", "answer", "noise_std", "low", "high"]
+
+
+def test_distribution_functions_quantiles_and_means_are_answered(released: Path, run: Run) -> None:
+    band = answers(run, "--cdf", "age", "--where", "sex=F", "--where", "sex=M")
+    assert (band[0]["age"], band[-1]["age"], band[-1]["share"]) == (17, 90, 1)
+    (median,) = answers(run, "--quantiles", "age=0.5", "--level", "0.9")
+    assert median["low"] <= 53 <= median["high"]
+    means = answers(run, "--means", "pay", "--cells", "sex")
+    assert [row["cell"] for row in means] == ["sex=F", "sex=M"]
+    assert means[0]["low"] <= 499 <= means[0]["high"]
+    (total,) = answers(run, "--sum", "pay", "--where", "sex=F")
+    assert total["low"] <= sum(i % 1000 for i in range(0, 2000, 2)) <= total["high"]
+
+
+def test_what_was_not_measured_is_refused_with_the_table_to_ask_for(released: Path, run: Run) -> None:
+    for arguments in (("--cells", "income", "--where", "sex=F"), ("--quantiles", "income=0.5", "--where", "sex=F")):
+        refused = run("answer", "out", *arguments)
+        assert (refused.code, refused.out) == (2, "")
+        assert "Ask for the table sex x income in the workload of a release." in refused.err
+    refused = run("answer", "out", "--means", "pay", "--cells", "age")
+    assert (refused.code, "Ask for the sums of pay by age in the workload" in refused.err) == (2, True)
+
+
+def test_what_people_read_says_what_the_intervals_do_not_cover(released: Path, run: Run) -> None:
+    told = run("answer", "out", "--cells", "sex")
+    assert "std_error" in told.out
+    assert "Counts are of at most 2 rows of every value of 'id'" in " ".join(told.out.split())
+    assert "NOT PRIVATE" in told.out
+    report = (released / "report.html").read_text(encoding="utf-8")
+    assert report.index("Counts are of at most 2 rows") < report.index("The promise")
+    assert "of the noise, not of rows beyond 2 of a id" in report
+    assert "at most 2 rows" in json.loads((released / "manifest.json").read_text(encoding="utf-8"))["intervals"]["notice"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "Say what to answer"),
+        (("--cdf", "age", "--means", "pay"), "One kind of answer can be asked for at a time"),
+        (("--ranges", "age=20-30"), "must be NAME=LOW..HIGH, such as age=20..39"),
+        (("--ranges", "ages=20..30"), "with one of sex, age, income"),
+        (("--ranges", "age=a..30"), "an end of a range on age must be a finite number"),
+        (("--ranges", "age=20..99"), "a range on age must be"),
+        (("--where", "sex=X"), "a predicate on sex must be"),
+        (("--where", "age=20", "--cells", "age"), "age is asked about twice"),
+        (("--quantiles", "age=half"), "with numbers, such as age=0.25,0.5,0.75"),
+        (("--quantiles", "age=0"), "a quantile must be a number above 0"),
+        (("--cells", "zone"), "zone"),
+        (("--means", "pay", "--where", "sex=F"), "Means cannot be restricted with --where"),
+        (("--cells", "sex", "--level", "2"), "level must be"),
+        (("--cells", "sex", "--sum", "height"), "height"),
+    ],
+)
+def test_bad_questions_are_one_sentence(released: Path, run: Run, arguments: tuple[str, ...], message: str) -> None:
+    refused = run("answer", "out", *arguments)
+    assert (refused.code, refused.out) == (2, "")
+    assert message in refused.err
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_a_place_without_a_release_is_said(run: Run) -> None:
+    refused = run("answer", "nowhere", "--cells", "sex")
+    assert (refused.code, "There is no release in 'nowhere'" in refused.err) == (2, True)
+
+
+def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answers_ranges(folder: Path, run: Run) -> None:
+    size = 2**16
+    values = np.random.default_rng(1).integers(0, size, 5000)
+    (folder / "people.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n", encoding="utf-8")
+    asked = f'[source]\npath = "people.csv"\n[privacy]\nepsilon = "1"\n[domain.x]\nintegers = [0, {size - 1}]\n'
+    asked += '[[workload]]\nqueries = { x = "all_ranges" }\n[plan]\nstrategy = "hierarchy"\n[output]\nformats = ["parquet"]\n'
+    (folder / "people.toml").write_text(asked, encoding="utf-8")
+    made = run("release", "people.toml", "--out", "out", "--seed", "3")
+    assert made.code == 0, made.err
+    said = "x:all_ranges asks for 2,147,516,416 answers, too many to write (over 10,000,000 a table). In its place are its cells (q1) and"
+    manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert said in " ".join(made.out.split())
+    assert said in manifest["answers"]["too_large_to_write"][0]
+    assert said in (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert manifest["expected_error"]["error_bars_are_as_promised"]
+    assert sorted(path.name for path in (folder / "out" / "answers").iterdir()) == ["q1.parquet", "q2.parquet"]
+    release = ln.read_release(folder / "out")
+    cells, prefix = release.tables
+    assert (cells.name, prefix.name) == ("x", "x:prefix")
+    np.testing.assert_allclose(np.cumsum(cells.answer), prefix.answer, atol=1e-6)
+    found = answers(run, "--ranges", "x=1000..50000", "--ranges", "x=7..7")
+    exact = int(((values >= 1000) & (values <= 50000)).sum())
+    assert found[0]["answer"] == pytest.approx(prefix.answer[50000] - prefix.answer[999])
+    assert abs(found[0]["answer"] - exact) < 6 * found[0]["std_error"]
+    assert found[0]["std_error"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
+    assert found[1]["std_error"] == pytest.approx(cells.noise_std[7])
