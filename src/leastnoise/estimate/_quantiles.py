@@ -49,6 +49,13 @@ def linear(source: HasObservation) -> Estimate:
 
     Raises:
         InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
+
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.plan import Block, Plan
+    >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="total",
+    ...             blocks=(Block((), 9),))
+    >>> linear(Estimate(Observation(plan, (np.array([100]),), "", private=False))).answers(queries(plan.domain).products[0])
+    array(100.)
     """
     plan = source.observation.plan
     regime = plan.details[KEY]["regime"] if is_data_aware(plan.details) else None
