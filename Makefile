@@ -114,5 +114,9 @@ experiments: env  ## a paper's figures and tables: NAME=..., DATA=folder with th
 	@test -n "$(NAME)" || { echo "say which: make experiments NAME=... DATA=folder" >&2; exit 2; }
 	@$(BIN)/leastnoise experiments "$(NAME)" --data "$(DATA)"
 
+.PHONY: losses
+losses: env  ## the table of exact privacy losses in docs/results, some minutes
+	@PYTHONPATH=tests:. $(BIN)/python -m privacy.losses
+
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -101,32 +101,34 @@ ON_PLANE = {
 }
 
 
+def loss_of_choice(selection: Any, neighbours: str, rows: int) -> Any:
+    """The largest loss of a choice over all neighbours, from its own weights or scales."""
+    return (loss_of_law if isinstance(selection, (SampledPartition, SampledRectangles)) else loss_of_cost)(selection, neighbours, rows)
+
+
+def loss_of_law(selection: Any, neighbours: str, rows: int) -> float:
+    seen: list[list[_partition_sampling.Scaled]] = []
+    with pytest.MonkeyPatch.context() as patched:
+        for module, name in ((_partition_sampling, "draw_aligned"), (_plane, "draw_blocks")):
+            real = getattr(module, name)
+            patched.setattr(module, name, lambda weights, *rest, real=real: seen.append(list(weights)) or real(weights, *rest))
+
+        def law(counts: tuple[int, ...]) -> np.ndarray:
+            seen.clear()
+            choose(selection, counts, neighbours, rows)
+            (weights,) = seen
+            if isinstance(selection, SampledPartition):
+                return law_of_intervals(weights, "aligned")
+            return law_of_blocks(weights, selection.split)
+
+        return float(worst(law, neighbours, rows, lambda one, other: float(np.abs(one - other).max())))
+
+
 @every_privacy
 @pytest.mark.parametrize("way", [*ON_LINE, *ON_PLANE])
-def test_no_pair_of_neighbours_tells_a_sampled_partition_by_more_than_epsilon(
-    monkeypatch: pytest.MonkeyPatch, way: str, neighbours: str, rows: int
-) -> None:
+def test_no_pair_of_neighbours_tells_a_sampled_partition_by_more_than_epsilon(way: str, neighbours: str, rows: int) -> None:
     """Nor is the claim far from what is lost: at four times the weights' epsilon it would fail."""
-    seen: list[list[_partition_sampling.Scaled]] = []
-
-    def spied(module: object, name: str) -> None:
-        real = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda weights, *rest: seen.append(list(weights)) or real(weights, *rest))
-
-    for module, name in ((_partition_sampling, "draw_aligned"), (_plane, "draw_blocks")):
-        spied(module, name)
-    selection = {**ON_LINE, **ON_PLANE}[way]
-
-    def law(counts: tuple[int, ...]) -> np.ndarray:
-        seen.clear()
-        choose(selection, counts, neighbours, rows)
-        (weights,) = seen
-        if isinstance(selection, SampledPartition):
-            return law_of_intervals(weights, "aligned")
-        return law_of_blocks(weights, selection.split)
-
-    found = worst(law, neighbours, rows, lambda one, other: float(np.abs(one - other).max()))
-    assert EPSILON * 0.3 < found <= EPSILON
+    assert EPSILON * 0.3 < loss_of_law({**ON_LINE, **ON_PLANE}[way], neighbours, rows) <= EPSILON
 
 
 # --- the least cost --------------------------------------------------------------------------------------------------------------
@@ -138,12 +140,17 @@ COSTS = {
 }
 
 
-@every_privacy
-@pytest.mark.parametrize("way", COSTS)
-def test_no_pair_of_neighbours_tells_a_least_cost_by_more_than_epsilon(
-    monkeypatch: pytest.MonkeyPatch, way: str, neighbours: str, rows: int
-) -> None:
-    """The change of the cost over the scale of its noise, both the program's own; some pair loses all of epsilon."""
+# Kinds of choices with a law that can be listed; of CheapestPartition, the least of many noisy costs, the scales are tested below.
+LAWS = {
+    "SampledPartition": tuple(ON_LINE.values()),
+    "SampledRectangles": tuple(ON_PLANE.values()),
+    "LeastCost": (COSTS["intervals"],),
+    "LeastBlockCost": (COSTS["halves"], COSTS["quarters"]),
+}
+
+
+def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
+    """The largest change of the cost over the scale of its noise, both the program's own."""
     scales: list[Fraction] = []
 
     def sampler(numerator: int, denominator: int, count: int, entropy: object) -> np.ndarray:
@@ -151,22 +158,34 @@ def test_no_pair_of_neighbours_tells_a_least_cost_by_more_than_epsilon(
         scales.append(Fraction(numerator, denominator))
         return np.zeros(1, dtype=np.int64)
 
-    monkeypatch.setattr(_partition, "discrete_laplace", sampler)
-    monkeypatch.setattr(_plane, "discrete_laplace", sampler)
-    found = worst(
-        lambda counts: choose(COSTS[way], counts, neighbours, rows),
-        neighbours,
-        rows,
-        lambda one, other: abs(one - other) * GRID / scales[0],
-    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_partition, "discrete_laplace", sampler)
+        patched.setattr(_plane, "discrete_laplace", sampler)
+        found = worst(
+            lambda counts: choose(selection, counts, neighbours, rows),
+            neighbours,
+            rows,
+            lambda one, other: abs(one - other) * GRID / scales[0],
+        )
     assert len(set(scales)) == 1
-    assert EPSILON * Fraction(2, 3) < found <= EPSILON
-    monkeypatch.setattr(_partition, "discrete_laplace", lambda *_: np.array([12345]))
-    monkeypatch.setattr(_plane, "discrete_laplace", lambda *_: np.array([12345]))
-    silent = choose(COSTS[way], (3, 0, 5, 5), neighbours, rows)
-    monkeypatch.setattr(_partition, "discrete_laplace", sampler)
-    monkeypatch.setattr(_plane, "discrete_laplace", sampler)
-    assert silent == choose(COSTS[way], (3, 0, 5, 5), neighbours, rows) + Fraction(12345, GRID)
+    return Fraction(found)
+
+
+@every_privacy
+@pytest.mark.parametrize("way", COSTS)
+def test_no_pair_of_neighbours_tells_a_least_cost_by_more_than_epsilon(way: str, neighbours: str, rows: int) -> None:
+    """Some pair loses nearly all of epsilon."""
+    assert EPSILON * Fraction(2, 3) < loss_of_cost(COSTS[way], neighbours, rows) <= EPSILON
+
+
+@pytest.mark.parametrize("way", COSTS)
+def test_the_noise_of_a_least_cost_is_added_to_it(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    found = []
+    for noise in (0, 12345):
+        monkeypatch.setattr(_partition, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))
+        monkeypatch.setattr(_plane, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))
+        found.append(choose(COSTS[way], (3, 0, 5, 5), "add_remove", 1))
+    assert found[1] == found[0] + Fraction(12345, GRID)
 
 
 # --- least noisy cost ------------------------------------------------------------------------------------------------------------

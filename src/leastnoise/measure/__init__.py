@@ -6,6 +6,7 @@ from leastnoise.measure._ledger import Ledger, Receipt
 from leastnoise.measure._ledger_file import Entry
 from leastnoise.measure._partition import Partition
 from leastnoise.measure._plane import RectanglePartition
+from leastnoise.measure._rehearsal import rehearse
 from leastnoise.measure._selections import CheapestPartition, LeastBlockCost, LeastCost, SampledPartition, SampledRectangles, Selection
 from leastnoise.measure._series import Series
 
@@ -26,5 +27,6 @@ __all__ = [
     "Series",
     "SystemEntropy",
     "measure",
+    "rehearse",
     "simulate",
 ]

@@ -1,0 +1,73 @@
+"""Nothing that can be released loses more than it claims, and where it loses much less the reason is written down."""
+
+import itertools
+from typing import get_args
+
+import pytest
+
+from leastnoise.accounting import Budget
+from leastnoise.measure import Selection
+from leastnoise.plan import MECHANISMS as NOISES
+from leastnoise.session import PLANNERS
+from leastnoise.session._data_aware import MECHANISMS
+from privacy import losses
+from privacy.losses import CLASSES, KINDS, LEAST, OPERATORS, PAGE, REASONS, Row
+
+# Of what is listed on the page, as much as the suite has time for.
+FEW = [("replace", 1), ("add_remove", 2)]
+KINDS_OF_ROWS = ("strategy", "operator", "sums", "mechanism", "choice")
+LINES = [[cell.strip(" `") for cell in line[1:-1].split("|")] for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+LINES = [line for line in LINES if line[0] in KINDS_OF_ROWS]
+
+
+def check(row: Row) -> None:
+    assert row.ratios
+    assert max(row.ratios.values()) <= 1 + 1e-9
+    assert min(row.ratios.values()) >= LEAST or row.reason
+
+
+def names(kind: str) -> set[str]:
+    return {line[1] for line in LINES if line[0] == kind}
+
+
+def test_everything_that_can_be_released_has_a_row() -> None:
+    """A new strategy, operator, mechanism, choice, budget or noise fails here until ``make losses`` has seen it."""
+    assert names("strategy") == set(PLANNERS)
+    assert names("operator") == CLASSES == set(OPERATORS)
+    assert names("mechanism") == set(MECHANISMS)
+    assert names("choice") | {"CheapestPartition"} == {one.__name__ for one in get_args(Selection)}
+    assert {type(budget) for budget, _ in KINDS.values()} == set(get_args(Budget))
+    assert {noise for _, noise in KINDS.values()} == set(NOISES)
+
+
+def test_no_row_of_the_page_loses_more_than_it_claims_or_much_less_without_a_reason() -> None:
+    for kind, name, _, _, *shares, reason in LINES:
+        numbers = [float(share) for share in shares if share]
+        assert numbers, (kind, name)
+        assert max(numbers) <= 1.0005, (kind, name)
+        assert min(numbers) >= LEAST or reason, (kind, name)
+        assert not reason or reason in REASONS.values()
+
+
+@pytest.mark.parametrize("strategy", PLANNERS)
+def test_strategies_lose_what_they_claim(strategy: str) -> None:
+    found = list(itertools.islice(losses.strategies(FEW, [strategy]), 3))
+    assert found
+    for row in found:
+        check(row)
+
+
+def test_operators_lose_what_they_claim() -> None:
+    for row in losses.operators(FEW):
+        check(row)
+
+
+def test_sums_lose_what_they_claim() -> None:
+    for row in losses.sums(FEW):
+        check(row)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_mechanisms_lose_what_they_claim(neighbours: str) -> None:
+    for row in losses.mechanisms([(neighbours, 1)]):
+        check(row)
