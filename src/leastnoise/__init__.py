@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leastnoise.measure import Ledger
     from leastnoise.plan import Plan
     from leastnoise.release import Release, read_release
-    from leastnoise.session import compare, plan, read_spec, release
+    from leastnoise.session import audit, compare, plan, read_spec, release
     from leastnoise.workload import (
         Workload,
         all_ranges,
@@ -42,7 +42,7 @@ _HOMES = {
     "measure": ("Ledger",),
     "plan": ("Plan",),
     "release": ("Release", "read_release"),
-    "session": ("compare", "plan", "read_spec", "release"),
+    "session": ("audit", "compare", "plan", "read_spec", "release"),
     "workload": (
         "Workload",
         "all_ranges",
@@ -79,6 +79,7 @@ __all__ = [
     "Release",
     "Workload",
     "all_ranges",
+    "audit",
     "cdf",
     "compare",
     "identity",

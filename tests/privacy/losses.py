@@ -15,7 +15,8 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP, gaussian_mu_squared
-from leastnoise.domain import Coded, Domain, Integers, Measure
+from leastnoise.domain import Bins, Coded, Domain, Integers, Measure
+from leastnoise.fitting import fit
 from leastnoise.linop import (
     AllRanges,
     Coarse,
@@ -33,7 +34,7 @@ from leastnoise.linop import (
     dense,
 )
 from leastnoise.measure import SeededEntropy, Series
-from leastnoise.plan import Block, Factor, Limits, Plan, cost, fit
+from leastnoise.plan import Block, Factor, Limits, Plan, cost
 from leastnoise.planner import NotApplicable
 from leastnoise.session import PLANNERS
 from leastnoise.session._data_aware import MECHANISMS
@@ -263,7 +264,7 @@ class _Recorder:
         return self.series.measure(plan)
 
 
-LINE = Domain(b=Integers(0, 7), measures={"tips": Measure("tips", 0, 4)})
+PAID = Domain(pay=Bins(0, 40, 8, closed="right"), measures={"wages": Measure("pay", 0, 40)})
 PLANE = Domain(a=Integers(0, 3), b=Integers(0, 3))
 
 
@@ -275,9 +276,9 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     for name, (budget, (declared, noise)) in itertools.product(MECHANISMS, KINDS.items()):
         if budget == "(epsilon, delta), Laplace":
             continue
-        asked = {"line": queries(LINE, b="prefix"), "plane": queries(PLANE, a="prefix", b="prefix")}
+        asked = {"line": queries(LONG, b="prefix"), "plane": queries(PLANE, a="prefix", b="prefix")}
         if name == "truncated_sums":
-            asked = {"line": queries(LINE, b="prefix", sum="tips")}
+            asked = {"line": queries(PAID, pay="prefix", sum="wages")}
         for label, workload in asked.items():
             ratios: dict[tuple[str, int], float] = {}
             claim = float(claim_of(declared, noise))
@@ -299,7 +300,7 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     domain = plan.domain
     generator = np.random.default_rng(3)
     codes = {one: generator.integers(0, domain.kind(one).size, 400) for one in domain.names}
-    values = {one: generator.integers(0, 5, 400) for one in domain.measures}
+    values = dict.fromkeys(domain.measures, 5 * codes["pay"] + 1)  # an amount of the cell's bin
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     series = _Recorder(Series.simulated(plan, table, SeededEntropy(7)))
     MECHANISMS[name].carry_out(MECHANISMS[name].setting_of(plan), series)  # type: ignore[arg-type]

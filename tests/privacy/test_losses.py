@@ -51,7 +51,7 @@ def test_no_row_of_the_page_loses_more_than_it_claims_or_much_less_without_a_rea
 
 @pytest.mark.parametrize("strategy", PLANNERS)
 def test_strategies_lose_what_they_claim(strategy: str) -> None:
-    found = list(itertools.islice(losses.strategies(FEW, [strategy]), 3))
+    found = list(itertools.islice(losses.strategies(FEW, [strategy]), 1))
     assert found
     for row in found:
         check(row)

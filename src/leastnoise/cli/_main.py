@@ -14,6 +14,7 @@ import click
 
 from leastnoise._check import InternalError, LeastNoiseError
 from leastnoise.cli._answer import answer
+from leastnoise.cli._audit import audit
 from leastnoise.cli._demo import demo
 from leastnoise.cli._experiments import experiments
 from leastnoise.cli._init import init
@@ -50,7 +51,7 @@ def program() -> None:
     """
 
 
-for _command in (init, plan, compare, release, answer, ledger, demo, experiments):
+for _command in (init, plan, compare, release, answer, ledger, audit, demo, experiments):
     program.add_command(_command)
 
 
@@ -67,13 +68,11 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a name that a narrow terminal cannot show is no reason to fail
     try:
-        program.main(prog_name="leastnoise", standalone_mode=False)
+        code = program.main(prog_name="leastnoise", standalone_mode=False) or 0  # a command's own exit code
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         code = _report(error)
-    else:
-        code = 0
     sys.exit(code)
 
 

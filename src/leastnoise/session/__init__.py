@@ -2,6 +2,7 @@
 
 from leastnoise.adapters import columns
 from leastnoise.measure import Entry, Ledger
+from leastnoise.session._audit import Audit, audit
 from leastnoise.session._choose import BY_NAME, PLANNERS, Candidate, candidates, choose, mechanisms
 from leastnoise.session._data_aware import MECHANISMS
 from leastnoise.session._session import compare, plan, planned, release, settle
@@ -12,10 +13,12 @@ __all__ = [
     "BY_NAME",
     "MECHANISMS",
     "PLANNERS",
+    "Audit",
     "Candidate",
     "Entry",
     "Ledger",
     "Spec",
+    "audit",
     "candidates",
     "choose",
     "columns",
