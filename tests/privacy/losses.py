@@ -300,7 +300,7 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     domain = plan.domain
     generator = np.random.default_rng(3)
     codes = {one: generator.integers(0, domain.kind(one).size, 400) for one in domain.names}
-    values = dict.fromkeys(domain.measures, 5 * codes["pay"] + 1)  # an amount of the cell's bin
+    values = dict.fromkeys(domain.measures, 5 * codes[domain.names[0]] + 1)  # an amount of the cell's bin
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     series = _Recorder(Series.simulated(plan, table, SeededEntropy(7)))
     MECHANISMS[name].carry_out(MECHANISMS[name].setting_of(plan), series)  # type: ignore[arg-type]
