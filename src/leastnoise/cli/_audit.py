@@ -1,5 +1,6 @@
 """``leastnoise audit``: a lower bound on what a plan loses, measured on rows that are made up."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
         progress.say("measuring made-up rows")
         found = audited(made, trials=trials, seconds=seconds)
     if as_json:
-        show_json({name: getattr(found, name) for name in type(found).__slots__})
+        show_json(asdict(found))
     else:
         show_facts(_facts(found))
     if not found.held:
