@@ -1,0 +1,130 @@
+"""What every published interval covers: all planners, budgets and estimates, and data-aware mechanisms on data of many shapes.
+
+    leastnoise experiments coverage [--data ../shared/data] [--out DIR] [--quick]
+
+Nominal 95%. Data are made up; with a folder of real ones their histograms and tables are read too. Noise comes from a seed. The tables of
+`docs/results/coverage.md` are the file `tables.md` that this writes.
+"""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.coverage_aware import Case, along, on_plane, quick_strategies, truncated
+from experiments.coverage_linear import estimates, functions, planners
+from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, PureDP
+
+Row = dict[str, Any]
+BUDGETS: dict[str, Budget] = {"epsilon": PureDP("1/2"), "rho": ZCDP("1/3"), "epsilon, delta": ApproxDP(1, "1e-6")}
+ALL = ("dawa", "dawa_levels", "dawa_tree")
+
+
+def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Callable[[str], None] = print) -> dict[str, list[Row]]:
+    """Carry out the study.
+
+    Args:
+        data: the folder with ``hist1d`` and ``hist2d``; None for made-up data alone.
+        out: where the tables go; made if it is not there.
+        quick: few shapes and releases.
+        seed: of noise and made-up data.
+        report: called with every line to be shown.
+
+    Returns:
+        Rows of the two parts, as written: ``linear`` and ``aware``.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    names = ("identity", "hierarchy", "residual") if quick else None
+    linear = list(planners(BUDGETS, 8 if quick else 40, seed, names))
+    report(f"{len(linear)} planners, budgets and workloads")
+    linear += [*estimates(BUDGETS, 2 if quick else 20, seed), *functions(BUDGETS, 4 if quick else 60, seed)]
+    aware: list[Row] = []
+    with quick_strategies():
+        for case in cases(data, quick=quick, seed=seed):
+            plane = next(iter(case.data.values())).ndim == 2
+            aware += (on_plane if plane else along)(case, seed)
+            worst = min((row for row in aware if row["group"] == case.group), key=lambda row: float(row["coverage"]))
+            report(f"{case.group}, {case.budget}: worst so far {worst['coverage']:.3f} ({worst['strategy']}, {worst['data']})")
+        for budget in (PureDP("1/10"), ZCDP("1/100"), ApproxDP("1/2", "1e-9"))[: 1 if quick else 3]:
+            aware += truncated(budget, 4 if quick else 30, seed)
+    for name, rows in (("linear", linear), ("aware", aware)):
+        with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    (out / "tables.md").write_text("\n".join([*linear_table(linear), "", *aware_table(aware)]) + "\n", encoding="utf-8")
+    report(f"Tables are in {out}.")
+    return {"linear": linear, "aware": aware}
+
+
+def cases(data: Path | None, *, quick: bool, seed: int) -> Iterator[Case]:
+    """The data-aware part. The shapes "looked at" were seen when the intervals were made; the others were not."""
+    if quick:
+        few = {name: x for name, x in histograms(64, 2000, seed).items() if name in ("empty", "sparse", "plateaus", "rough")}
+        yield Case(group="made up", data=few, budget=PureDP("1/2"), strategies=(*ALL, "dawa_printed"), trials=6)
+        few = {name: x for name, x in tables(16, 2000, seed).items() if name in ("sparse", "blocks", "rough")}
+        yield Case(group="made-up tables", data=few, budget=PureDP(1), trials=6)
+        return
+    every = (*ALL, "dawa_printed")
+    seen = Case(group="made up, looked at", data=histograms(256, 10**5, seed), budget=PureDP("1/10"), strategies=every, trials=8)
+    yield seen
+    yield replace(seen, data=histograms(256, 10**3, seed))
+    held = replace(seen, group="made up, held back", strategies=ALL)
+    yield replace(held, data=histograms(64, 10**3, seed + 1), budget=PureDP(1), strategies=every)
+    yield replace(held, data=histograms(1000, 10**7, seed + 1), trials=6)
+    yield replace(held, data=histograms(300, 10**4, seed + 2), budget=ZCDP("1/200"), trials=6)
+    yield replace(held, data=histograms(300, 10**4, seed + 3), budget=ApproxDP("1/10", "1e-9"), trials=6)
+    easy = {name: x for name, x in histograms(4096, 10**5, seed + 4).items() if name in ("empty", "even", "sparse", "plateaus", "one cell")}
+    yield replace(held, data=easy, budget=PureDP("1/100"), strategies=("dawa",), trials=8)
+    plane = Case(group="made-up tables", data=tables(64, 10**5, seed), budget=PureDP("1/10"), trials=8)
+    for epsilon in ("1/100", "1/10", "1"):
+        yield replace(plane, budget=PureDP(epsilon))
+        if data is not None:
+            yield replace(plane, group="real tables", data=real_tables(data, 64), budget=PureDP(epsilon))
+    if data is not None:
+        real = Case(group="real", data=real_histograms(data, 1024), budget=PureDP("1/10"), trials=12)
+        yield real
+        yield replace(real, budget=PureDP("1/100"))
+        yield replace(real, data=real_histograms(data, 4096), budget=PureDP("1/100"), trials=6)
+
+
+def linear_table(rows: Sequence[Row]) -> list[str]:
+    """One line an estimate and strategy; the budgets across; the worst table of any workload in brackets."""
+    budgets = list(dict.fromkeys(row["budget"] for row in rows))
+    lines = [f"| estimate | strategy | {' | '.join(budgets)} |", f"|---|---|{'--:|' * len(budgets)}"]
+    for estimate, strategy in dict.fromkeys((row["estimate"], row["strategy"]) for row in rows):
+        own = [row for row in rows if (row["estimate"], row["strategy"]) == (estimate, strategy)]
+        shown = [_share([row for row in own if row["budget"] == budget], "worst table") for budget in budgets]
+        lines.append(f"| {estimate} | {strategy} | {' | '.join(shown)} |")
+    return lines
+
+
+def _share(rows: Sequence[Row], worst: str) -> str:
+    if not rows:
+        return ""
+    return f"{np.mean([row['coverage'] for row in rows]):.3f} ({min(row[worst] for row in rows):.2f})"
+
+
+def aware_table(rows: Sequence[Row]) -> list[str]:
+    """One line a strategy, regime, budget and group of data: the mean share, and that of the worst data set with six releases or more."""
+    lines = ["| strategy | regime | budget | data | queries | covered | worst data set | releases below 90% | width / error |"]
+    lines.append("|---|---|---|---|---|--:|---|--:|--:|")
+    for key in dict.fromkeys(tuple(row[one] for one in ("strategy", "regime", "budget", "group", "queries")) for row in rows):
+        own = [row for row in rows if tuple(row[one] for one in ("strategy", "regime", "budget", "group", "queries")) == key]
+        lines.append(f"| {' | '.join(key)} | {_summary(own)} |")
+    return lines
+
+
+def _summary(rows: Iterable[Row]) -> str:
+    own = list(rows)
+    often = [row for row in own if row["releases"] >= 6]
+    releases = sum(row["releases"] for row in own)
+    mean = sum(row["coverage"] * row["releases"] for row in own) / releases
+    worst = min(often, key=lambda row: float(row["coverage"])) if often else None
+    told = f"{worst['coverage']:.2f} ({worst['data']})" if worst else "-"
+    width = np.exp(np.mean([np.log(row["width"]) for row in own]))
+    return f"{mean:.3f} | {told} | {sum(row['below'] for row in own)} of {releases} | {width:.1f}"

@@ -1,0 +1,149 @@
+"""What the intervals of data-independent releases cover: every planner, kind of noise, estimate, band, quantile and mean."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leastnoise.accounting import Budget, Privacy
+from leastnoise.domain import Coded, Domain, Integers, Measure
+from leastnoise.estimate import Estimate, cdf, means, monotone
+from leastnoise.linop import dense
+from leastnoise.measure import SeededEntropy, simulate
+from leastnoise.plan import Plan
+from leastnoise.release import build
+from leastnoise.session import PLANNERS, candidates
+from leastnoise.session import plan as make
+from leastnoise.table import Table
+from leastnoise.workload import Product, Workload, marginals, queries
+
+Row = dict[str, Any]
+Reals = NDArray[np.float64]
+LEVEL = 0.95
+DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)})
+WORKLOADS: Mapping[str, Workload] = {
+    "marginals, prefix sums, sums": marginals(DOMAIN, ways=2)
+    + queries(DOMAIN, b="prefix", weight=3)
+    + marginals(DOMAIN, ways=1, of=["a", "c"], sum="pay"),
+    "marginals": marginals(DOMAIN, upto=2),
+    "ranges": queries(DOMAIN, b="all_ranges"),
+}
+
+
+class People:
+    """500 made-up rows, and their exact answers."""
+
+    def __init__(self, seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        codes = {name: generator.integers(0, DOMAIN.kind(name).size, 500) for name in DOMAIN.names}
+        codes["b"] = np.minimum(generator.geometric(0.2, 500) - 1, 15)
+        self.pay = generator.integers(0, 41, 500)
+        self.table = Table(DOMAIN, codes, {"pay": self.pay})
+        flat = np.ravel_multi_index([codes[name] for name in DOMAIN.names], DOMAIN.shape)
+        self.cubes = {
+            measure: np.bincount(flat, values, DOMAIN.size).reshape(DOMAIN.shape) for measure, values in ((None, None), ("pay", self.pay))
+        }
+
+    def answers(self, product: Product) -> Reals:
+        """Exact."""
+        cube = self.cubes[product.measure].sum(axis=tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in product.attributes))
+        for axis, operator in enumerate(product.operators):
+            cube = np.moveaxis(np.tensordot(dense(operator), cube, axes=(1, axis)), 0, axis)
+        return np.asarray(cube, dtype=np.float64)
+
+
+def planners(budgets: Mapping[str, Budget], trials: int, seed: int, names: tuple[str, ...] | None = None) -> Iterator[Row]:
+    """One row a planner, kind of noise and workload: the share of true answers inside the intervals; the worst table beside it.
+
+    Args:
+        budgets: by name.
+        trials: releases of each.
+        seed: of rows and noise.
+        names: which planners; None for all.
+    """
+    people = People(seed)
+    for budget, what in budgets.items():
+        for name in PLANNERS if names is None else names:
+            for workload, asked in WORKLOADS.items():
+                for one in candidates(asked, Privacy(what), name):
+                    if one.plan is not None:
+                        yield {
+                            "strategy": name,
+                            "budget": budget,
+                            "noise": one.mechanism,
+                            "estimate": "unbiased",
+                            "queries": workload,
+                            **_shares(one.plan, people, trials, seed),
+                        }
+
+
+def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
+    inside: dict[str, list[float]] = {}
+    exact: dict[str, Reals] = {}
+    for trial in range(trials):
+        release = build(simulate(plan, people.table, SeededEntropy(seed + trial)), level=LEVEL)
+        for table in release.tables:
+            truth = exact.setdefault(table.id, people.answers(table.product))
+            inside.setdefault(table.id, []).append(float(((table.low <= truth + 1e-9) & (truth <= table.high + 1e-9)).mean()))
+    tables = [float(np.mean(shares)) for shares in inside.values()]
+    cells = [exact[name].size for name in inside]
+    return {"releases": trials, "coverage": float(np.average(tables, weights=cells)), "worst table": min(tables)}
+
+
+def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator[Row]:
+    """The biased columns: how often a true answer lies within the published half width of them; for nnls also within its own errors."""
+    people, asked = People(seed), marginals(DOMAIN, upto=2)
+    for budget, what in budgets.items():
+        plan = make(asked, what, strategy="marginals")
+        found: dict[str, list[float]] = {}
+        for trial in range(trials):
+            observation = simulate(plan, people.table, SeededEntropy(seed + trial))
+            release = build(observation, level=LEVEL, non_negative=True, integer=True, joint=True, local=True)
+            for table in release.tables:
+                truth, half = people.answers(table.product), (table.high - table.low) / 2
+                columns = {
+                    "non-negative": (table.non_negative, half),
+                    "integer": (table.integer, half),
+                    "nnls": (table.nnls, half),
+                    "nnls, 1.96 nnls_rmse": (table.nnls, None if table.nnls_rmse is None else 1.96 * table.nnls_rmse + 0.5),
+                    "local non-negative": (table.local, half),
+                }
+                for name, (values, width) in columns.items():
+                    if values is not None and width is not None:
+                        found.setdefault(name, []).append(float((np.abs(values - truth) <= width + 1e-9).mean()))
+        for name, shares in found.items():
+            yield _row(plan.strategy, budget, plan.mechanism, name, "marginals", trials, shares)
+
+
+def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int = 199) -> Iterator[Row]:
+    """Isotonic prefix sums, bands of distribution functions (all of a band at once), quantiles (all at once), and means."""
+    people = People(seed)
+    asked = queries(DOMAIN, b="prefix") + queries(DOMAIN, a="identity") + queries(DOMAIN, a="identity", sum="pay")
+    prefix, groups, sums = (people.answers(product) for product in asked)
+    share, at = prefix / prefix[-1], (0.25, 0.5, 0.75)
+    exact = [int(np.searchsorted(share, one)) for one in at]
+    for budget, what in budgets.items():
+        plan = make(asked, what, strategy="hierarchy")
+        found: dict[str, list[float]] = {}
+        for trial in range(trials):
+            release = build(simulate(plan, people.table, SeededEntropy(seed + trial)), level=LEVEL)
+            estimate = Estimate(release.observation)
+            table = release.tables[0]
+            rising = monotone(table.answer, 0)
+            found.setdefault("isotonic", []).append(float((np.abs(rising - prefix) <= (table.high - table.low) / 2 + 1e-9).mean()))
+            band = cdf(estimate, "b", level=LEVEL, draws=draws, seed=trial)
+            found.setdefault("cdf band", []).append(float(((band.low <= share + 1e-9) & (share <= band.high + 1e-9)).all()))
+            given = band.quantiles(at)
+            held = all(one.low <= value <= one.high for one, value in zip(given, exact, strict=True))
+            found.setdefault("quantile intervals", []).append(float(held))
+            mean = means(estimate, "pay", by=["a"], level=LEVEL)
+            found.setdefault("means", []).append(float(((mean.low <= sums / groups + 1e-9) & (sums / groups <= mean.high + 1e-9)).mean()))
+        for name, shares in found.items():
+            yield _row(plan.strategy, budget, plan.mechanism, name, "b" if name != "means" else "pay by a", trials, shares)
+
+
+def _row(strategy: str, budget: str, noise: str, estimate: str, asked: str, trials: int, shares: list[float]) -> Row:
+    worst = float(np.mean(shares))
+    known = {"strategy": strategy, "budget": budget, "noise": noise, "estimate": estimate, "queries": asked, "releases": trials}
+    return {**known, "coverage": worst, "worst table": worst}
