@@ -65,7 +65,7 @@ def words(budget: Budget) -> str:
 
 
 def covered(observation: Observation, truth: Sequence[Reals]) -> Iterator[tuple[str, float, float]]:
-    """For every table of a release: its name, the share of true answers inside its intervals, and mean half width over mean error (at least 1/2)."""
+    """For every table of a release: its name, the share of true answers inside, and mean half width over mean error, at least 1/2."""
     for table, exact in zip(build(observation, level=LEVEL).tables, truth, strict=True):
         known = np.isfinite(table.low) & np.isfinite(table.high)
         inside = (table.low <= exact + 1e-9) & (exact <= table.high + 1e-9)
