@@ -1,0 +1,377 @@
+"""A release on one table, replayed on its neighbours with every outcome of the kernel frozen: nothing else may differ.
+
+What the kernel gives (noisy values, private choices) is public; all the rest of a release must follow from it. So the outcomes of the
+first run are handed out in the second, while the kernel does its work on the neighbour: its calls, their order, scales and shapes must be
+the same, and so must every file to the byte, the order of writes, what is said, the exit code and the ledger.
+"""
+
+import gzip
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise.cli import main
+from leastnoise.domain import Bins, Categories, Domain, Integers, Measure
+from leastnoise.measure import _kernel, _ledger, _ledger_file, _partition, _plane, _selections, _series
+from leastnoise.plan import DataAwarePlan, Plan
+from leastnoise.release import _manifest, _report
+from leastnoise.session import _dawa, _dawa_plane, plan, release
+from leastnoise.workload import marginals, queries
+
+Rows = list[tuple[int, str | None, int | None, int | None]]
+COLUMNS = ("person", "sex", "age", "pay")
+DOMAIN = Domain(
+    sex=Categories(("F", "M"), outside="other"), age=Integers(0, 15), pay=Bins(0, 1000, 8), measures={"wages": Measure("pay", 0, 1000)}
+)
+UNITS: dict[str, dict[str, Any]] = {
+    "add_remove": {"unit_column": "person", "max_rows": 2},
+    "replace": {"neighbours": "replace", "unit_column": "person", "max_rows": 2},
+}
+PEOPLE: Rows = [(place // 2, "FM"[place % 2], place * 7 % 16, place * 37 % 1000) for place in range(120)]
+ODD: dict[str, Rows] = {
+    "a row": [(900, "F", 3, 10)],
+    "nulls": [(901, None, None, None)],
+    "outside the domain": [(902, "x", 99, -5)],
+    "beyond max_rows": [(903, "M", 4, 20)] * 5,
+}
+
+
+def neighbours(kind: str) -> dict[str, Rows]:
+    """Tables that differ from ``PEOPLE`` in one unit."""
+    found = {name: [*PEOPLE, *rows] for name, rows in ODD.items()}
+    return {name: rows[2:] for name, rows in found.items()} if kind == "replace" else {**found, "a unit fewer": PEOPLE[2:]}
+
+
+# --- one run, seen from outside ------------------------------------------------------------------------------------------------------
+
+
+class Tape:
+    """What the kernel was asked for, and what it gave; from the second run on it gives what it gave in the first."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Any] = []
+        self.calls: list[tuple[Any, ...]] = []
+        self.given = 0
+
+    def rewind(self) -> list[tuple[Any, ...]]:
+        """The calls so far; the next run begins."""
+        calls, self.calls, self.given = self.calls, [], 0
+        return calls
+
+    def frozen(self, call: tuple[Any, ...], made: Any) -> Any:
+        """The outcome of the first run at this place."""
+        self.calls.append(call)
+        if self.given == len(self.outcomes):
+            self.outcomes.append(made)
+        self.given += 1
+        return self.outcomes[self.given - 1]
+
+
+_WATCHED: dict[str, Any] = {"root": None, "writes": []}
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if _WATCHED["root"] is None or event not in ("open", "os.rename", "os.mkdir", "os.remove", "os.link", "os.truncate"):
+        return
+    if event == "open" and not (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        return
+    names = [str(one) for one in arguments[:2] if isinstance(one, (str, os.PathLike))]
+    if event == "open" or any(_WATCHED["root"] in name for name in names):
+        _WATCHED["writes"].append((event, *[name for name in names if name not in ("r", "w", "wb", "x", "xb")]))
+
+
+sys.addaudithook(_hook)
+
+
+class Stopped(datetime):
+    """A clock that stands still."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        return datetime(2026, 1, 2, 3, 4, 5, tzinfo=tz)
+
+
+@pytest.fixture
+def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
+    """A tape that runs with every draw; the clock and the names of temporary files stand still."""
+    found = Tape()
+    for module in (_ledger, _ledger_file, _manifest, _report):
+        if hasattr(module, "datetime"):
+            monkeypatch.setattr(module, "datetime", Stopped)
+    _spy_on_samplers(found, monkeypatch)
+    real = _kernel.draw
+
+    def draw(made: Plan, table: Any, entropy: Any) -> Any:
+        return found.frozen(("measure", made.digest(), type(entropy).__name__), real(made, table, entropy))
+
+    monkeypatch.setattr(_kernel, "draw", draw)
+    monkeypatch.setattr(_series, "draw", draw)
+    for kind in get_args(_selections.Selection):
+        monkeypatch.setattr(kind, "draw", _spied(found, kind.draw))
+    return found
+
+
+def _spied(tape: Tape, real: Callable[..., Any]) -> Callable[..., Any]:
+    def draw(self: Any, cells: Any, distance: int, entropy: Any) -> Any:
+        return tape.frozen(
+            (repr(self), cells.shape, str(cells.dtype), distance, type(entropy).__name__), real(self, cells, distance, entropy)
+        )
+
+    return draw
+
+
+def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spied(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def sample(numerator: Any, denominator: Any, size: int, entropy: Any) -> Any:
+            scales = hashlib.sha256(np.asarray(numerator).tobytes() + b"/" + np.asarray(denominator).tobytes()).hexdigest()
+            tape.calls.append((name, scales, size, type(entropy).__name__))
+            return real(numerator, denominator, size, entropy)
+
+        return sample
+
+    monkeypatch.setattr(_kernel, "_SAMPLERS", {name: spied(name, real) for name, real in _kernel._SAMPLERS.items()})
+    for module in (_partition, _plane):
+        monkeypatch.setattr(module, "discrete_laplace", spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
+
+
+def seen(
+    root: Path, tape: Tape, go: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> dict[str, Any]:
+    """Everything that can be seen of one run in an empty folder."""
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    monkeypatch.chdir(root)
+    numbers = count()
+    monkeypatch.setattr("secrets.token_hex", lambda size=16: f"{next(numbers):0{2 * size}x}")
+    capfd.readouterr()
+    _WATCHED.update(root=str(root), writes=[])
+    try:
+        code = go()
+    finally:
+        _WATCHED["root"] = None
+    told = capfd.readouterr()
+    files = {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+        for path in sorted(root.rglob("*"))
+        if not path.name.startswith("people.") or path.suffix == ".ledger"
+    }
+    return {"calls": tape.rewind(), "code": code, "out": told.out, "err": told.err, "files": files, "writes": list(_WATCHED["writes"])}
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """What is not the same in two runs."""
+    return {name: (one[name], other[name]) for name in one if one[name] != other[name]}
+
+
+# --- sources -------------------------------------------------------------------------------------------------------------------------
+
+
+def frame(rows: Rows) -> pd.DataFrame:
+    """Rows as pandas has them, with nulls in columns of whole numbers."""
+    return pd.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))).astype({"age": "Int64", "pay": "Int64"})
+
+
+def _text(rows: Rows) -> str:
+    return "\n".join([",".join(COLUMNS), *(",".join("" if one is None else str(one) for one in row) for row in rows), ""])
+
+
+def _duckdb(rows: Rows) -> Any:
+    import duckdb
+
+    return duckdb.connect().from_arrow(pa.Table.from_pandas(frame(rows)))
+
+
+IN_MEMORY: dict[str, Callable[[Rows], Any]] = {
+    "pandas": frame,
+    "polars": lambda rows: pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.Int64) | {"sex": pl.String}, orient="row"),
+    "pyarrow": lambda rows: pa.Table.from_pandas(frame(rows)),
+    "duckdb": _duckdb,
+}
+FILES: dict[str, Callable[[Rows, Path], object]] = {
+    "people.csv": lambda rows, path: path.write_text(_text(rows), encoding="utf-8"),
+    "people.csv.gz": lambda rows, path: path.write_bytes(gzip.compress(_text(rows).encode())),
+    "people.parquet": lambda rows, path: pq.write_table(pa.Table.from_pandas(frame(rows)), path),
+}
+SPEC = """
+[source]
+path = "{path}"
+[privacy]
+epsilon = "1"
+neighbours = "{neighbours}"
+unit = {{ column = "person", max_rows = 2 }}
+[domain.sex]
+categories = ["F", "M"]
+outside = "other"
+[domain.age]
+integers = [0, 15]
+[[workload]]
+queries = {{ sex = "identity", age = "prefix" }}
+[plan]
+strategy = "{strategy}"
+"""
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress tells the data holder how far reading is; it never reaches a file."""
+    monkeypatch.setenv("LEASTNOISE_PROGRESS", "never")
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.mark.parametrize("kind", UNITS)
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.usefixtures("quiet")
+def test_the_command_does_the_same_on_every_neighbouring_file(
+    tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, kind: str
+) -> None:
+    def run(rows: Rows) -> dict[str, Any]:
+        def go() -> int:
+            FILES[name](rows, Path(name))
+            Path("people.toml").write_text(SPEC.format(path=name, neighbours=kind, strategy="hierarchy"), encoding="utf-8")
+            monkeypatch.setattr(sys, "argv", ["leastnoise", "release", "people.toml", "--out", "out"])
+            with pytest.raises(SystemExit) as stop:
+                main()
+            return int(stop.value.code or 0)
+
+        return seen(tmp_path / "run", tape, go, monkeypatch, capfd)
+
+    first = run(PEOPLE)
+    assert first["code"] == 0, first["err"]
+    assert any(path.startswith("out/") for path in first["files"])
+    assert first["writes"]
+    assert first["calls"]
+    for what, rows in neighbours(kind).items():
+        assert not differences(first, run(rows)), what
+
+
+@pytest.mark.parametrize("kind", UNITS)
+@pytest.mark.parametrize("name", IN_MEMORY)
+def test_a_release_does_the_same_on_every_neighbouring_frame(
+    tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, kind: str
+) -> None:
+    check(tmp_path, tape, monkeypatch, capfd, made_for("linear", kind), IN_MEMORY[name], neighbours(kind))
+
+
+# --- mechanisms ----------------------------------------------------------------------------------------------------------------------
+
+LINEAR = marginals(DOMAIN, ways=2, of=["sex", "age"]) + queries(DOMAIN, pay="prefix") + queries(DOMAIN, sex="identity", sum="wages")
+AGES, PLANE = queries(DOMAIN, age="prefix") + queries(DOMAIN, age="identity"), queries(DOMAIN, age="prefix", pay="prefix")
+SUMS = queries(DOMAIN, pay="prefix", sum="wages")
+MECHANISMS: dict[str, tuple[Any, Any, str]] = {
+    "linear": (LINEAR, PureDP(1), "marginals"),
+    "linear, rho": (LINEAR, ZCDP("1/3"), "marginals"),
+    "linear, delta": (LINEAR, ApproxDP(1, "1/1000000"), "marginals"),
+    **{name: (AGES, PureDP(1), name) for name in _dawa.STRATEGIES},
+    **{f"dawa, {regime}": (AGES, PureDP(1), "dawa") for regime in ("independent", "shrunk", "adaptive", "buckets")},
+    "dawa, rho": (AGES, ZCDP("1/3"), "dawa"),
+    "dawa_levels, delta": (AGES, ApproxDP(1, "1/1000000"), "dawa_levels"),
+    **{f"plane, {way}": (PLANE, PureDP(1), "dawa") for way in ("fixed", "blocks", "quadtree")},
+    "truncated_sums": (SUMS, PureDP(1), "truncated_sums"),
+    "truncated_sums, rho": (SUMS, ZCDP("1/3"), "truncated_sums"),
+}
+
+
+@cache
+def made_for(name: str, kind: str) -> Plan | DataAwarePlan:
+    workload, budget, strategy = MECHANISMS[name]
+    return plan(workload, Privacy(budget, **UNITS[kind]), strategy=strategy)
+
+
+def check(
+    root: Path,
+    tape: Tape,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    made: Plan | DataAwarePlan,
+    source: Callable[[Rows], Any],
+    others: dict[str, Rows],
+) -> None:
+    """Release, then replay on the neighbours."""
+
+    def run(rows: Rows) -> dict[str, Any]:
+        given = source(rows)
+
+        def go() -> int:
+            return len(release(made, given, ledger="data.ledger", out="out", dataset="d").tables)
+
+        return seen(root / "run", tape, go, monkeypatch, capfd)
+
+    first = run(PEOPLE)
+    assert first["calls"]
+    assert {"data.ledger", "out"} <= set(first["files"])
+    assert len(first["writes"]) > 3
+    for what, rows in others.items():
+        assert not differences(first, run(rows)), what
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "linear"])
+def test_every_mechanism_does_the_same_on_neighbours(
+    tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    kind = list(UNITS)[list(MECHANISMS).index(name) % 2]
+    regime = name.partition(", ")[2]
+    if name.startswith("dawa, ") and regime != "rho":
+        monkeypatch.setattr(_dawa, "regime_of", lambda *_: regime)
+    if name.startswith("plane"):
+        monkeypatch.setattr(_dawa_plane, "plane_regime", lambda *_: (regime, 4))
+    few = {what: rows for what, rows in neighbours(kind).items() if what in ("nulls", "beyond max_rows")}
+    check(tmp_path, tape, monkeypatch, capfd, made_for(name, kind), IN_MEMORY["polars"], few)
+
+
+# --- the replay sees what it is for --------------------------------------------------------------------------------------------------
+
+
+def _told(rows: int) -> None:
+    sys.stderr.write("many rows\n" if rows > 120 else "few rows\n")
+
+
+def _written(rows: int) -> None:
+    Path("note").write_text(str(rows), encoding="utf-8")
+
+
+def _sampled(rows: int) -> None:
+    from leastnoise.measure import SeededEntropy
+
+    _kernel._SAMPLERS["discrete_laplace"](rows, 1, 1, SeededEntropy(1))
+
+
+@pytest.mark.parametrize(("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")])
+def test_a_planted_leak_is_seen(
+    tmp_path: Path,
+    tape: Tape,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    leak: Callable[[int], None],
+    where: str,
+) -> None:
+    made = made_for("linear", "add_remove")
+
+    def run(rows: Rows) -> dict[str, Any]:
+        def go() -> int:
+            leak(len(rows))
+            return len(release(made, frame(rows), ledger="data.ledger", out="out", dataset="d").tables)
+
+        return seen(tmp_path / "run", tape, go, monkeypatch, capfd)
+
+    assert where in differences(run(PEOPLE), run([*PEOPLE, *ODD["a row"]]))
+
+
+@pytest.fixture(autouse=True)
+def _stop_watching() -> Iterator[None]:
+    yield
+    _WATCHED.update(root=None, writes=[])
