@@ -39,16 +39,6 @@ def test_size_is_exact_for_astronomical_domains():
     assert domain.size == 10**100
 
 
-def test_restrict_keeps_the_order_asked_and_the_measures():
-    part = PEOPLE.restrict(["age", "sex"])
-    assert part.names == ("age", "sex")
-    assert part.measures == PEOPLE.measures
-    assert part != PEOPLE.restrict(["sex", "age"])
-    total = PEOPLE.restrict([])
-    assert (total.names, total.size) == ((), 1)
-    assert Domain.from_json(total.to_json()) == total
-
-
 def test_equal_by_value_and_immutable():
     same = Domain.from_json(json.loads(json.dumps(PEOPLE.to_json())))
     assert same == PEOPLE
@@ -125,8 +115,6 @@ def test_spec_form():
         (lambda: PEOPLE.kind("Age"), "an attribute must be one of 'sex', 'age', 'home town', 'pay'; got 'Age'. Did you mean 'age'?"),
         (lambda: PEOPLE.measure("incme"), "a measure must be one of 'income'; got 'incme'. Did you mean 'income'?"),
         (lambda: Domain(a=["x"]).measure("m"), "a measure must be declared in the domain, which has none; got 'm'."),
-        (lambda: PEOPLE.restrict(["sex", "sex"]), "an attribute must be named once; got 'sex' twice."),
-        (lambda: PEOPLE.restrict("sex"), "names must be a list of names; got 'sex'."),
         (lambda: Domain.from_json([]), "a domain in JSON must be a table with keys among 'attributes', 'measures'; got []."),
         (lambda: Domain.from_json({"attributes": 5}), "'attributes' of a domain in JSON must be a list; got 5."),
         (

@@ -8,7 +8,7 @@ from leastnoise.accounting._charge import Charge, charge, charge_from_json, in_w
 from leastnoise.accounting._cost import ConcentratedCost, Cost, GaussianCost, PureCost, SeriesCost, cost_from_json, covers, rho_of
 from leastnoise.accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise.accounting._gaussian import gaussian_delta, gaussian_is_private, gaussian_mu_squared
-from leastnoise.accounting._zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho
+from leastnoise.accounting._zcdp import zcdp_delta, zcdp_epsilon
 
 __all__ = [
     "ZCDP",
@@ -45,5 +45,4 @@ __all__ = [
     "whole_budget",
     "zcdp_delta",
     "zcdp_epsilon",
-    "zcdp_rho",
 ]

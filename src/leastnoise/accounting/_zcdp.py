@@ -8,10 +8,9 @@ The best alpha is searched without rigour; the bound is then evaluated upwards a
 from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 
 from leastnoise._check import Exact, exact, exact_positive, refuse
-from leastnoise.accounting._rounding import HOPELESS, LEAST_DELTA, largest, rounding, short_upper
+from leastnoise.accounting._rounding import HOPELESS, LEAST_DELTA, rounding, short_upper
 
 # The search only: more digits would change the bound in second order.
 _SEARCH = Context(prec=28, Emax=10**8, Emin=-(10**8))
@@ -105,38 +104,6 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
     spread = up.divide(up.subtract(up.minus(way.ln(limit)[0]), way.ln(alpha)[0]), less_one)
     high = up.add(up.add(way.fraction(alpha * cost)[1], way.ln(beta / alpha)[1]), spread)
     return max(Fraction(0), Fraction(rounding(17).up.plus(high)))
-
-
-def zcdp_rho(epsilon: Exact, delta: Exact) -> Fraction:
-    """Give the largest rho whose every mechanism `zcdp_delta` proves (epsilon, delta)-private, rounded down.
-
-    Args:
-        epsilon: above 0.
-        delta: from 1e-1000 to below 1.
-
-    Returns:
-        A dyadic rational of 44 bits.
-
-    Raises:
-        InputError: an argument is not a finite number in its range.
-
-    Guarantees:
-        ``zcdp_delta(result, epsilon) <= delta`` was seen to be true.
-
-    Source: as `zcdp_delta`.
-
-    >>> round(float(zcdp_rho(1, "1e-5")), 6)
-    0.030557
-    """
-    eps, limit = exact_positive("epsilon", epsilon), _probability(delta)
-    if limit < Fraction(1, 10**1000):
-        raise refuse("delta", delta, "at least 1e-1000", "Choose for example '1e-9', or PureDP.")
-    return _rho(eps, limit)
-
-
-@lru_cache(maxsize=256)
-def _rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    return largest(lambda rho: zcdp_delta(rho, epsilon) <= delta)
 
 
 def _probability(delta: Exact) -> Fraction:

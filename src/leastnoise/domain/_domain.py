@@ -63,15 +63,13 @@ class Domain:
             attribute_name("the name of a measure", name)
             if not isinstance(measure, Measure):
                 raise refuse(f"the measure {name!r}", measure, "a Measure", "Write for example Measure('income', 0, 200000).")
-        self._set(tuple(checked.items()), tuple((measures or {}).items()))
-
-    def _set(self, kinds: tuple[tuple[str, Kind], ...], measures: tuple[tuple[str, Measure], ...]) -> None:
-        object.__setattr__(self, "_kinds", kinds)
-        object.__setattr__(self, "_measures", measures)
-        object.__setattr__(self, "_by_name", dict(kinds))
-        object.__setattr__(self, "_names", tuple(name for name, _ in kinds))
-        object.__setattr__(self, "_shape", tuple(kind.size for _, kind in kinds))
-        object.__setattr__(self, "_hash", hash((kinds, measures)))
+        own, sums = tuple(checked.items()), tuple((measures or {}).items())
+        object.__setattr__(self, "_kinds", own)
+        object.__setattr__(self, "_measures", sums)
+        object.__setattr__(self, "_by_name", checked)
+        object.__setattr__(self, "_names", tuple(checked))
+        object.__setattr__(self, "_shape", tuple(kind.size for kind in checked.values()))
+        object.__setattr__(self, "_hash", hash((own, sums)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,35 +140,6 @@ class Domain:
             )
         raise refuse("a measure", name, "one of " + ", ".join(repr(known) for known in known_names), did_you_mean(name, known_names))
 
-    def restrict(self, names: Iterable[str]) -> "Domain":
-        """Take some of the attributes.
-
-        Args:
-            names: their names, in the order wanted.
-
-        Returns:
-            The domain on those attributes, with all measures.
-
-        Raises:
-            InputError: an unknown attribute, or one twice.
-
-        Edge cases: no name at all gives the domain of the total, with no attribute and size 1.
-
-        >>> Domain(sex=["F", "M"], age=Integers(17, 90), zone=Coded(3)).restrict(["zone", "sex"]).shape
-        (3, 2)
-        """
-        if isinstance(names, str):
-            raise refuse("names", names, "a list of names")
-        kinds: dict[str, Kind] = {}
-        for name in names:
-            kind = self.kind(name)
-            if name in kinds:
-                raise InputError(f"an attribute must be named once; got {name!r} twice.")
-            kinds[name] = kind
-        part = object.__new__(Domain)
-        part._set(tuple(kinds.items()), self._measures)
-        return part
-
     def to_json(self) -> dict[str, Any]:
         """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.
 
@@ -208,10 +177,6 @@ class Domain:
         names = [name for name, _ in measures]
         if len(set(names)) != len(names):
             raise InputError("a measure must be named once; got a name twice in 'measures'.")
-        if not kinds:
-            whole_table = object.__new__(cls)
-            whole_table._set((), tuple(measures))
-            return whole_table
         return cls(kinds, measures=dict(measures))
 
     def __eq__(self, other: object) -> bool:
