@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.accuracy import block_variance, interval_multiplier
@@ -254,3 +255,18 @@ def test_covariances_of_unknown_tables_are_refused(observation):
         build(observation).covariance("q99")
     with pytest.raises(InputError, match="A table must be called by its id or name; got 'zone'"):
         build(observation, covariances=["zone"])
+
+
+def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure() -> None:
+    pandas = pytest.importorskip("pandas")
+    domain = Domain(age=Integers(0, 63))
+    counts = np.random.default_rng(3).poisson(np.where(np.arange(64) < 20, 200.0, 5.0))
+    plan = ln.plan(ln.queries(domain, age="all_ranges"), ln.PureDP("0.01"), strategy="dawa_tree")
+    release = ln.release(plan, pandas.DataFrame({"age": np.repeat(np.arange(64), counts)}), seed=1)
+    (table,), whole = release.answer(ln.queries(domain, age=ln.ranges([(3, 17), (0, 63)]))), release.tables[0]
+    places = [whole.labels[0].index("3 .. 17"), whole.labels[0].index("0 .. 63")]
+    np.testing.assert_allclose(table.answer, whole.answer[places])
+    np.testing.assert_allclose([table.low, table.high], [whole.low[places], whole.high[places]])
+    assert (table.approximation_std == whole.approximation_std[places]).all()
+    with pytest.raises(InputError, match=r"do not determine|No interval is known"):
+        release.answer(ln.queries(domain, age=ln.predicates([[3, 5]])))

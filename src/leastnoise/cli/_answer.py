@@ -1,5 +1,6 @@
 """``leastnoise answer``: further answers from a release that is there already; they cost nothing."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     if len(rows) > _MOST_SHOWN:
         click.echo(f"The first {_MOST_SHOWN} of {whole(len(rows))} answers; --json gives all.")
     names = list(rows[0])
-    shown = [[number(value) if isinstance(value, float) else str(value) for value in row.values()] for row in rows[:_MOST_SHOWN]]
+    shown = [[number(value) if isinstance(value, float) else str(value or "") for value in row.values()] for row in rows[:_MOST_SHOWN]]
     columns = [(name, "right" if isinstance(value, float) else "left") for name, value in rows[0].items()]
     show_table(heading, columns if names else [], shown)
     for note in notes:
@@ -91,11 +92,11 @@ def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: M
         sets[name] = identity() if ends_of is None else ranges(ends_of)
     (table,) = release.answer(queries(domain, sum=asked["measure"], **sets), level=level)
     numbers = table.numbers()
-    each = zip(table.cell_names(), numbers["answer"], numbers["noise_std"], numbers["low"], numbers["high"], strict=True)
-    rows = [
-        {"cell": cell, "answer": float(value), "std_error": float(error), "low": float(low), "high": float(high)}
-        for cell, value, error, low, high in each
-    ]
+    names = {"answer": "answer", "noise_std": "std_error", "approximation_std": "approximation_std", "low": "low", "high": "high"}
+    rows: list[dict[str, Any]] = [{"cell": cell} for cell in table.cell_names()]
+    for column in [column for column in names if column in numbers]:
+        for row, value in zip(rows, numbers[column].tolist(), strict=True):
+            row[names[column]] = None if math.isnan(value) else float(value)
     return f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, {100 * level:g}% intervals", rows
 
 

@@ -41,6 +41,22 @@ def is_large(product: Product) -> bool:
     return product.rows > MOST_WRITTEN >= _instead(product, "identity").rows
 
 
+def is_part(question: Product, asked: Product) -> bool:
+    """Whether every query of a table is one of another table.
+
+    >>> from leastnoise.domain import Domain, Integers
+    >>> from leastnoise.workload import queries, ranges
+    >>> domain = Domain(x=Integers(1, 9))
+    >>> (few,), (all_,) = queries(domain, x=ranges([(2, 3)])), queries(domain, x="all_ranges")
+    >>> is_part(few, all_), is_part(all_, few)
+    (True, False)
+    """
+    pairs = zip(question.query_sets, asked.query_sets, strict=False)
+    return (question.measure, question.attributes) == (asked.measure, asked.attributes) and all(
+        own == other or (other.kind == "all_ranges" and own.kind in ("identity", "prefix", "ranges")) for own, other in pairs
+    )
+
+
 def _instead(product: Product, kind: str) -> Product:
     sets = tuple(QuerySet(kind) if queries.kind == "all_ranges" else queries for queries in product.query_sets)
     return replace(product, query_sets=sets)

@@ -13,7 +13,7 @@ from leastnoise.estimate import Estimate, data_aware, is_data_aware, linear
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
 from leastnoise.release._extras import check_columns, check_linear, joint_cells, local_tables, table_place
-from leastnoise.release._large import is_large, written
+from leastnoise.release._large import is_large, is_part, written
 from leastnoise.release._tables import Options, Table, Tables, in_unit, to_frame
 from leastnoise.workload import Product, Workload, from_json
 
@@ -152,7 +152,12 @@ class Release:
         if not questions.rows <= MOST_IN_ONE_FRAME:
             raise InputError(f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. Ask for fewer.")
         options = presented(self.plan, self.level if level is None else level)
-        return tuple(Tables(linear(self), questions.products, options))
+        if not is_data_aware(self.plan.details):
+            return tuple(Tables(linear(self), questions.products, options))
+        # Such a mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
+        asked = from_json(self.plan.domain, self.plan.questions).products
+        own = all(any(is_part(question, one) for one in asked) for question in questions)
+        return tuple(Tables(data_aware(self.observation) if own else linear(self), questions.products, options))
 
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
