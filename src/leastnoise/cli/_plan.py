@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise.cli._data_aware import data_aware_facts, show_data_aware, unique
+from leastnoise.cli._memory import within_memory
 from leastnoise.cli._output import noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise.cli._progress import Progress
 
@@ -33,7 +34,7 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
 
     what = read_spec(spec)
     warn_of_bias(what)
-    with Progress("planning") as progress:
+    with within_memory(), Progress("planning") as progress:
         made = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
         seconds = progress.seconds
     check_columns(made, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
@@ -63,7 +64,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     from leastnoise.session import compare as tried_on
 
     what = read_spec(spec)
-    with Progress("planning") as progress:
+    with within_memory(), Progress("planning") as progress:
         tried = tried_on(what.workload, what.privacy, lambda name: progress.say(f"planning, tried {name}"), by_name=by_name)
     if as_json:
         found = [_candidate(candidate) for candidate in tried]

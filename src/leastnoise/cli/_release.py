@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leastnoise._check import InputError
+from leastnoise.cli._memory import within_memory
 from leastnoise.cli._output import money, show_facts, shown
 from leastnoise.cli._progress import Progress
 from leastnoise.cli._stop import Stopped, place_of, what_was_paid
@@ -53,7 +54,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     paying = ledger or what.ledger or data.with_name(data.name.split(".")[0] + ".ledger")
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
-    with Progress("planning") as progress:
+    with within_memory(), Progress("planning") as progress:
         plan = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     new = not paying.exists()

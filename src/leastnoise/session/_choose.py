@@ -111,7 +111,20 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
                 plan = promised(workload, fitted, iterate=strategy != "auto")
             except (InputError, InternalError) as error:  # one strategy's fault must not take the others down
                 reason = str(error)
+            except MemoryError as error:
+                reason = too_large(error)
             yield Candidate(name, mechanism, plan, reason, time.perf_counter() - start)
+
+
+def too_large(error: MemoryError) -> str:
+    """What ran out of memory, in a sentence.
+
+    >>> too_large(MemoryError("Unable to allocate 32.0 GiB for an array with shape (2, 2)"))
+    'it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for fewer or smaller tables'
+    """
+    size = str(error).split(" for an array", 1)[0][:80]
+    at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
+    return f"it needs more memory than there is{at_once}; ask for fewer or smaller tables"
 
 
 def _refuse_slow(name: str, workload: Workload) -> None:

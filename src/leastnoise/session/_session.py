@@ -15,8 +15,9 @@ from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, Series, me
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan, used
 from leastnoise.release import Release, build, check_columns, check_target, write
-from leastnoise.session._choose import BY_NAME, Candidate, candidates, choose, sharpened
+from leastnoise.session._choose import BY_NAME, Candidate, candidates, choose, sharpened, too_large
 from leastnoise.session._data_aware import MECHANISMS, ready
+from leastnoise.session._memory import check_memory
 from leastnoise.session._spec import checked_formats, checked_level
 from leastnoise.workload import Workload, from_json
 
@@ -82,17 +83,23 @@ def plan(
     >>> made.strategy, round(made.expected_error().total_squared_error, 2)
     ('identity', 3.68)
     """
+    return planned(_workload(workload), _privacy(budget, neighbours, unit_column, max_rows), strategy, progress)
+
+
+def _workload(workload: object) -> Workload:
     if not isinstance(workload, Workload):
         raise refuse("workload", type(workload).__name__, "a workload, such as leastnoise.marginals(domain, ways=2)")
+    return workload
+
+
+def _privacy(budget: object, neighbours: str, unit_column: str | None, max_rows: int) -> Privacy:
     if isinstance(budget, Privacy):
         if (neighbours, unit_column, max_rows) != ("add_remove", None, 1):
             raise InputError("neighbours, unit_column and max_rows must be given in the Privacy or beside a budget, not both.")
-        privacy = budget
-    elif isinstance(budget, (PureDP, ApproxDP, ZCDP)):
-        privacy = Privacy(budget, neighbours, unit_column, max_rows)
-    else:
-        raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
-    return planned(workload, privacy, strategy, progress)
+        return budget
+    if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
+        return Privacy(budget, neighbours, unit_column, max_rows)
+    raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
 
 
 def planned(
@@ -114,27 +121,44 @@ def planned(
     >>> type(planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), "dawa")).__name__
     'DataAwarePlan'
     """
-    if strategy in MECHANISMS:
-        return MECHANISMS[strategy].plan(workload, privacy, strategy, progress)
-    return choose(workload, privacy, strategy, progress)[0]
+    try:
+        if strategy in MECHANISMS:
+            return MECHANISMS[strategy].plan(workload, privacy, strategy, progress)
+        return choose(workload, privacy, strategy, progress)[0]
+    except MemoryError as error:
+        raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
 
 
 def compare(
-    workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None = None, *, by_name: bool = False
+    workload: Workload,
+    budget: Budget | Privacy,
+    progress: Callable[[str], None] | None = None,
+    *,
+    neighbours: str = "add_remove",
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    by_name: bool = False,
 ) -> tuple[Candidate, ...]:
     """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
 
     Args:
         workload: what is asked.
-        privacy: the budget to plan for.
+        budget: PureDP, ApproxDP or ZCDP; or a Privacy, which holds the next three but ``progress`` too.
         progress: called with the name of every strategy that has been tried.
+        neighbours: "add_remove" or "replace".
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: at most this many rows of a unit count.
         by_name: also try the strategies that are never chosen by themselves.
+
+    Raises:
+        InputError: something of the above cannot be used.
 
     >>> from leastnoise.domain import Domain
     >>> from leastnoise.workload import marginals
-    >>> [c.strategy for c in compare(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1))) if c.plan]
+    >>> [c.strategy for c in compare(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1)) if c.plan]
     ['identity', 'workload', 'marginals']
     """
+    workload, privacy = _workload(workload), _privacy(budget, neighbours, unit_column, max_rows)
     tried = [*choose(workload, privacy, "auto", progress)[1]]
     for name in BY_NAME if by_name else ():
         tried += candidates(workload, privacy, name)
@@ -206,6 +230,7 @@ def release(
         build, level=level, non_negative=non_negative, integer=integer, joint=nnls, local=local_non_negative, covariances=covariances
     )
     target = None if out is None else check_target(out)
+    check_memory(plan, written=target is not None)
     if seed is not None:
         entropy = SeededEntropy(seed)
         if ledger is not None:

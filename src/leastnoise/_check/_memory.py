@@ -1,0 +1,135 @@
+"""How much memory there is, and the refusal of what needs more: before anything is computed or paid, never by swapping."""
+
+import os
+import re
+from pathlib import Path
+
+from leastnoise._check._errors import InputError
+
+VARIABLE = "LEASTNOISE_MEMORY"
+_NEGLIGIBLE = 2**26
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def available_memory() -> int | None:
+    """Bytes that may be used: what LEASTNOISE_MEMORY says, else the least of what the machine and its control groups have left.
+
+    Returns:
+        None where nothing of this is known.
+
+    Raises:
+        InputError: LEASTNOISE_MEMORY is no size.
+
+    >>> import os
+    >>> os.environ["LEASTNOISE_MEMORY"] = "1.5G"
+    >>> available_memory()
+    1610612736
+    >>> del os.environ["LEASTNOISE_MEMORY"]
+    """
+    wanted = os.environ.get(VARIABLE, "").strip()
+    if wanted:
+        found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)i?B?", wanted, re.IGNORECASE)
+        if not found:
+            raise InputError(f"{VARIABLE} must be a size such as 8G or 500M; got {wanted[:40]!r}.")
+        return int(float(found[1]) * _UNITS[found[2].upper()])
+    left = [size for size in (_free_of_machine(), *map(_free_of_group, _groups())) if size is not None]
+    return min(left) if left else None
+
+
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what needs more memory than there is.
+
+    Args:
+        needed: bytes, about.
+        what: what needs them, as the subject of a sentence.
+        advice: what to do instead.
+
+    Raises:
+        InputError: less is available.
+
+    >>> require_memory(10**15, "A table of 10^14 cells", "Ask for fewer.")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: A table of 10^14 cells needs about 909.5 TiB of memory; ...
+    """
+    if needed <= _NEGLIGIBLE:
+        return
+    have = available_memory()
+    if have is not None and needed > have:
+        raise InputError(f"{what} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. {advice} {limit_advice()}")
+
+
+def limit_advice() -> str:
+    """The sentence that names the switch.
+
+    >>> limit_advice()
+    'LEASTNOISE_MEMORY, for example 8G, sets another limit.'
+    """
+    return f"{VARIABLE}, for example 8G, sets another limit."
+
+
+def in_bytes(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> in_bytes(3 * 2**30), in_bytes(1)
+    ('3.0 GiB', '0.0 MiB')
+    """
+    for unit, shift in (("TiB", 40), ("GiB", 30)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):.1f} {unit}"
+    return f"{size / 2**20:.1f} MiB"
+
+
+def _number(path: str) -> int | None:
+    try:
+        text = Path(path).read_text(encoding="ascii").split()
+        return int(text[0]) if text and text[0].isdigit() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _field(path: str, name: str) -> int | None:
+    """The number behind a name in a file of names and numbers, such as /proc/meminfo."""
+    try:
+        for line in Path(path).read_text(encoding="ascii").splitlines():
+            parts = line.replace(":", " ").split()
+            if len(parts) >= 2 and parts[0] == name:
+                return int(parts[1])
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _free_of_machine() -> int | None:
+    kibibytes = _field("/proc/meminfo", "MemAvailable")
+    return None if kibibytes is None else kibibytes * 1024
+
+
+def _groups() -> list[str]:
+    """The folders of the control groups that this process is in, and of those above them."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return []
+    found: dict[str, None] = {}
+    for line in lines:
+        _, kinds, place = line.split(":", 2)
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        top = Path("/sys/fs/cgroup/memory" if kinds else "/sys/fs/cgroup")
+        inner = top / place.strip("/")
+        for folder in (inner, *inner.parents):
+            if folder.is_relative_to(top):
+                found[str(folder)] = None
+    return list(found)
+
+
+def _free_of_group(folder: str) -> int | None:
+    """What a control group has left, files that can be dropped counted as free; None without a limit."""
+    for limit, used, dropped in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        most, now = _number(f"{folder}/{limit}"), _number(f"{folder}/{used}")
+        if most is not None and now is not None and most < 2**60:
+            return max(0, most - now + (_field(f"{folder}/memory.stat", dropped) or 0))
+    return None
