@@ -9,6 +9,7 @@ from leastnoise.accuracy._iterative import IterativeStructure, confidence_factor
 from leastnoise.accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise.accuracy._joint_rows import joint_rows
 from leastnoise.accuracy._largest import Errors
+from leastnoise.accuracy._memory import available_memory, require_memory
 from leastnoise.accuracy._noise import interval_multiplier, noise_variance
 from leastnoise.accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise.accuracy._promise import promised, structures, total_squared_error
@@ -44,6 +45,7 @@ __all__ = [
     "Undetermined",
     "UnsupportedQuery",
     "across_basis",
+    "available_memory",
     "basis",
     "block_rows",
     "block_variance",
@@ -63,6 +65,7 @@ __all__ = [
     "promised",
     "ratio_interval",
     "repetitions",
+    "require_memory",
     "row_space",
     "structure",
     "structures",

@@ -16,6 +16,7 @@ import numpy as np
 from leastnoise.accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
 from leastnoise.accuracy._joint import Joint
 from leastnoise.accuracy._largest import Errors
+from leastnoise.accuracy._memory import require_memory
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.linop import Operator, Total, along, apply
 from leastnoise.workload import Product
@@ -88,6 +89,8 @@ class IterativeStructure:
                     f"The error bars of {product.name} would have to be simulated for each of its {product.rows} answers; at most "
                     f"{_MOST_SIMULATED} are allowed. Choose another strategy, or ask for fewer queries."
                 )
+            needed = 64 * max(product.rows, self.joint.cells)
+            require_memory(needed, f"The error bars of {product.name} from a linear solver", "Choose another strategy.")
             operators = self.operators(product)
             found = self._exact(product, operators) if self.exact(product) else self._simulated(product, operators)
             self._known[product] = found.reshape(product.shape)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from leastnoise.accuracy._memory import require_memory
 from leastnoise.accuracy._noise import FloatArray
 from leastnoise.accuracy._row_space import interval_ends
 from leastnoise.linop import Operator, dense
@@ -19,6 +20,8 @@ def joint_rows(operators: Sequence[Operator]) -> FloatArray:
     >>> joint_rows([Identity(2), Total(2)]).tolist()
     [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
     """
+    numbers = math.prod(operator.rows * operator.size for operator in operators)
+    require_memory(16 * numbers, "A matrix of these queries", "Ask for fewer queries, or choose another strategy.")
     rows = np.ones((1, 1))
     for operator in operators:
         rows = np.kron(rows, dense(operator).astype(float))

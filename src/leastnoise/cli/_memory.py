@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from leastnoise._check import available_memory
-
 
 @contextmanager
 def within_memory() -> Iterator[None]:
@@ -13,6 +11,8 @@ def within_memory() -> Iterator[None]:
     >>> with within_memory():
     ...     pass
     """
+    from leastnoise.accuracy import available_memory
+
     try:
         import resource
     except ImportError:  # Windows

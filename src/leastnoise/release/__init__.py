@@ -2,9 +2,10 @@
 
 from leastnoise.release._directory import check_target
 from leastnoise.release._extras import check_columns
+from leastnoise.release._large import written
 from leastnoise.release._release import Release, build
 from leastnoise.release._tables import Table, Tables
 from leastnoise.release._words import notices
 from leastnoise.release._writing import read_release, write
 
-__all__ = ["Release", "Table", "Tables", "build", "check_columns", "check_target", "notices", "read_release", "write"]
+__all__ = ["Release", "Table", "Tables", "build", "check_columns", "check_target", "notices", "read_release", "write", "written"]

@@ -2,8 +2,9 @@
 
 import math
 
-from leastnoise._check import require_memory
+from leastnoise.accuracy import require_memory
 from leastnoise.plan import DataAwarePlan, Plan
+from leastnoise.release import written as as_written
 from leastnoise.workload import from_json
 
 # Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6 answers) and rounded up.
@@ -27,8 +28,8 @@ def release_memory(plan: Plan | DataAwarePlan, *, written: bool) -> int:
     >>> release_memory(plan(marginals(Domain(a=Coded(1000)), ways=1), PureDP(1)), written=True)
     1080000
     """
-    asked = from_json(plan.domain, plan.questions)
-    answers = max(product.rows for product in asked)
+    asked = from_json(plan.domain, plan.questions).products
+    answers = max(product.rows for product in as_written(asked))
     if isinstance(plan, Plan):
         tables = [(block.rows, math.prod(factor.operator.size for factor in block.factors)) for block in plan.blocks]
     else:

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from leastnoise._check._errors import InputError
+from leastnoise._check import InputError
 
 VARIABLE = "LEASTNOISE_MEMORY"
 _NEGLIGIBLE = 2**26

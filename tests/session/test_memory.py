@@ -1,0 +1,94 @@
+"""What needs more memory than there is is refused with its size, before anything is paid."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise.accuracy import _memory, available_memory, joint_rows, require_memory
+from leastnoise.linop import AllRanges, Identity
+from leastnoise.session import candidates
+from leastnoise.session._choose import PLANNERS
+from leastnoise.session._memory import release_memory
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEASTNOISE_MEMORY", "100M")
+
+
+def long(cells: int = 200_000) -> ln.Workload:
+    return ln.queries(ln.Domain(x=ln.Coded(cells)), x="identity")
+
+
+@pytest.mark.usefixtures("little")
+def test_a_release_that_needs_more_than_there_is_is_refused_before_it_is_paid(tmp_path: Path) -> None:
+    made = ln.plan(long(), ln.PureDP(1))
+    with pytest.raises(ln.InputError, match=r"This release needs about 20\d\.\d MiB of memory; 100\.0 MiB is available"):
+        ln.release(made, pd.DataFrame({"x": [1, 2]}), ledger=tmp_path / "a.ledger", out=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_set_too_large_to_write_is_counted_as_its_cells_and_prefix_sums() -> None:
+    made = ln.plan(ln.queries(ln.Domain(x=ln.Coded(5000)), x="all_ranges"), ln.PureDP(1), strategy="identity")
+    assert release_memory(made, written=True) < 10e6
+
+
+@pytest.mark.parametrize("given", ["8 apples", "-1", "G", "1e9", "1" * 40])
+def test_a_limit_that_is_no_size_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("LEASTNOISE_MEMORY", given)
+    with pytest.raises(ln.InputError, match="LEASTNOISE_MEMORY must be a size such as 8G"):
+        available_memory()
+
+
+@pytest.mark.parametrize(("given", "size"), [("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)])
+def test_a_limit_is_read(monkeypatch: pytest.MonkeyPatch, given: str, size: int) -> None:
+    monkeypatch.setenv("LEASTNOISE_MEMORY", given)
+    assert available_memory() == size
+
+
+def test_a_limit_of_a_control_group_counts_and_its_cached_files_are_free(tmp_path: Path) -> None:
+    for name, text in (("memory.max", "1000\n"), ("memory.current", "900\n"), ("memory.stat", "anon 500\ninactive_file 300\n")):
+        (tmp_path / name).write_text(text)
+    assert _memory._free_of_group(str(tmp_path)) == 400
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _memory._free_of_group(str(tmp_path)) is None
+    older = tmp_path / "older"
+    older.mkdir()
+    for name, text in (("memory.limit_in_bytes", "1000"), ("memory.usage_in_bytes", "1200")):
+        (older / name).write_text(text)
+    assert _memory._free_of_group(str(older)) == 0
+
+
+@pytest.mark.usefixtures("little")
+def test_a_matrix_of_too_many_queries_is_refused_with_its_size() -> None:
+    with pytest.raises(ln.InputError, match=r"A matrix of these queries needs about 4.0 GiB"):
+        joint_rows([AllRanges(512), Identity(2)])
+    require_memory(2**20, "Little", "")
+
+
+def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    def greedy(*_: object) -> None:
+        raise MemoryError("Unable to allocate 32.0 GiB for an array with shape (2098176, 2048) and data type int64")
+
+    monkeypatch.setitem(PLANNERS, "workload", greedy)
+    privacy = ln.plan(long(4), ln.PureDP(1)).privacy
+    (failed,) = candidates(long(4), privacy, "workload")
+    assert failed.reason == "it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for fewer or smaller tables"
+    with pytest.raises(ln.InputError, match="workload: it needs more memory than there is"):
+        ln.plan(long(4), ln.PureDP(1), strategy="workload")
+
+
+def test_a_budget_and_its_unit_mean_the_same_to_plan_and_to_compare() -> None:
+    workload = ln.marginals(ln.Domain(sex=["F", "M"]), ways=1)
+    for arguments in ({}, {"neighbours": "replace"}, {"unit_column": "id", "max_rows": 3}):
+        made = ln.plan(workload, ln.PureDP(1), **arguments)
+        best = ln.compare(workload, ln.PureDP(1), **arguments)[0].plan
+        assert best is not None
+        assert best.privacy == made.privacy
+        assert best.expected_error() == made.expected_error()
+    with pytest.raises(ln.InputError, match="budget must be PureDP"):
+        ln.compare(workload, 1)
+    with pytest.raises(ln.InputError, match="workload must be a workload"):
+        ln.compare("sex", ln.PureDP(1))
