@@ -24,6 +24,7 @@ from pathlib import Path
 
 from importlinter import Contract, ContractCheck, fields, output
 
+PUBLIC_SOURCE = "session/_spec.py"  # there the word means the table of the spec file
 _FIELD = re.compile(r"\{[^{}]*\._")
 INSIDE = {"adapters", "measure", "table"}
 # Whose classes and dispatched functions the kernel and the adapters call with private values.
@@ -45,7 +46,8 @@ ATTRIBUTES = {
     "last_traceback", "last_value", "memmap", "meta_path", "methodcaller", "modules", "monitoring", "path_hooks", "setprofile",
     "setprofile_all_threads", "settrace", "settrace_all_threads", "tb_frame", "tb_next", "unraisablehook",
 }  # fmt: skip
-DUNDERS = {"__doc__", "__getitem__", "__init__", "__mul__", "__name__", "__post_init__", "__version__"}
+DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
+MAKERS = {"__init__", "__post_init__", "_freeze_weights"}  # methods that set the fields of a frozen value that is being made
 SEEDED = {"SeededEntropy", "simulate", "simulated"}
 SEEDED_IN = {"session/_session.py"}  # releases with a seed, which say that they protect nobody
 SOURCE_GOES_TO = {"Path", "adapters.read", "isinstance", "type"}  # and to functions of the session
@@ -81,6 +83,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "cli/_output.py": {"getattr(charge, name)": _NAMED},
     "cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
     "cli/_progress.py": {"from types import TracebackType": "an annotation"},
+    "linop/_operators.py": {"_Sized.__post_init__(self)": _ITSELF},
     "plan/_plan.py": {
         "object.__setattr__(changed, 'promise', promise)": _ITSELF,
         "object.__setattr__(changed, 'questions', frozen(tuple(questions)))": _ITSELF,
@@ -154,20 +157,26 @@ def faults(place: str, text: str) -> list[str]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             _import(file, node, typing_only=_typing_only(node, file.parents))
     for node in ast.walk(file.tree):
-        if isinstance(node, ast.Name):
-            _name(file, node)
-        elif isinstance(node, ast.Attribute):
-            _attribute(file, node)
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            if file.imported.get(_root(node), "").startswith("leastnoise"):
-                file.refuse(node, f"an item of another package's object is changed: {ast.unparse(node)}")
-        elif isinstance(node, ast.ClassDef):
-            _bases(file, node)
-        elif isinstance(node, ast.MatchClass) and any(name.startswith("_") for name in node.kwd_attrs):
-            file.refuse(node, f"a pattern reads a private attribute: {ast.unparse(node)}")
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FIELD.search(node.value):
-            file.refuse(node, f"a format reads a private attribute: {node.value!r}")
+        _node(file, node)
     return [f"{place}:{line}: {what}" for line, what in sorted(file.found)]
+
+
+def _node(file: _File, node: ast.AST) -> None:
+    if isinstance(node, ast.Name):
+        _name(file, node)
+    elif isinstance(node, ast.Attribute):
+        _attribute(file, node)
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        if file.imported.get(_root(node), "").startswith("leastnoise"):
+            file.refuse(node, f"an item of another package's object is changed: {ast.unparse(node)}")
+    elif isinstance(node, ast.ClassDef):
+        _bases(file, node)
+    elif isinstance(node, ast.Call):
+        _reading(file, node)
+    elif isinstance(node, ast.MatchClass) and any(name.startswith("_") for name in node.kwd_attrs):
+        file.refuse(node, f"a pattern reads a private attribute: {ast.unparse(node)}")
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _FIELD.search(node.value):
+        file.refuse(node, f"a format reads a private attribute: {node.value!r}")
 
 
 def _typing_only(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
@@ -202,11 +211,25 @@ def _name(file: _File, node: ast.Name) -> None:
         if node.id == "getattr" and isinstance(above, ast.Call) and above.func is node and _plain_name(above):
             return
         file.refuse(above if isinstance(above, ast.Call) and above.func is node else node, node.id)
-    if node.id == "source" and file.package == "session" and file.place != "session/_spec.py" and isinstance(node.ctx, ast.Load):
+    near = file.package == "session" and file.place != PUBLIC_SOURCE
+    if near and node.id in {"progress", "source"} and not isinstance(node.ctx, ast.Load):
+        file.refuse(node, f"{node.id} is replaced by something else")
+    if node.id == "type" and isinstance(above, ast.Call) and above.func is node and len(above.args) > 1:
+        file.refuse(above, "a class is made without its bases being seen")
+    if near and node.id == "source" and isinstance(node.ctx, ast.Load):
         called = isinstance(above, ast.Call) and node in above.args and _hands_on(file, above.func)
         onward = file.parents.get(above) if called and isinstance(above, ast.Call) and ast.unparse(above.func) == "Path" else None
         if not called or (isinstance(onward, ast.Attribute) and onward.attr != "name"):
             file.refuse(above or node, "the private source is used, and not only handed on")
+
+
+def _reading(file: _File, call: ast.Call) -> None:
+    """A source is read with the caller's own display of progress, which is told the number of rows, and with nothing else that watches."""
+    if ast.unparse(call.func).split(".")[-1] != "read" or "adapters" not in file.imported.get(_root(call.func), ""):
+        return
+    for keyword in call.keywords:
+        if keyword.arg in {None, "entropy_bytes"} or (keyword.arg == "progress" and ast.unparse(keyword.value) not in {"progress", "None"}):
+            file.refuse(call, f"the reading of rows is watched: {ast.unparse(keyword.value)}")
 
 
 def _hands_on(file: _File, function: ast.expr) -> bool:
@@ -220,7 +243,7 @@ def _plain_name(call: ast.Call) -> bool:
 
 
 def _attribute(file: _File, node: ast.Attribute) -> None:
-    own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+    own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"} and _method(file, node) is not None
     text = ast.unparse(node)
     home = file.imported.get(_root(node), "")
     if node.attr in ATTRIBUTES:
@@ -230,7 +253,7 @@ def _attribute(file: _File, node: ast.Attribute) -> None:
     if node.attr == "register" and home.startswith("leastnoise.") and home.split(".")[1] in TRUSTED - {file.package}:
         file.refuse(node, f"a function is registered with another package: {text}")
     if node.attr.startswith("__") and node.attr not in DUNDERS:
-        if text != "object.__setattr__" or not _of_self(file.parents.get(node)):
+        if text != "super().__init__" and (text != "object.__setattr__" or not _made(file, node)):
             file.refuse(node, text)
     elif _private(node.attr) and not (own or node.attr in file.own or home.startswith(f"leastnoise.{file.package}.")):
         file.refuse(node, f"a private attribute: {text}")
@@ -240,6 +263,19 @@ def _attribute(file: _File, node: ast.Attribute) -> None:
 
 def _private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
+
+
+def _method(file: _File, node: ast.AST) -> str | None:
+    """The name of the method that a node stands in, None if it is in none."""
+    above: ast.AST | None = node
+    while above is not None and not isinstance(above, ast.FunctionDef | ast.Lambda):
+        above = file.parents.get(above)
+    return above.name if isinstance(above, ast.FunctionDef) and isinstance(file.parents.get(above), ast.ClassDef) else None
+
+
+def _made(file: _File, node: ast.AST) -> bool:
+    """Whether a field of ``self`` is set by the method that makes it."""
+    return _of_self(file.parents.get(node)) and _method(file, node) in MAKERS
 
 
 def _of_self(call: ast.AST | None) -> bool:

@@ -65,6 +65,14 @@ LEAKS = {
     "the source looked at": "def f(source):\n    return source['age'].sum()",
     "the source counted": "def f(source):\n    return len(source)",
     "the source under another name": "def f(source):\n    rows = source",
+    "the number of rows": "from leastnoise import adapters\nrows = []\nadapters.read(source, domain, progress=rows.append)",
+    "the display of progress replaced": "def f(progress):\n    progress = [].append",
+    "keys that are not random": "from leastnoise import adapters\nadapters.read(source, domain, entropy_bytes=bytes)",
+    "a field of a table set by a function": "def f(self):\n    object.__setattr__(self, 'max_rows', 1)",
+    "a field of a table set by a method of another class": "class A:\n    def f(self):\n        object.__setattr__(self, 'max_rows', 1)",
+    "a constructor used on another object": "A.__init__(table)",
+    "a class without visible bases": "from leastnoise.measure import Series\nSpy = type('Spy', (Series,), {})",
+    "a private attribute of what a function calls self": "def f(self):\n    return self._table",
     "the file of the source": "from pathlib import Path\n\ndef f(source):\n    return Path(source).read_text()",
 }
 
@@ -101,6 +109,7 @@ def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
 @pytest.mark.parametrize("place", ["planner/_x.py", "estimate/_x.py", "release/_x.py", "cli/_x.py", "accuracy/_x.py", "workload/_x.py"])
 def test_leaks_are_seen_in_every_package(place: str) -> None:
     session_alone = {"the source looked at", "the source counted", "the source under another name", "the file of the source"}
+    session_alone |= {"the display of progress replaced"}
     unseen = [name for name, leak in LEAKS.items() if name not in session_alone and not faults(place, leak)]
     assert unseen == []
 
