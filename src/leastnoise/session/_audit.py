@@ -187,8 +187,7 @@ def _worst_pair(plan: Plan) -> _Pair:
 
 
 def _candidates(plan: Plan) -> Iterator[dict[str, int]]:
-    """Rows at the ends of all attributes, and others at random: public, of the domain alone."""
-    generator = np.random.default_rng(0)
+    """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone."""
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names}
     listed = math.prod(sizes.values()) <= _CANDIDATES
     cells = (
@@ -198,7 +197,7 @@ def _candidates(plan: Plan) -> Iterator[dict[str, int]]:
             tuple(0 for _ in sizes),
             tuple(size - 1 for size in sizes.values()),
             tuple(size // 2 for size in sizes.values()),
-            *(tuple(int(generator.integers(size)) for size in sizes.values()) for _ in range(_CANDIDATES)),
+            *(tuple((number * 2654435761 >> shift) % size for shift, size in enumerate(sizes.values())) for number in range(_CANDIDATES)),
         ]
     )
     amounts = [{name: measure.high_units for name, measure in plan.domain.measures.items()}]
