@@ -13,7 +13,7 @@ Other plans are left to the solver of their structure, which decides in floating
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from itertools import product as combinations
 
@@ -160,19 +160,29 @@ class Span:
             return False
         if self.axes is None:
             return None
-        known, several = self.every, []
-        for name, axis in self.axes.items():
-            operator = asked.get(name, Total(self.sizes[name]))
-            if (name, operator) not in self._needs:
-                self._needs[name, operator] = axis.needs(operator)
-            needed = self._needs[name, operator]
-            if needed is None:
-                return False
-            if len(needed) == 1:
-                known &= needed[0]
-            else:
-                several.append(needed)
-        return all(reduce(lambda one, other: one & other, chosen, known) for chosen in combinations(*several))
+        needed = [self._needed(name, operator) for name, operator in asked.items() if name in self.axes]
+        needed += [tables for name, tables in self._of_totals.items() if name not in asked]
+        if any(tables is None for tables in needed):
+            return False
+        choices = [tables for tables in needed if tables is not None]
+        known = reduce(_both, (tables[0] for tables in choices if len(tables) == 1), self.every)
+        return all(reduce(_both, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
+
+    def _needed(self, name: str, operator: Operator) -> tuple[int, ...] | None:
+        key = name, operator
+        if key not in self._needs:
+            self._needs[key] = None if self.axes is None else self.axes[name].needs(operator)
+        return self._needs[key]
+
+    @cached_property
+    def _of_totals(self) -> dict[str, tuple[int, ...] | None]:
+        """What is needed along attributes that are summed over, but for those along which every table has the total."""
+        found = {name: self._needed(name, Total(self.sizes[name])) for name in self.axes or ()}
+        return {name: tables for name, tables in found.items() if tables != (self.every,)}
+
+
+def _both(one: int, other: int) -> int:
+    return one & other
 
 
 def _summed(operator: Operator) -> bool:
