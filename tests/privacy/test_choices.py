@@ -14,7 +14,7 @@ import pytest
 from leastnoise.measure import _partition, _partition_sampling, _plane
 from measure.test_selection_privacy import EPSILON, LAWS, loss_of_choice
 
-UNITS = [("add_remove", 2)]
+UNITS = [("add_remove", 1)]
 
 
 def sharper(rate: Callable[..., Any]) -> Callable[..., Any]:
