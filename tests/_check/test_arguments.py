@@ -19,6 +19,7 @@ from leastnoise._check import (
     exact,
     exact_positive,
     one_of,
+    read_json,
     refuse,
     whole,
 )
@@ -88,3 +89,38 @@ def test_a_refusal_ends_with_the_advice() -> None:
 def test_every_error_can_be_caught_as_one() -> None:
     assert [issubclass(kind, LeastNoiseError) for kind in (BudgetError, InputError, InternalError, LedgerError)] == [True] * 4
     assert issubclass(InputError, ValueError)
+
+
+def _nested(depth: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+LONG = ["a" * 10**6, 10**5000, [10**5000], _nested(100_000), {"k" * 9999: ["v"] * 9999}, Fraction(1, 3**9000), b"x" * 10**6]
+DIGITS = ["1e99999999", "1E-9999999", "0." + "1" * 5000, "1" * 5000, "1e0_1_0_0_0_0", Decimal("1e-999999"), 10**5000]
+
+
+@pytest.mark.parametrize("got", LONG, ids=range(7))
+def test_a_message_quotes_at_most_two_hundred_characters_of_what_was_got(got: object) -> None:
+    message = str(refuse("size", got, "small"))
+    assert len(message) < 250
+    assert message.startswith("size must be small; got ")
+
+
+@pytest.mark.parametrize("text", DIGITS, ids=range(7))
+def test_a_number_of_very_many_digits_is_refused_before_it_is_computed(text: object) -> None:
+    with pytest.raises(InputError, match=r"at most 1000 digits each; got .* Use fewer digits"):
+        exact("clip", text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "NaN", "[-Infinity]", "{", ""], ids=range(7))
+def test_json_that_nobody_writes_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_json(text)
+
+
+def test_the_middle_of_a_message_without_end_is_left_out() -> None:
+    assert len(str(InputError("a" * 10**6))) < 4100
+    assert str(InputError("short")) == "short"

@@ -80,7 +80,7 @@ def test_numbers_too_long_to_be_written_to_a_file_are_refused(make) -> None:
 
 @pytest.mark.parametrize("value", ["1e999999999", "1E-999999999", "3.5e+0001000", Decimal("1e999999"), "1e1000"])
 def test_huge_powers_are_refused_before_they_are_computed(value) -> None:
-    with pytest.raises(InputError, match="at most 1000 digits each; got a longer one"):
+    with pytest.raises(InputError, match=r"at most 1000 digits each; got .*Use fewer digits"):
         PureDP(value)
 
 

@@ -1,9 +1,10 @@
 """Argument checks and error classes; imports nothing of the package."""
 
-from leastnoise._check._arguments import Exact, exact, exact_positive, one_of, refuse, whole
+from leastnoise._check._arguments import MOST_DIGITS, Exact, exact, exact_positive, one_of, quoted, read_json, refuse, whole
 from leastnoise._check._errors import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError
 
 __all__ = [
+    "MOST_DIGITS",
     "BudgetError",
     "Exact",
     "InputError",
@@ -13,6 +14,8 @@ __all__ = [
     "exact",
     "exact_positive",
     "one_of",
+    "quoted",
+    "read_json",
     "refuse",
     "whole",
 ]

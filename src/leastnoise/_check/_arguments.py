@@ -3,15 +3,42 @@
 Comparisons accept instead of reject (``if not value > 0``), so that NaN fails.
 """
 
+import json
 import math
 import numbers
+import re
+import reprlib
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any, NoReturn
 
 from leastnoise._check._errors import InputError
 
 Exact = int | float | str | Fraction | Decimal
+
+MOST_DIGITS = 1000
+"""Of a number that somebody typed, above or below the bar of its fraction."""
+MOST_QUOTED = 200
+_POWER = re.compile(r"[eE][+-]?[0_]*[1-9][0-9_]{3}")
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_QUOTED
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfrozenset = 20
+
+
+def quoted(value: object) -> str:
+    """What was got, for a message: at most 200 characters of it.
+
+    >>> quoted("a" * 1000)[:5], len(quoted([["a" * 1000] * 9])), quoted(10**5000)
+    ("'aaaa", 203, 'a whole number of over 1000 digits')
+    """
+    if isinstance(value, int) and value.bit_length() > 4 * MOST_DIGITS:
+        return f"a whole number of over {MOST_DIGITS} digits"
+    try:
+        text = _SHORT.repr(value)
+    except (ValueError, RecursionError):  # a huge number within, or endless nesting
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "..."
 
 
 def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError:
@@ -20,7 +47,7 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
     >>> str(refuse("epsilon", -1, "a number above 0", "Choose for example 1."))
     'epsilon must be a number above 0; got -1. Choose for example 1.'
     """
-    return InputError(f"{name} must be {allowed}; got {got!r}." + (f" {advice}" if advice else ""))
+    return InputError(f"{name} must be {allowed}; got {quoted(got)}." + (f" {advice}" if advice else ""))
 
 
 def exact(name: str, value: Exact) -> Fraction:
@@ -30,6 +57,11 @@ def exact(name: str, value: Exact) -> Fraction:
     (Fraction(1, 3), Fraction(1, 10))
     """
     allowed = "a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'"
+    if (isinstance(value, int) and value.bit_length() > 4 * MOST_DIGITS) or (
+        # Powers are refused before they are computed.
+        isinstance(value, (str, Decimal)) and (len(str(value)) > 2 * MOST_DIGITS + 2 or _POWER.search(str(value)))
+    ):
+        raise refuse(name, value, f"a fraction of two whole numbers of at most {MOST_DIGITS} digits each", "Use fewer digits.")
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction, Decimal, numbers.Real)):
         raise refuse(name, value, allowed)
     try:
@@ -82,3 +114,22 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in words:
         raise refuse(name, value, "one of " + ", ".join(repr(word) for word in words))
     return value
+
+
+def read_json(text: str) -> Any:
+    """Read JSON that anybody may have written.
+
+    Raises:
+        ValueError: no JSON, a NaN or an infinity, which is never written, a number of thousands of digits, or values nested too deeply.
+
+    >>> read_json('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)

@@ -9,9 +9,15 @@
 A message says what was wrong, what was got, what is allowed and what to do. On the private side it never contains a value of a row.
 """
 
+MOST_CHARACTERS = 4000
+
 
 class LeastNoiseError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose; the middle of a very long message is left out."""
+
+    def __init__(self, message: str = "", *rest: object) -> None:
+        half = MOST_CHARACTERS // 2
+        super().__init__(message if len(message) <= MOST_CHARACTERS else f"{message[:half]} [...] {message[-half:]}", *rest)
 
 
 class InputError(LeastNoiseError, ValueError):

@@ -8,12 +8,10 @@ import re
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 
-from leastnoise._check import Exact, InputError, exact
+from leastnoise._check import MOST_DIGITS, Exact, InputError, exact, refuse
 
-# Python refuses to print or read an integer of more than 4300 digits; this limit is below that one and far above every honest budget.
-MAX_DIGITS = 1000
+MAX_DIGITS = MOST_DIGITS
 _LIMIT = 10**MAX_DIGITS
-_POWER = re.compile(r"[eE][+-]?0*[1-9][0-9_]{3}")
 _TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
 
 
@@ -23,9 +21,7 @@ def short_exact(name: str, value: Exact) -> Fraction:
     >>> short_exact("epsilon", "0.1")
     Fraction(1, 10)
     """
-    # A power such as 1e999999999 is refused before it is computed.
-    power = _POWER.search(str(value)) if isinstance(value, str | Decimal) else None
-    number = exact(name, value) if power is None else Fraction(_LIMIT)
+    number = exact(name, value)
     if not (abs(number.numerator) < _LIMIT and number.denominator < _LIMIT):
         raise InputError(
             f"{name} must be a fraction of two whole numbers of at most {MAX_DIGITS} digits each; got a longer one. Use fewer digits."
@@ -61,8 +57,7 @@ def fraction_from_text(name: str, text: object) -> Fraction:
     Fraction(1, 3)
     """
     if not isinstance(text, str) or len(text) > 2 * MAX_DIGITS + 1 or not _TEXT.fullmatch(text):
-        shown = repr(text) if len(repr(text)) <= 60 else repr(text)[:60] + "..."
-        raise InputError(f"{name} must be a text such as '1/3' or '2'; got {shown}. The file is damaged, or not of this package.")
+        raise refuse(name, text, "a text such as '1/3' or '2'", "The file is damaged, or not of this package.")
     return short_exact(name, Fraction(text))
 
 

@@ -33,7 +33,7 @@ def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:
     one_of("mechanism", mechanism, MECHANISMS)
     fine = scale * grid
     if mechanism == "discrete_laplace":
-        return 0.5 / math.sinh(0.5 / fine) ** 2 / grid**2 if fine > 1e-3 else 2 * math.exp(-1 / fine) / grid**2
+        return 0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2 if fine > 1e-3 else 2 * math.exp(-1 / fine) / grid**2
     if fine > 8:
         # Poisson summation: what is left out is below exp(-2 pi^2 64) relatively.
         return (fine**2 + (1 / 12 if mechanism == "rounded_gaussian" else 0.0)) / grid**2

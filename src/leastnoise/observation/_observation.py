@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, read_json, refuse
 from leastnoise.linop import SignedArray, narrow, pack, unpack
 from leastnoise.plan import Plan
 
@@ -54,12 +54,14 @@ class Observation:
             InputError: the text belongs to another plan or is damaged.
         """
         try:
-            value: Mapping[str, Any] = json.loads(text)
+            value: Mapping[str, Any] = read_json(text)
             if value["plan_digest"] != plan.digest():
                 raise InputError("This observation belongs to another plan. Read it with the plan that lies beside it.")
             if len(value["values"]) != len(plan.blocks):
                 raise refuse("the values of an observation", f"{len(value['values'])} arrays", "one array a block of the plan")
             values = tuple(narrow(unpack(entry, block.rows)) for entry, block in zip(value["values"], plan.blocks, strict=True))
             return Observation(plan, values, value["receipt"], bool(value["private"]))
-        except (KeyError, TypeError, json.JSONDecodeError):
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError):
             raise InputError("This is not an observation, or a damaged one.") from None

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, read_json, refuse
 from leastnoise.accounting import Privacy, privacy_from_json
 from leastnoise.domain import Domain
-from leastnoise.plan._frozen import frozen, loads
+from leastnoise.plan._frozen import frozen
 
 FORMAT = 1
 
@@ -76,7 +76,7 @@ class DataAwarePlan:
             InputError: the text is no data-aware plan, or of another format.
         """
         try:
-            value = loads(text)
+            value = read_json(text)
             if value["data_aware"] != FORMAT:
                 raise refuse("the format of a data-aware plan", value["data_aware"], str(FORMAT), "Make the plan again with this version.")
             return DataAwarePlan(
@@ -88,5 +88,5 @@ class DataAwarePlan:
             )
         except InputError:
             raise
-        except (KeyError, TypeError, AttributeError, ValueError):
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
             raise InputError("This is not a data-aware plan, or a damaged one. Make it again with leastnoise.plan.") from None

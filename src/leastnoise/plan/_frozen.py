@@ -1,6 +1,5 @@
-"""JSON values that cannot be changed, and their reading: the public facts that a plan keeps."""
+"""JSON values that cannot be changed: the public facts that a plan keeps."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -44,22 +43,3 @@ def frozen(value: Any) -> Any:
             return tuple(value)
         return tuple(frozen(entry) for entry in value)
     return value
-
-
-def loads(text: str) -> Any:
-    """Read JSON that anybody may have written.
-
-    Raises:
-        ValueError: no JSON, a NaN or an infinity, which a plan cannot write, or values nested too deeply.
-
-    >>> loads('{"a": [1, 2]}')
-    {'a': [1, 2]}
-    """
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
+from leastnoise._check import InputError, exact_positive, one_of, read_json, refuse, whole
 from leastnoise.accounting import Privacy, fraction_from_text, privacy_from_json
 from leastnoise.domain import Domain
 from leastnoise.linop import Contrasts, IntArray, Operator, from_json, largest_entry, pack, to_json, unpack
-from leastnoise.plan._frozen import frozen, loads
+from leastnoise.plan._frozen import frozen
 from leastnoise.plan._limits import Limits
 
 # Public bounds from which all headroom is decided; the data never are asked.
@@ -415,7 +415,7 @@ class Plan:
             InputError: the text is no plan, or of another format.
         """
         try:
-            value = loads(text)
+            value = read_json(text)
             if value["format"] != FORMAT:
                 raise refuse("the format of a plan", value["format"], str(FORMAT), "Make the plan again with this version.")
             domain = Domain.from_json(value["domain"])
@@ -447,7 +447,7 @@ class Plan:
             )
         except InputError:
             raise
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError):
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
             raise InputError("This is not a plan, or a damaged one. Make it again with leastnoise.plan and Plan.to_json.") from None
 
 

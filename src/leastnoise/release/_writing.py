@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, one_of, refuse
+from leastnoise._check import InputError, one_of, read_json, refuse
 from leastnoise.linop import pack
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
@@ -116,7 +116,7 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
     place = Path(directory).expanduser()
     advice = "Name the directory that leastnoise release wrote, the one with manifest.json."
     try:
-        value: dict[str, Any] = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
+        value: dict[str, Any] = read_json((place / "manifest.json").read_text(encoding="utf-8"))
         if value["format"] != FORMAT:
             raise refuse("the format of a release", value["format"], str(FORMAT), "Read it with the version of leastnoise that wrote it.")
         known = {entry["path"]: entry["sha256"] for entry in value["files"]}
@@ -132,7 +132,9 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         tables = [str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])]
     except OSError:
         raise InputError(f"There is no release in {str(place)!r}, or it cannot be read. {advice}") from None
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError):
+    except InputError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(f"The release in {str(place)!r} is damaged: its manifest cannot be understood. {advice}") from None
     plan = Plan.from_json(texts["measurements/plan.json"])
     return build(
