@@ -1,4 +1,4 @@
-"""The kernel on rows that somebody made up, as often as one likes: what an audit looks at. No data, no ledger, no release."""
+"""The kernel on rows that somebody made up, as often as one likes: what an audit looks at. No data, no ledger, no release (K8)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -30,7 +30,7 @@ def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
 
     Returns:
         ``("fixed", 0)``: a plan without a look at the data; ``("quadtree", 0)``: ``quadtree_mechanism``, and a strategy on its buckets;
-        ``("blocks", b)``: ``adaptive_blocks`` with b blocks.
+        ``("blocks", b)``: the adaptive grid with b blocks.
 
     Edge cases:
         On fewer than 3750 cells never the quadtree, and on fewer than 50 always the plan without a look: the test cannot tell.
