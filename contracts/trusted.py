@@ -13,7 +13,7 @@ from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
 TRUSTED = ("measure", "table", "adapters", "plan", "linop", "accounting", "domain", "observation", "_check")
-CEILING = 5_550
+CEILING = 6_020
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

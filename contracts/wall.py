@@ -50,7 +50,7 @@ DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
 MAKERS = {"__init__", "__post_init__", "_freeze_weights"}  # methods that set the fields of a frozen value that is being made
 SEEDED = {"SeededEntropy", "simulate", "simulated"}
 SEEDED_IN = {"session/_session.py"}  # releases with a seed, which say that they protect nobody
-SOURCE_GOES_TO = {"Path", "adapters.read", "isinstance", "type"}  # and to functions of the session
+SOURCE_GOES_TO = {"Path", "adapters.location", "adapters.read", "isinstance", "type"}  # and to functions of the session
 # Code of these packages runs where a table or a series is at hand.
 NEAR = {"cli", "estimate", "release", "session"}
 
@@ -67,6 +67,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "getattr(import_module(f'leastnoise.{_HOME_OF[name]}'), name)": _LAZY,
         "globals()": _LAZY,
     },
+    "_check/_causes.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
     "accounting/_charge.py": {"getattr(self, name)": _NAMED},
     "cli/_demo.py": {"import duckdb": "writes the generated survey"},
     "cli/_experiments.py": {
@@ -79,6 +80,8 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "import traceback": _SHOWN,
         "error.__traceback__": _SHOWN,
         "sys.modules['leastnoise'].__version__": "the version of the package",
+        "sys.stdout": "a closed stream becomes an empty one",
+        "sys.stderr": "the same",
     },
     "cli/_output.py": {"getattr(charge, name)": _NAMED},
     "cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},

@@ -11,14 +11,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError
+    from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
     from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
     from leastnoise.estimate import cdf, means, quantiles
     from leastnoise.measure import Ledger
     from leastnoise.plan import Plan
     from leastnoise.release import Release, read_release
-    from leastnoise.session import audit, compare, plan, read_spec, release
+    from leastnoise.session import audit, compare, plan, read_spec, release, resume
     from leastnoise.workload import (
         Workload,
         all_ranges,
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "_check": ("BudgetError", "InputError", "InternalError", "LeastNoiseError", "LedgerError"),
+    "_check": ("BudgetError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
     "accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
     "domain": ("Bins", "Categories", "Coded", "Domain", "Integers", "Measure"),
     "estimate": ("cdf", "means", "quantiles"),
     "measure": ("Ledger",),
     "plan": ("Plan",),
     "release": ("Release", "read_release"),
-    "session": ("audit", "compare", "plan", "read_spec", "release"),
+    "session": ("audit", "compare", "plan", "read_spec", "release", "resume"),
     "workload": (
         "Workload",
         "all_ranges",
@@ -73,6 +73,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Measure",
+    "PaidError",
     "Plan",
     "Privacy",
     "PureDP",
@@ -95,6 +96,7 @@ __all__ = [
     "read_release",
     "read_spec",
     "release",
+    "resume",
     "total",
 ]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from leastnoise.session import Ledger
+from waiting import HANGS
 
 Start = Callable[..., subprocess.Popen[str]]
 Run = Callable[..., Any]
@@ -47,11 +48,14 @@ from leastnoise.cli import main
 main()
 """
 STEPS = {
-    "before it is paid": ("change(series.Ledger, 'reserve', 1, True)", False),
-    "after it is paid": ("change(series.Ledger, 'reserve', 1, False)", True),
-    "after the first step": ("change(series, 'draw', 1, False)", True),
-    "before the second step": ("change(series.Series, 'measure', 2, True)", True),
-    "after the second step": ("change(series.Series, 'measure', 2, False)", True),
+    "before it is paid": ("change(series.Ledger, 'reserve', 1, True)", "unpaid"),
+    "after it is paid": ("change(series.Ledger, 'reserve', 1, False)", "resumable"),
+    "before the first noise": ("change(series, 'draw', 1, True)", "absent"),
+    "after the first noise": ("change(series, 'draw', 1, False)", "absent"),
+    "after the first record": ("change(series.Ledger, 'record', 1, False)", "resumable"),
+    "before the second step": ("change(series.Series, 'measure', 2, True)", "resumable"),
+    "before the second noise": ("change(series, 'draw', 2, True)", "absent"),
+    "after the second step": ("change(series.Series, 'measure', 2, False)", "resumable"),
 }
 
 
@@ -61,19 +65,28 @@ def spec(folder: Path) -> Path:
     return folder / "ages.toml"
 
 
-@pytest.mark.parametrize(("change", "paid"), STEPS.values(), ids=STEPS)
-def test_killed_between_its_steps_it_is_paid_and_absent(folder: Path, spec: Path, start: Start, run: Run, change: str, paid: bool) -> None:
+@pytest.mark.parametrize(("change", "end"), STEPS.values(), ids=STEPS)
+def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_it_is_absent(
+    folder: Path, spec: Path, start: Start, run: Run, change: str, end: str
+) -> None:
     process = start("release", spec.name, "--out", "out", program=KILLED.replace("{change}", change))
-    _, told = process.communicate(timeout=240)
+    _, told = process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL, told
     book = Ledger.open(folder / "people.ledger")
-    assert len(book.entries()) == paid
-    assert book.left().epsilon == 1 - paid
+    assert len(book.entries()) == (end != "unpaid")
     assert not (folder / "out").exists()
+    drawn = [step.outcome for entry in book.entries() if entry.resumable for step in book.pending(entry).steps]
     second = run("release", spec.name, "--out", "second")
-    assert ("paid and absent" in second.err) == paid
-    assert (folder / "second").exists() == (not paid)
-    assert second.code == (2 if paid else 0), second.err
+    assert ("paid and absent" in second.err) == (end == "absent")
+    assert ("paid and resumable" in second.err) == (end == "resumable")
+    assert (second.code, (folder / "second").exists()) == ((0, True) if end == "unpaid" else (2, False)), second.err
+    if end == "resumable":
+        again = run("release", spec.name, "--out", "out")  # the same release once more: it goes on, and pays nothing
+        assert again.code == 0, again.err
+        values = json.loads((folder / "out/measurements/observation.json").read_text(encoding="utf-8"))["values"]
+        assert [json.loads(text)["values"][0] for text in drawn] == values[: len(drawn)]
+    assert (folder / "out").exists() == (end == "resumable")
+    assert book.left().epsilon == 0
 
 
 def test_the_plan_tells_what_will_be_done_and_promises_nothing(spec: Path, run: Run) -> None:

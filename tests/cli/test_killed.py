@@ -1,9 +1,11 @@
-"""Killed at any instant, a release is paid and absent or paid and whole, and the next run says which; concurrent ones never overspend."""
+"""Killed at any instant, a release is paid and absent, resumable or whole, and the next run says which; concurrent ones never overspend."""
 
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,10 +14,13 @@ from typing import Any
 
 import pytest
 
+import leastnoise
 from leastnoise._check import LedgerError
 from leastnoise.accounting import Privacy, PureDP
 from leastnoise.session import Ledger
+from waiting import HANGS
 
+SOURCE = Path(leastnoise.__file__).parents[1]
 Start = Callable[..., subprocess.Popen[str]]
 Run = Callable[..., Any]
 
@@ -46,6 +51,18 @@ def pause():
 def interrupt():
     signal.raise_signal(signal.SIGINT)
 
+def twice():
+    try:
+        interrupt()
+    finally:
+        interrupt()
+
+def interrupt_as_duckdb_says():
+    try:
+        interrupt()
+    except KeyboardInterrupt:
+        raise RuntimeError("Query interrupted")
+
 def fail():
     raise RuntimeError("a value of a row: secret-value")
 
@@ -54,31 +71,33 @@ def full():
 
 from leastnoise.measure import _kernel as kernel, _ledger as book
 from leastnoise.release import _directory as directory
-from leastnoise.session import _session as session
+from leastnoise.session import _finish as finish, _session as session
+from leastnoise.cli import _release as said
 Ledger = book.Ledger
 {change}
 from leastnoise.cli import main
 main()
 """
 
-# where it is killed, and whether the release is then paid, and whole
-STEPS: list[tuple[str, str, bool, bool]] = [
-    ("before the data are read", "change(session.adapters, 'read', before=die)", False, False),
-    ("before the ledger is opened for paying", "change(session, 'measure', before=die)", False, False),
-    ("before reserve", "change(Ledger, 'reserve', before=die)", False, False),
-    ("within reserve, before the commit", "change(book, '_dump', after=die)", False, False),
-    ("after reserve", "change(Ledger, 'reserve', after=die)", True, False),
-    ("before the noise is drawn", "change(kernel, '_add_noise', before=die)", True, False),
-    ("after the noise is drawn", "change(kernel, '_add_noise', after=die)", True, False),
-    ("after the measurement", "change(session, 'measure', after=die)", True, False),
-    ("before the answers are written", "change(session, 'write', before=die)", True, False),
-    ("before the files are made durable", "change(directory, '_make_durable', before=die)", True, False),
-    ("after the files are made durable", "change(directory, '_make_durable', after=die)", True, False),
-    ("before the rename", "change(directory, '_rename', before=die)", True, False),
-    ("after the rename", "change(directory, '_rename', after=die)", True, True),
-    ("after the answers are written", "change(session, 'write', after=die)", True, True),
-    ("before seal", "change(Ledger, 'seal', before=die)", True, True),
-    ("after seal", "change(Ledger, 'seal', after=die)", True, True),
+# where it is killed, and what becomes of the release: unpaid, absent, resumable or whole
+STEPS: list[tuple[str, str, str]] = [
+    ("before the data are read", "change(finish.adapters, 'read', before=die)", "unpaid"),
+    ("before the ledger is opened for paying", "change(session, 'measure', before=die)", "unpaid"),
+    ("before reserve", "change(Ledger, 'reserve', before=die)", "unpaid"),
+    ("within reserve, before the commit", "change(book, '_dump', after=die)", "unpaid"),
+    ("after reserve", "change(Ledger, 'reserve', after=die)", "resumable"),
+    ("after the mark that drawing begins", "change(Ledger, 'begin', after=die)", "absent"),
+    ("before the noise is drawn", "change(kernel, '_add_noise', before=die)", "absent"),
+    ("after the noise is drawn", "change(kernel, '_add_noise', after=die)", "absent"),
+    ("after the record", "change(Ledger, 'record', after=die)", "resumable"),
+    ("after the measurement", "change(session, 'measure', after=die)", "resumable"),
+    ("before the answers are written", "change(finish, 'fill_draft', before=die)", "resumable"),
+    ("before the files are made durable", "change(directory, '_make_durable', before=die)", "resumable"),
+    ("after the files are made durable", "change(directory, '_make_durable', after=die)", "resumable"),
+    ("before the rename", "change(directory, '_rename', before=die)", "resumable"),
+    ("after the rename", "change(directory, '_rename', after=die)", "whole"),
+    ("before seal", "change(Ledger, 'seal', before=die)", "whole"),
+    ("after seal", "change(Ledger, 'seal', after=die)", "whole"),
 ]
 
 
@@ -100,35 +119,63 @@ def ledger(folder: Path) -> Path:
     return folder / "people.ledger"
 
 
-@pytest.mark.parametrize(("change", "paid", "whole"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
-def test_killed_at_any_step_a_release_is_paid_and_absent_or_paid_and_whole(
-    folder: Path, ledger: Path, start: Start, run: Run, change: str, paid: bool, whole: bool
+def measured(ledger: Path) -> list[str]:
+    """What was drawn for releases that are not published."""
+    book = Ledger.open(ledger)
+    return [step.outcome for entry in book.entries() if entry.resumable for step in book.pending(entry).steps]
+
+
+@pytest.mark.parametrize(("change", "end"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
+def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_finished_once(
+    folder: Path, ledger: Path, start: Start, run: Run, change: str, end: str
 ) -> None:
     process = start("release", "people.toml", "--out", "out", program=changed(change))
-    _, told = process.communicate(timeout=120)
+    _, told = process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL, told
-    assert len(Ledger.open(ledger).entries()) == paid
-    assert (folder / "out").exists() == whole
-    assert not whole or is_whole(folder / "out")
-    # the next run says what became of it
+    entries = Ledger.open(ledger).entries()
+    assert len(entries) == (end != "unpaid")
+    assert (folder / "out").exists() == (end == "whole")
+    assert not (folder / "out").exists() or is_whole(folder / "out")
+    drawn = measured(ledger)
+    # the next run says what became of it, and pays for itself alone
     second = run("release", "people.toml", "--out", "second")
     assert second.code == 0, second.err
-    sealed_by_itself = "'seal', after" in change
-    assert ("paid and absent" in second.err) == (paid and not whole)
-    assert ("paid and whole" in second.err) == (whole and not sealed_by_itself)
-    assert is_whole(folder / "second")
-    states = ["sealed" if whole else "absent"] * paid + ["sealed"]
+    assert ("paid and absent" in second.err) == (end == "absent")
+    assert ("paid and whole" in second.err) == (end == "whole" and "'seal', after" not in change)
+    assert ("paid and resumable. `leastnoise resume people.ledger` finishes it" in second.err) == (end == "resumable")
     book = Ledger.open(ledger)
-    assert [entry.state for entry in book.entries()] == states
+    state = {"absent": "absent", "resumable": "reserved", "whole": "sealed"}.get(end)
+    assert [entry.state for entry in book.entries()] == ([] if state is None else [state]) + ["sealed"]
+    # what can be finished is finished without paying, with the noise that was drawn, and only once
+    first = run("resume", "people.ledger")
+    assert first.code == 0, first.err
+    assert ("Nothing was paid again" in first.out) == (end == "resumable"), first
+    assert (folder / "out").exists() == (end in {"resumable", "whole"})
+    for text in drawn:
+        values = json.loads(text)["values"]
+        assert json.loads((folder / "out/measurements/observation.json").read_text(encoding="utf-8"))["values"] == values
+    assert run("resume", "people.ledger").out == "Nothing to finish.\n"
+    assert {entry.state for entry in book.entries()} <= {"sealed", "absent"}
     assert book.left().epsilon == 2 - sum(entry.charge.epsilon for entry in book.entries())
-    # and the one after that has nothing to tell
-    assert "paid and" not in run("release", "people.toml", "--out", "third").err
+    # only a draft may stay, which the next release into that directory takes
+    left = [path.name for path in folder.iterdir() if path.name.startswith(".")]
+    assert [name[:12] for name in left] == [".leastnoise-"] * (end in {"unpaid", "absent"})
+
+
+def test_the_same_release_again_is_the_one_that_was_paid(folder: Path, ledger: Path, start: Start, run: Run) -> None:
+    program = changed("change(finish, 'fill_draft', before=die)")
+    assert start("release", "people.toml", "--out", "out", program=program).wait(timeout=HANGS) == -signal.SIGKILL
+    again = run("release", "people.toml", "--out", "out")
+    assert again.code == 0, again.err
+    assert "nothing was paid again" in again.err
+    assert is_whole(folder / "out")
+    assert [entry.state for entry in Ledger.open(ledger).entries()] == ["sealed"]
 
 
 def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, ledger: Path, start: Start) -> None:
     # Not at chosen steps but at times spread over a whole run, whose length is measured first.
     begun = time.monotonic()
-    assert start("release", "people.toml", "--out", "whole").wait(timeout=120) == 0
+    assert start("release", "people.toml", "--out", "whole").wait(timeout=HANGS) == 0
     length = time.monotonic() - begun
     ends = []
     for place in range(6):
@@ -138,12 +185,12 @@ def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, led
             process.wait(timeout=length * (0.4 + 0.12 * place))
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(timeout=120)
+            process.wait(timeout=HANGS)
         states = []
         if paying.exists():
             with suppress(LedgerError):  # killed while the ledger was being made: there is nothing in it
                 states = [entry.state for entry in Ledger.open(paying).entries()]
-        assert states in ([], ["reserved"], ["sealed"])
+        assert states in ([], ["reserved"], ["sealed"]), states
         assert not out.exists() or (states != [] and is_whole(out)), "out and unpaid, or half-written"
         assert states != ["sealed"] or out.exists()
         ends.append((states, out.exists()))
@@ -151,35 +198,40 @@ def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, led
 
 
 @pytest.mark.parametrize(
-    ("change", "paid", "told"),
+    ("change", "told"),
     [
-        ("change(session.adapters, 'read', before=interrupt)", False, "Nothing was spent."),
-        ("change(Ledger, 'reserve', after=interrupt)", True, "The release was paid (epsilon = "),
-        ("change(session, 'write', before=interrupt)", True, "and is absent"),
-        ("change(session, 'write', after=interrupt)", True, "and is whole in out"),
+        ("change(finish.adapters, 'read', before=interrupt)", "Nothing was spent."),
+        ("change(finish.adapters, 'read', before=twice)", "Nothing was spent."),
+        ("change(Ledger, 'reserve', after=interrupt)", "can be finished without paying again"),
+        ("change(kernel, '_add_noise', after=twice)", "and is absent"),
+        ("change(finish, 'fill_draft', before=twice)", "can be finished without paying again"),
+        ("change(directory, '_rename', after=twice)", "and is whole in "),
+        ("change(said, 'show_release', before=interrupt)", "and is whole in "),
+        ("change(said, 'show_facts', after=twice)", "and is whole in "),
+        ("change(session, 'measure', before=lambda: interrupt_as_duckdb_says())", "Nothing was spent."),
     ],
-    ids=["unpaid", "paid", "measured", "written"],
 )
-def test_an_interruption_says_whether_something_was_paid(
-    folder: Path, ledger: Path, start: Start, change: str, paid: bool, told: str
+def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
+    folder: Path, ledger: Path, start: Start, change: str, told: str
 ) -> None:
     process = start("release", "people.toml", "--out", "out", program=changed(change))
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 130, said
-    assert re.fullmatch(r"leastnoise: interrupted\. [^\n]+\n", said), said
+    assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", said), said
     assert told in said
-    states = [entry.state for entry in Ledger.open(ledger).entries()]
-    assert states == ([] if not paid else ["sealed"] if "whole" in told else ["absent"])
     assert (folder / "out").exists() == ("whole" in told)
+    entries = Ledger.open(ledger).entries()
+    assert len(entries) == ("Nothing" not in told)
+    assert all(entry.resumable == ("finished" in told) for entry in entries)
 
 
 def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, start: Start) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed("change(session.adapters, 'read', before=pause)"))
+    process = start("release", "people.toml", "--out", "out", program=changed("change(finish.adapters, 'read', before=pause)"))
     deadline = time.monotonic() + 60
     while not (folder / "paused").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 130
     assert "interrupted. Nothing was spent." in said
     assert Ledger.open(ledger).entries() == ()
@@ -187,27 +239,92 @@ def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, start:
 
 @pytest.mark.parametrize(("debug", "frames"), [("", False), ("1", True)])
 def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Path, start: Start, debug: str, frames: bool) -> None:
-    program = changed("change(session, 'write', before=fail)")
+    program = changed("change(finish, 'fill_draft', before=fail)")
     process = start("release", "people.toml", "--out", "out", program=program, LEASTNOISE_DEBUG=debug)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 70
+    _, said = process.communicate(timeout=HANGS)
+    assert process.returncode == 3
     assert "a fault of the program, not of yours (RuntimeError at " in said
     assert "please report" in said
     assert "The release was paid (epsilon = " in said
     assert "secret-value" not in said
-    assert ("in carry_out" in said) == frames
+    assert "can be finished without paying again: `leastnoise resume " in said
+    assert ("in carry_out" in said or "in publish" in said) == frames
     assert not (folder / "out").exists()
 
 
-def test_a_full_disk_after_paying_says_so(folder: Path, ledger: Path, start: Start) -> None:
+def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder: Path, ledger: Path, start: Start, run: Run) -> None:
     process = start("release", "people.toml", "--out", "out", program=changed("change(directory, '_make_durable', before=full)"))
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 2
-    # On a slow machine lines of progress come first.
-    progress = r"(?:[a-z]+ing[^\n]*\(\d+ s\)\n)*"
-    assert re.fullmatch(progress + r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*absent[^\n]*\n", said), said
-    assert [entry.state for entry in Ledger.open(ledger).entries()] == ["absent"]
-    assert [path.name for path in folder.iterdir() if path.name.startswith((".out", "out"))] == []
+    _, said = process.communicate(timeout=HANGS)
+    assert process.returncode == 3
+    assert re.fullmatch(r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be finished[^\n]*\n", said), said
+    assert "fault" not in said
+    assert [path.name for path in folder.iterdir() if path.name.startswith((".", "out"))] == []
+    resumed = run("resume")
+    assert (resumed.code, is_whole(folder / "out")) == (0, True), resumed
+
+
+@pytest.mark.parametrize("where", ["'_rename', after", "'_sync', before"], ids=["after the rename", "in every flush"])
+def test_a_failure_of_the_last_phase_says_whole_if_it_is(folder: Path, ledger: Path, start: Start, where: str) -> None:
+    process = start("release", "people.toml", "--out", "out", program=changed(f"change(directory, {where}=full)"))
+    _, said = process.communicate(timeout=HANGS)
+    whole = (folder / "out").exists()
+    assert whole == ("rename" in where)
+    assert process.returncode == (4 if whole else 3), said
+    assert ("and is whole in " in said, "can be finished" in said) == (whole, not whole), said
+
+
+@pytest.mark.parametrize("stream", ["> /dev/full", ">&-", "> /dev/full 2>&-", "<&- >&- 2>&-"])
+def test_what_cannot_be_said_does_not_change_what_is_true(folder: Path, ledger: Path, stream: str) -> None:
+    line = f"{sys.executable} -c 'from leastnoise.cli import main; main()' release people.toml --out out {stream}"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "LEASTNOISE_PROGRESS": "never"}
+    done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANGS, check=False)
+    assert is_whole(folder / "out")
+    assert [entry.state for entry in Ledger.open(ledger).entries()] == ["sealed"]
+    assert done.returncode == (4 if "full" in stream else 0), done.stderr
+    assert "Nothing was spent" not in done.stderr
+    assert ("no space left on device. The release was paid (epsilon = 1) and is whole in " in done.stderr) == (stream == "> /dev/full")
+
+
+@pytest.mark.parametrize("out", ["o" * 300, "/proc/o", "/dev/null/o", "people.csv/out", "/sys/out"])
+def test_a_directory_that_cannot_be_made_is_noticed_before_payment(folder: Path, ledger: Path, run: Run, out: str) -> None:
+    refused = run("release", "people.toml", "--out", out)
+    assert refused.code == 2, refused
+    assert "output directory" in refused.err
+    assert Ledger.open(ledger).entries() == ()
+
+
+def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder: Path, ledger: Path, run: Run) -> None:
+    assert run("release", "people.toml", "--out", "o" * 255).code == 0
+    assert is_whole(folder / ("o" * 255))
+
+
+def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: Path, start: Start) -> None:
+    waiting = start("release", "people.toml", "--out", "out", program=changed("change(finish.adapters, 'read', before=pause)"))
+    while waiting.poll() is None and not (folder / "paused").exists():
+        time.sleep(0.05)
+    late = start("release", "people.toml", "--out", "out")
+    _, said = late.communicate(timeout=HANGS)
+    assert late.returncode == 2
+    assert "is being written by another process" in said
+    assert Ledger.open(ledger).entries() == ()
+    waiting.kill()
+
+
+def test_an_older_copy_of_a_ledger_beside_releases_that_it_does_not_know_pays_nothing(folder: Path, ledger: Path, run: Run) -> None:
+    older = ledger.read_bytes()
+    assert run("release", "people.toml", "--out", "out").code == 0
+    ledger.write_bytes(older)
+    refused = run("release", "people.toml", "--out", "second")
+    assert refused.code == 2
+    assert "does not know the release in" in refused.err
+    assert "Restore the newest copy of the ledger." in refused.err
+    shown = run("ledger", "show", "people.ledger")
+    assert (shown.code, "this is an older copy" in shown.err) == (0, True)
+    ledger.unlink()
+    lost = run("release", "people.toml", "--out", "second")
+    assert lost.code == 2
+    assert "was paid from one of this name" in lost.err
+    assert not (folder / "second").exists()
 
 
 def test_concurrent_releases_never_overspend(folder: Path, start: Start) -> None:
@@ -216,7 +333,7 @@ def test_concurrent_releases_never_overspend(folder: Path, start: Start) -> None
     spec = folder / "people.toml"
     spec.write_text(spec.read_text(encoding="utf-8").replace('epsilon = "1"', 'epsilon = "1/2"'), encoding="utf-8")
     processes = [start("release", "people.toml", "--out", f"out{place}") for place in range(5)]
-    ends = [(process.communicate(timeout=240)[1], process.returncode) for process in processes]
+    ends = [(process.communicate(timeout=HANGS)[1], process.returncode) for process in processes]
     assert sorted(code for _, code in ends) == [0, 0, 2, 2, 2], ends
     book = Ledger.open(folder / "people.ledger")
     assert len(book.entries()) == 2
@@ -229,7 +346,7 @@ def test_concurrent_releases_never_overspend(folder: Path, start: Start) -> None
 
 def test_concurrent_releases_without_a_ledger_make_one(folder: Path, start: Start) -> None:
     processes = [start("release", "people.toml", "--out", f"out{place}") for place in range(3)]
-    codes = sorted(process.wait(timeout=240) for process in processes)
+    codes = sorted(process.wait(timeout=HANGS) for process in processes)
     assert codes[0] == 0
     assert set(codes[1:]) == {2}
     assert len(Ledger.open(folder / "people.ledger").entries()) == 1
@@ -238,5 +355,5 @@ def test_concurrent_releases_without_a_ledger_make_one(folder: Path, start: Star
 
 def test_the_changes_are_of_steps_that_exist(start: Start) -> None:
     process = start("--version", program=changed("change(Ledger, 'reserved')"))
-    process.communicate(timeout=120)
+    process.communicate(timeout=HANGS)
     assert process.returncode == 1

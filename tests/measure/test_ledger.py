@@ -6,7 +6,7 @@ import re
 import sqlite3
 import threading
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -55,7 +55,9 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
     with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
         row = connection.execute(SELECT).fetchall()[1]
         if column != "digest":
-            connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest_of(row[:9]),))
+            digest = digest_of((connection.execute(SELECT).fetchall()[0][9], *row[:9]))
+            connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest,))
+            connection.execute("UPDATE head SET digest = ?", (digest,))
     connection.close()
 
 
@@ -140,29 +142,28 @@ def test_unusable_arguments_are_refused_before_anything_is_written(ledger, more,
     assert ledger.entries() == ()
 
 
-def test_entries_hold_what_was_reserved(ledger) -> None:
-    before = datetime.now(UTC)
+def test_entries_hold_what_was_reserved_and_no_time_of_day(ledger) -> None:
+    before = datetime.now(UTC).date()
     receipt = take(ledger, output="out/übersicht", description='first "table"')
     (entry,) = Ledger.open(ledger.path).entries()
-    assert (entry.number, entry.state, entry.settled_at) == (1, "reserved", None)
-    assert (entry.id, entry.charge, entry.reserved_at) == (receipt.id, receipt.charge, receipt.reserved_at)
+    assert (entry.number, entry.state, entry.resumable) == (1, "reserved", False)
+    assert (entry.id, entry.charge, entry.number, entry.digest) == (receipt.id, receipt.charge, receipt.number, receipt.head)
     assert (entry.cost, entry.declared) == (PureCost("1/3"), PureDP("1/3"))
     assert (entry.plan_digest, entry.output, entry.description) == ("ab12", "out/übersicht", 'first "table"')
-    assert before <= entry.reserved_at <= datetime.now(UTC)
-    assert entry.reserved_at.utcoffset() == timedelta(0)
+    assert before <= entry.reserved_on <= datetime.now(UTC).date()
     assert re.fullmatch("[0-9a-f]{32}", receipt.id)
+    ledger.seal(receipt)
+    assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
 
 
 def test_sealing_and_reconciling_give_nothing_back(ledger) -> None:
     sealed, published, lost = (take(ledger, output=output) for output in ("a", "b", "c"))
     ledger.seal(sealed)
-    assert [entry.id for entry in ledger.unsealed()] == [published.id, lost.id]
+    assert [entry.id for entry in ledger.entries() if entry.state == "reserved"] == [published.id, lost.id]
     asked = []
     settled = ledger.reconcile(lambda entry: asked.append(entry.output) or entry.output == "b")
     assert asked == ["b", "c"]
     assert [(entry.output, entry.state) for entry in settled] == [("b", "sealed"), ("c", "absent")]
-    assert all(entry.settled_at is not None for entry in settled)
-    assert ledger.unsealed() == ()
     assert ledger.reconcile(lambda _: False) == ()
     # What another run found absent while it was still being written is sealed by the next one, also if its own process died meanwhile.
     assert [(entry.output, entry.state) for entry in ledger.reconcile(lambda _: True)] == [("c", "sealed")]
@@ -277,7 +278,7 @@ def test_a_ledger_is_not_made_where_there_is_no_folder(tmp_path) -> None:
 
 
 def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("leastnoise.measure._ledger_file._TABLES", ("CREATE TABLE dataset (x)", "NO SQL"))
+    monkeypatch.setattr("leastnoise.measure._ledger_file.TABLES", ("CREATE TABLE dataset (x)", "NO SQL"))
     with pytest.raises(LedgerError, match="damaged"):
         Ledger.create(tmp_path / "x", "x", ONE)
     assert list(tmp_path.iterdir()) == []
@@ -351,7 +352,10 @@ def test_unusable_arguments_make_no_ledger(tmp_path, arguments, message) -> None
 
 
 def test_a_missing_file_is_not_made(tmp_path) -> None:
-    with pytest.raises(LedgerError, match=r"There is no ledger at .*missing. Make one with `leastnoise ledger set` or Ledger.create."):
+    with pytest.raises(
+        LedgerError,
+        match=r"There is no ledger at .*missing. If there was one, restore it. Make one with",
+    ):
         Ledger.open(tmp_path / "missing")
     assert list(tmp_path.iterdir()) == []
 
@@ -370,7 +374,7 @@ def test_a_folder_is_refused(tmp_path) -> None:
 
 def test_an_empty_file_is_refused(tmp_path) -> None:
     (tmp_path / "x").touch()
-    with pytest.raises(LedgerError, match=r"is empty: not a ledger, or one whose making was interrupted\. Remove it and make"):
+    with pytest.raises(LedgerError, match=r"is empty: no ledger, or what is left of one\. If it was a ledger, restore it"):
         Ledger.open(tmp_path / "x", timeout=0)
 
 
@@ -386,7 +390,7 @@ def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
 @pytest.mark.parametrize("text", ["a", "name,age\nA,1\n" * 500])
 def test_a_text_file_is_refused(tmp_path, text) -> None:
     (tmp_path / "x").write_text(text)
-    with pytest.raises(LedgerError, match=r"x is not a ledger. Make one with"):
+    with pytest.raises(LedgerError, match=r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"):
         Ledger.open(tmp_path / "x")
     assert (tmp_path / "x").read_text() == text
 
@@ -395,15 +399,15 @@ def test_another_database_is_refused(tmp_path) -> None:
     with sqlite3.connect(tmp_path / "x") as connection:
         connection.execute("CREATE TABLE entry (number)")
     connection.close()
-    with pytest.raises(LedgerError, match=r"x is not a ledger. Make one with"):
+    with pytest.raises(LedgerError, match=r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"):
         Ledger.open(tmp_path / "x")
 
 
 def test_a_ledger_of_a_newer_version_is_refused(ledger) -> None:
-    edit(ledger, "PRAGMA user_version = 2")
-    with pytest.raises(LedgerError, match=r"has the format 2; this version of leastnoise reads the format 1. Use a newer leastnoise."):
+    edit(ledger, "PRAGMA user_version = 3")
+    with pytest.raises(LedgerError, match=r"has the format 3; this version of leastnoise reads the format 2. Use a newer leastnoise."):
         Ledger.open(ledger.path)
-    with pytest.raises(LedgerError, match=r"has the format 2"):
+    with pytest.raises(LedgerError, match=r"has the format 3"):
         take(ledger)
 
 
@@ -412,9 +416,9 @@ def test_a_truncated_file_is_refused(ledger, part) -> None:
     for _ in range(3):
         take(ledger, "1/10", description="x" * 9000)
     os.truncate(ledger.path, int(ledger.path.stat().st_size * part))
-    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is not a ledger"):
+    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is no ledger, or a damaged one"):
         Ledger.open(ledger.path)
-    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is not a ledger"):
+    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is no ledger, or a damaged one"):
         take(ledger)
 
 
@@ -457,10 +461,10 @@ GOOD = {"epsilon": "1/3", "delta": "0", "rho": "0"}
         ("cost", "{}"),
         ("declared", '{"definition": "None"}'),
         ("state", "refunded"),
-        ("reserved_at", "yesterday"),
-        ("reserved_at", "2026-01-01T00:00:00"),
-        ("reserved_at", "2026-01-01T00:00:00+01:00"),
-        ("settled_at", 3),
+        ("reserved_on", "yesterday"),
+        ("reserved_on", "2026-01-01T00:00:00"),
+        ("reserved_on", 3),
+        ("run", b"x"),
         ("output", b"x"),
         ("id", ""),
         ("digest", "0" * 64),
@@ -486,7 +490,7 @@ def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
         ("DELETE FROM entry WHERE number = 1", "entries are missing"),
         ("UPDATE entry SET number = 5 WHERE number = 2", "entries are missing"),
         ("DELETE FROM dataset", "the row of the data set is unreadable"),
-        ("INSERT INTO dataset SELECT 2, name, privacy, created_at, digest FROM dataset", "its pages do not fit together"),
+        ("INSERT INTO dataset SELECT 2, name, privacy, id, digest FROM dataset", "its pages do not fit together"),
         ("UPDATE dataset SET privacy = '{}'", "the row of the data set is unreadable"),
         ("UPDATE dataset SET name = x'00'", "the row of the data set is unreadable"),
         ("DROP TABLE entry", "its tables are unreadable"),
@@ -516,3 +520,215 @@ def test_one_damaged_entry_does_not_show_its_content(ledger) -> None:
     with pytest.raises(LedgerError) as caught:
         ledger.entries()
     assert "secret" not in str(caught.value)
+
+
+# --- what a process leaves, and older copies ---------------------------------------------------------------------------------------------
+
+
+def steps_of(ledger: Ledger, **more):
+    """A release whose first two steps gave something."""
+    receipt = take(ledger, plan="{}", options="[]", **more)
+    for number in (1, 2):
+        ledger.begin(receipt, number, f"request {number}")
+        ledger.record(receipt, number, f"outcome {number}" * 1000)
+    return receipt
+
+
+def test_what_steps_gave_is_there_again_until_the_release_is_sealed(ledger) -> None:
+    receipt = steps_of(ledger)
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert entry.resumable
+    found = Ledger.open(ledger.path).pending(entry)
+    assert (found.plan, found.options) == ("{}", "[]")
+    assert [(step.request, step.outcome) for step in found.steps] == [(f"request {n}", f"outcome {n}" * 1000) for n in (1, 2)]
+    ledger.seal(receipt)
+    assert not ledger.entries()[0].resumable
+    with pytest.raises(LedgerError, match="nothing that could be finished"):
+        ledger.pending(entry)
+
+
+def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_finished(ledger) -> None:
+    receipt = steps_of(ledger)
+    ledger.begin(receipt, 3, "request 3")
+    for number in (1, 2, 3, 4, 5):
+        with pytest.raises(LedgerError, match="it is not drawn twice"):
+            ledger.begin(receipt, number, "request")
+    assert not ledger.entries()[0].resumable
+    with ledger.running() as run, pytest.raises(LedgerError, match="being finished by another process, or is finished"):
+        ledger.take_over(ledger.entries()[0], run)
+    assert [entry.state for entry in ledger.reconcile(lambda _: False)] == ["absent"]
+    with pytest.raises(LedgerError, match="not under way"):
+        ledger.record(receipt, 3, "late")
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_an_outcome_is_recorded_once_and_for_a_step_under_way_alone(ledger, number) -> None:
+    receipt = steps_of(ledger)
+    with pytest.raises(LedgerError, match="not under way"):
+        ledger.record(receipt, number, "another outcome")
+    assert [step.outcome[:9] for step in ledger.pending(ledger.entries()[0]).steps] == ["outcome 1", "outcome 2"]
+
+
+def test_a_long_outcome_is_kept_in_parts(ledger, monkeypatch) -> None:
+    monkeypatch.setattr("leastnoise.measure._ledger_steps._PART", 7)
+    steps_of(ledger)
+    assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == ["outcome 1" * 1000, "outcome 2" * 1000]
+
+
+def test_a_damaged_outcome_or_plan_is_noticed_and_leaves_the_ledger_usable(ledger) -> None:
+    steps_of(ledger)
+    for statement in ("UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2", "UPDATE pending SET options = '[1]'"):
+        whole = ledger.path.read_bytes()
+        edit(ledger, statement)
+        with pytest.raises(LedgerError, match=r"is damaged \(the (measurement|plan) of the release"):
+            ledger.pending(ledger.entries()[0])
+        assert ledger.left().epsilon == Fraction(2, 3)
+        ledger.path.write_bytes(whole)
+
+
+def test_what_another_process_makes_is_neither_settled_nor_taken_over(ledger) -> None:
+    with ledger.running() as run:
+        steps_of(ledger, run=run)
+        assert ledger.is_running(ledger.entries()[0])
+        assert ledger.reconcile(lambda _: True) == ()
+        with ledger.running() as other, pytest.raises(LedgerError, match="being finished by another process"):
+            ledger.take_over(ledger.entries()[0], other)
+    assert not ledger.is_running(ledger.entries()[0])
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
+    slow = take(ledger, plan="{}", run="0" * 32)  # its process counts as dead
+    with ledger.running() as run:
+        quick = ledger.take_over(ledger.entries()[0], run)
+        for late in (lambda: ledger.begin(slow, 1, "request"), lambda: ledger.seal(slow)):
+            with pytest.raises(LedgerError, match="was taken over by another process"):
+                late()
+        ledger.begin(quick, 1, "request")
+        ledger.record(quick, 1, "outcome")
+        ledger.seal(quick)
+    assert ledger.entries()[0].state == "sealed"
+
+
+def test_room_is_kept_until_the_measurement_is_written(ledger) -> None:
+    with ledger.running(50_000) as run:
+        (held,) = (path for path in ledger.path.parent.iterdir() if run in path.name)
+        assert held.stat().st_blocks * 512 >= 50_000
+        receipt = take(ledger, plan="{}", run=run)
+        ledger.begin(receipt, 1, "request")
+        ledger.record(receipt, 1, "outcome")
+        assert held.stat().st_size == 0
+    assert not held.exists()
+
+
+def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with (
+        pytest.raises(LedgerError, match=r"needs a file of 9 bytes beside the ledger .* no space left on device. Nothing was spent."),
+        ledger.running(9),
+    ):
+        pytest.fail("no room")
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry WHERE number = 3",
+        "DELETE FROM entry WHERE number > 1",
+        "UPDATE head SET number = 2, digest = (SELECT digest FROM entry WHERE number = 2)",
+        "DELETE FROM head",
+    ],
+)
+def test_entries_taken_from_the_end_are_missed(ledger, statement) -> None:
+    for _ in range(3):
+        take(ledger, "1/10")
+    edit(ledger, statement)
+    with pytest.raises(LedgerError, match=r"its last entries are missing, or parts of it are from an older copy"):
+        take(ledger)
+
+
+def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> None:
+    """A page restored from its previous version dropped the last entry without a word, while nothing summed up the entries."""
+    for _ in range(3):
+        take(ledger, "1/10")
+    before = ledger.path.read_bytes()
+    take(ledger, "1/10")
+    after = ledger.path.read_bytes()
+    noticed = 0
+    for start in range(0, len(after), 4096):
+        ledger.path.write_bytes(after[:start] + before[start : start + 4096] + after[start + 4096 :])
+        try:
+            assert Ledger.open(ledger.path).spent().epsilon == Fraction(4, 10)
+        except LedgerError:
+            noticed += 1
+    assert noticed >= 2
+
+
+OLD = (
+    """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL, privacy TEXT NOT NULL, created_at TEXT NOT NULL, digest TEXT NOT NULL)""",
+    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
+    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_at TEXT NOT NULL, digest TEXT NOT NULL,
+    settled_at TEXT)""",
+)
+
+
+def old_ledger(path: Path, states=("sealed", "reserved", "absent")) -> None:
+    """A ledger of the format 1, whose times tell how long every release took."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA application_id = 1280199751")
+        connection.execute("PRAGMA user_version = 1")
+        for table in OLD:
+            connection.execute(table)
+        row = ("people", json.dumps(ONE.to_json()), "2025-05-01T10:00:00.123456+00:00")
+        connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
+        charge = {"epsilon": "1/10", "delta": "0", "rho": "0"}
+        for number, state in enumerate(states, 1):
+            texts = [json.dumps(one) for one in (charge, PureCost("1/10").to_json(), PureDP("1/10").to_json())]
+            row = (number, f"{number:032x}", *texts, "ab12", f"out{number}", "x", f"2025-06-0{number}T11:22:33.{number}45678+00:00")
+            connection.execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row[:2], state, *row[2:], digest_of(row), row[8])
+            )
+    connection.close()
+
+
+def test_a_ledger_of_the_old_format_keeps_its_entries_and_loses_its_times(tmp_path) -> None:
+    old_ledger(tmp_path / "x")
+    assert b"11:22:33" in (tmp_path / "x").read_bytes()
+    ledger = Ledger.open(tmp_path / "x")
+    assert [(entry.number, entry.state, str(entry.reserved_on), entry.output) for entry in ledger.entries()] == [
+        (1, "sealed", "2025-06-01", "out1"),
+        (2, "reserved", "2025-06-02", "out2"),
+        (3, "absent", "2025-06-03", "out3"),
+    ]
+    assert ledger.spent().epsilon == Fraction(3, 10)
+    assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
+    take(ledger)
+    assert len(Ledger.open(tmp_path / "x").entries()) == 4
+
+
+def test_a_damaged_ledger_of_the_old_format_stays_as_it_is(tmp_path) -> None:
+    old_ledger(tmp_path / "x")
+    with sqlite3.connect(tmp_path / "x") as connection:
+        connection.execute("UPDATE entry SET charge = replace(charge, '1/10', '1/99') WHERE number = 2")
+    connection.close()
+    before = (tmp_path / "x").read_bytes()
+    with pytest.raises(LedgerError, match=r"is damaged \(an entry is unreadable\)"):
+        Ledger.open(tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == before
+
+
+def test_no_advice_about_a_damaged_ledger_is_to_make_a_new_one(ledger, tmp_path) -> None:
+    take(ledger)
+    whole = ledger.path.read_bytes()
+    for damage in (b"", whole[:50], whole[:5000], b"\0" * len(whole), b"x" + whole[1:], whole[:68] + b"\0\0\0\0" + whole[72:]):
+        ledger.path.write_bytes(damage)
+        with pytest.raises(LedgerError) as caught:
+            Ledger.open(ledger.path, timeout=0)
+        assert "estore it from a copy that has all its releases" in str(caught.value)
+        assert not re.search(r"(?i)\bmake\b|\bremove\b", str(caught.value))

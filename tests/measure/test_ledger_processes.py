@@ -350,7 +350,7 @@ def test_a_full_disk_makes_no_release(tmp_path) -> None:
         tmp_path,
     )
     lines = out.splitlines()
-    assert sum("The disk of the ledger" in line and "No release was made." in line for line in lines) == 4
+    assert sum("The disk of the ledger" in line and "Free space" in line for line in lines) == 4
     assert len(ledger.entries()) >= lines.count("handed")
     assert Ledger.open(ledger.path).spent().epsilon == Fraction(len(ledger.entries()), 99)
 
@@ -406,6 +406,9 @@ def test_the_file_is_flushed_fully(tmp_path, monkeypatch) -> None:
     receipt = ledger.reserve(cost=PureCost(1), declared=PureDP(1), privacy=ONE, plan_digest="", output="")
     ledger.seal(receipt)
     words = [statement for word, statement in seen if word in {"BEGIN", "COMMIT", "INSERT", "UPDATE"} or "synchronous" in statement]
-    assert [word.split()[0] for word in words] == ["PRAGMA", "BEGIN", "INSERT", "COMMIT", "PRAGMA", "BEGIN", "UPDATE", "COMMIT"]
+    assert [word.split()[0] for word in words] == [
+        *["PRAGMA", "BEGIN", "INSERT", "UPDATE", "COMMIT"],  # the entry, and the head of the chain
+        *["PRAGMA", "BEGIN", "UPDATE", "COMMIT"],
+    ]
     assert {word for word in words if word.startswith("PRAGMA")} == {"PRAGMA synchronous = EXTRA"}
     assert {word for word in words if word.startswith("BEGIN")} == {"BEGIN IMMEDIATE"}

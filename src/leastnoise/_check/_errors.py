@@ -4,6 +4,7 @@
     ├── InputError        an argument, a spec or a file is not usable (exit code 2)
     ├── BudgetError       the ledger has less left than the plan would cost (exit code 2)
     ├── LedgerError       the ledger file cannot be used as it is (exit code 2)
+    ├── PaidError         something failed after a release was paid (exit code 3; 4 if the release is whole)
     └── InternalError     a fault of this package; please report it (exit code 70)
 
 A message says what was wrong, what was got, what is allowed and what to do. On the private side it never contains a value of a row.
@@ -30,6 +31,21 @@ class BudgetError(LeastNoiseError):
 
 class LedgerError(LeastNoiseError):
     """The ledger file cannot be used as it is; nothing was spent."""
+
+
+class PaidError(LeastNoiseError):
+    """Something failed after a release was paid; the message says what became of the release, and how to finish it.
+
+    Attributes:
+        state: "resumable" (`leastnoise resume` finishes it without paying again), "absent" (it cannot be finished), "whole" (it is
+            published, and something failed afterwards) or "unknown" (the ledger could not be read).
+        cause: the error.
+    """
+
+    def __init__(self, message: str, state: str = "unknown", cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.state = state
+        self.cause = cause
 
 
 class InternalError(LeastNoiseError):

@@ -115,7 +115,7 @@ def demo(out: Path | None) -> None:
     show_plan(made, seconds)
     release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")
     click.echo()
-    show_release(folder / "release", folder / "people.ledger", new=True)
+    show_release(release, folder / "release", folder / "people.ledger", new=True)
     click.echo()
     with Progress("computing the true answers"):
         rows = promised_and_realised(release, people)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _STATES = {
     "sealed": "published",
     "absent": "paid and absent",
+    "running": "paid, being made",
+    "resumable": "paid and resumable",
     "reserved": "paid, not finished",
 }
 
@@ -61,22 +63,28 @@ def set_budget(
 @click.option("--delta", default="1e-9", show_default=True, help="For a rho budget: the delta of the epsilon that it implies.")
 def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
     """Every release, its cost and its state, and what is left."""
-    from leastnoise.session import Ledger
+    from leastnoise.session import Ledger, unknown_releases
 
     book = Ledger.open(file)
     entries = book.entries()
+    for release in unknown_releases(file, book):
+        click.echo(
+            f"Warning: the release in {shown(release)} was paid from this ledger, which does not know it: this is an older copy. "
+            "Restore the newest one.",
+            err=True,
+        )
     if as_json:
         show_json(_facts(book, entries, delta))
         return
     show_facts([("ledger", shown(file)), *_head(book)])
     parts = parts_of(book.privacy.budget)
-    columns = [("#", "right"), ("time (UTC)", "left"), *((part, "right") for part in parts), ("state", "left"), ("release", "fold")]
+    columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "left"), ("release", "fold")]
     rows = [
         [
             whole(entry.number),
-            f"{entry.reserved_at:%Y-%m-%d %H:%M}",
+            str(entry.reserved_on),
             *(amount(getattr(entry.charge, part), up=True) for part in parts),
-            _STATES[entry.state],
+            _STATES[_state(book, entry)],
             f"{_where(entry)}\n{entry.description}",
         ]
         for entry in entries
@@ -87,6 +95,13 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     else:
         click.echo("No release yet.\n")
     show_facts([("spent", _words(book, "spent")), ("left", _words(book, "left")), *_implied_lines(book, delta)])
+
+
+def _state(book: "Ledger", entry: "Entry") -> str:
+    """The state in the ledger, and of what is not settled there, whether it is under way or can be finished."""
+    if entry.state != "reserved":
+        return entry.state
+    return "running" if book.is_running(entry) else "resumable" if entry.resumable else "reserved"
 
 
 def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget":
@@ -145,6 +160,7 @@ def _implied_lines(book: "Ledger", delta: str) -> list[tuple[str, str]]:
 def _facts(book: "Ledger", entries: "tuple[Entry, ...]", delta: str) -> dict[str, Any]:
     return {
         "ledger": str(book.path),
+        "id": book.id,
         "dataset": book.dataset,
         "privacy": book.privacy.to_json(),
         "spent": book.spent().to_json(),
@@ -154,15 +170,15 @@ def _facts(book: "Ledger", entries: "tuple[Entry, ...]", delta: str) -> dict[str
             {
                 "number": entry.number,
                 "id": entry.id,
-                "state": entry.state,
+                "state": _state(book, entry),
                 "charge": entry.charge.to_json(),
                 "cost": entry.cost.to_json(),
                 "declared": entry.declared.to_json(),
                 "plan_digest": entry.plan_digest,
                 "output": entry.output,
                 "description": entry.description,
-                "reserved_at": entry.reserved_at.isoformat(),
-                "settled_at": None if entry.settled_at is None else entry.settled_at.isoformat(),
+                "reserved_on": entry.reserved_on.isoformat(),
+                "digest": entry.digest,
             }
             for entry in entries
         ],

@@ -8,11 +8,11 @@ import os
 import signal
 import sys
 import traceback
-from pathlib import Path
+from contextlib import suppress
 
 import click
 
-from leastnoise._check import InternalError, LeastNoiseError
+from leastnoise._check import InternalError, LeastNoiseError, PaidError, cause, runs
 from leastnoise.cli._answer import answer
 from leastnoise.cli._audit import audit
 from leastnoise.cli._demo import demo
@@ -21,9 +21,12 @@ from leastnoise.cli._init import init
 from leastnoise.cli._ledger import ledger
 from leastnoise.cli._plan import compare, plan
 from leastnoise.cli._release import release
-from leastnoise.cli._stop import Stopped
+from leastnoise.cli._resume import resume
+from leastnoise.cli._stop import interrupted, listen, what_was_paid
 
 BAD_INPUT = 2
+UNFINISHED = 3  # paid, and not published
+AFTERWARDS = 4  # paid and published, and something failed then
 FAULT = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
@@ -51,65 +54,88 @@ def program() -> None:
     """
 
 
-for _command in (init, plan, compare, release, answer, ledger, audit, demo, experiments):
+for _command in (init, plan, compare, release, resume, answer, ledger, audit, demo, experiments):
     program.add_command(_command)
 
 
 def main() -> None:
     """Run the program on the arguments of the process, and end the process.
 
-    The exit code is 0, 2 (bad input, too little budget, an unusable ledger), 70 (a fault of the program) or 130 (interrupted). An error is
-    one sentence on the standard error stream, never a traceback, and never with a value of a row.
+    The exit codes are on the page docs/errors.md. An error is one sentence on the standard error stream, never a traceback, and never with
+    a value of a row; after it stands what was paid, as the ledger has it at that moment.
     """
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        # Planning is many small matrix products: threads that wait for each other cost up to eight times the time on a busy machine.
-        os.environ.setdefault(name, "1")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a name that a narrow terminal cannot show is no reason to fail
+    listen()
+    paid_before = len(runs())
     try:
+        _open_streams()
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            # Planning is many small matrix products: threads that wait for each other cost up to eight times the time on a busy machine.
+            os.environ.setdefault(name, "1")
         code = program.main(prog_name="leastnoise", standalone_mode=False) or 0  # a command's own exit code
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        code = _report(error)
+        code = _report(error, paid_before)
+    _close_streams()
     sys.exit(code)
 
 
-def _report(error: BaseException) -> int:
-    """Say what happened in one sentence, and choose the exit code."""
-    paid = ""
-    if isinstance(error, Stopped):
-        paid, error = error.paid, error.cause
-    if isinstance(error, SystemExit):
-        return BROKEN_PIPE  # click ends so, and only so, when the reader of a pipe has seen enough
+def _open_streams() -> None:
+    """Closed streams become empty ones: else the next file that is opened, such as the ledger, would take their place."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a name that a narrow terminal cannot show is no reason to fail
+
+
+def _close_streams() -> None:
+    """What cannot be written was reported by now; Python would complain once more when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _report(error: BaseException, paid_before: int) -> int:
+    """Say what happened in one sentence and what was paid in another, and choose the exit code."""
+    if isinstance(error, (SystemExit, BrokenPipeError)) and not interrupted():
+        return BROKEN_PIPE  # the reader of a pipe has seen enough; click makes the former of it, and only of that
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if isinstance(error, BrokenPipeError):
-        # the reader of a pipe has seen enough; without this Python complains again when it closes the stream
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
-    if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        _say(f"interrupted. {paid or 'Nothing was spent.'}")
+    state, paid = what_was_paid(paid_before)
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or interrupted():
+        _say(f"interrupted. {paid}")
         return INTERRUPTED
     if isinstance(error, click.ClickException):
         _say(_usage(error))
         return BAD_INPUT
-    if isinstance(error, LeastNoiseError) and not isinstance(error, InternalError):
-        _say(f"{error}{' ' + paid if paid else ''}")
-        return BAD_INPUT
-    if isinstance(error, OSError) and error.strerror:
-        where = f" {error.filename}" if isinstance(error.filename, str) else ""
-        _say(f"the file system refused{where}: {error.strerror.lower()}. {paid or 'Nothing was spent.'}")
-        return BAD_INPUT
-    _say(
-        f"a fault of the program, not of yours ({_place(error)}); please report this line and the version. {paid or 'Nothing was spent.'}"
-        + ("" if _debugging() else " LEASTNOISE_DEBUG=1 shows the way to it.")
-    )
-    if _debugging():
+    fault, said = False, str(error)
+    if isinstance(error, PaidError):  # its message has what was paid
+        fault = error.cause is not None and cause(error.cause)[1]
+    elif state != "nothing" or not isinstance(error, LeastNoiseError) or isinstance(error, InternalError):
+        words, fault = cause(error)
+        said = f"{words} {paid}"
+    if not isinstance(error, LeastNoiseError) or fault:
+        said = said[:1].lower() + said[1:]
+    _say(said + (" LEASTNOISE_DEBUG=1 shows the way to it." if fault and not _debugging() else ""))
+    if fault and _debugging():
+        error = error.cause if isinstance(error, PaidError) and error.cause is not None else error
         # Frames only. The text of a foreign exception may quote a value of a row, and so may local variables; neither is ever shown.
-        click.echo("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True)
-    return FAULT
+        with suppress(OSError):
+            click.echo("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True)
+    if state != "nothing":
+        return AFTERWARDS if state == "whole" else UNFINISHED
+    return FAULT if fault else BAD_INPUT
 
 
 def _usage(error: click.ClickException) -> str:
@@ -119,16 +145,10 @@ def _usage(error: click.ClickException) -> str:
     return f"{text[:1].lower()}{text[1:]}. See `{command} --help`."
 
 
-def _place(error: BaseException) -> str:
-    """The kind and the place of a fault, without its text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "leastnoise" in Path(frame.filename).parts] or list(frames)
-    return f"{type(error).__name__} at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else type(error).__name__
-
-
 def _debugging() -> bool:
     return os.environ.get("LEASTNOISE_DEBUG", "") not in {"", "0"}
 
 
 def _say(text: str) -> None:
-    click.echo(f"leastnoise: {text}", err=True)
+    with suppress(OSError):
+        click.echo(f"leastnoise: {text}", err=True)

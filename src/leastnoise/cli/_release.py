@@ -1,7 +1,6 @@
 """``leastnoise release``: measure, estimate and write; paid first."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +11,11 @@ from leastnoise._check import InputError
 from leastnoise.cli._memory import within_memory
 from leastnoise.cli._output import money, show_facts, shown
 from leastnoise.cli._progress import Progress
-from leastnoise.cli._stop import Stopped, place_of, what_was_paid
 
 if TYPE_CHECKING:
     from leastnoise.plan import DataAwarePlan, Plan
     from leastnoise.release import Release
-    from leastnoise.session import Spec
+    from leastnoise.session import Entry, Spec
 
 _NOT_PRIVATE = """\
 !!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.
@@ -59,7 +57,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     new = not paying.exists()
     made = carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
-    show_release(out, None if seed is not None else paying, new=new, notes=notices(made))
+    show_release(made, out, None if seed is not None else paying, new=new, notes=notices(made))
 
 
 def warn_of_bias(what: "Spec") -> None:
@@ -75,7 +73,7 @@ def warn_of_bias(what: "Spec") -> None:
 
 
 def carry_out(what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: Path, seed: int | None = None) -> "Release":
-    """Make a release with progress, and with an account of the payment if it fails.
+    """Make a release with progress, after telling what became of earlier ones.
 
     Args:
         what: the spec, with its source.
@@ -85,15 +83,14 @@ def carry_out(what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: 
         seed: for a run that is not private.
 
     Raises:
-        LedgerError: the ledger cannot be used.
-        Stopped: whatever else went wrong, with what was paid.
+        LeastNoiseError: as `leastnoise.release`.
     """
     from leastnoise.session import release as released
 
     name = what.source.name if what.source else "the data"
     known = settle_earlier(ledger) if seed is None else frozenset()
-    with _accounted(ledger, known, out), Progress(f"reading {name}, measuring and writing") as progress:
-        return released(
+    with Progress(f"reading {name}, measuring and writing") as progress:
+        made = released(
             plan,
             what.source,
             ledger=ledger if seed is None else None,
@@ -109,13 +106,17 @@ def carry_out(what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: 
             seed=seed,
             progress=lambda done, among: progress.rows(f"reading {name}", "measuring, estimating and writing", done, among),
         )
+    if made.observation.receipt in known:
+        click.echo("This release was paid and measured before, and stopped; it is finished now, and nothing was paid again.", err=True)
+    return made
 
 
-def settle_earlier(ledger: Path) -> frozenset[str]:
+def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
     """Find out what became of earlier releases that were not finished, and tell it.
 
     Args:
         ledger: its file, which need not exist.
+        hint: also name those that can be finished.
 
     Returns:
         The identifications of all entries so far.
@@ -129,31 +130,38 @@ def settle_earlier(ledger: Path) -> frozenset[str]:
         return frozenset()
     book = Ledger.open(ledger)
     for entry in settle(book):
-        what = f"Release {entry.number} of {entry.reserved_at:%Y-%m-%d %H:%M} UTC ({entry.charge})"
-        where = shown(Path(entry.output))
+        what, where = named(entry), shown(Path(entry.output))
         if entry.state == "sealed":
             click.echo(f"{what} was stopped after it was published: paid and whole, in {where}.", err=True)
         else:
             click.echo(
-                f"{what} was stopped before it was published: paid and absent. Nothing is at {where}, and its budget stays spent. "
-                "(If another process is still making it, that process will enter it as published.)",
+                f"{what} was stopped while it was measured: paid and absent. Nothing is at {where}, and its budget stays spent.", err=True
+            )
+    entries = book.entries()
+    for entry in entries if hint else ():
+        if entry.resumable and not book.is_running(entry):
+            click.echo(
+                f"{named(entry)} was stopped before it was published: paid and resumable. `leastnoise resume {shown(ledger)}` finishes it "
+                "without paying again.",
                 err=True,
             )
-    return frozenset(entry.id for entry in book.entries())
+    return frozenset(entry.id for entry in entries)
 
 
-@contextmanager
-def _accounted(ledger: Path, known: frozenset[str], out: Path) -> Iterator[None]:
-    try:
-        yield
-    except (Exception, KeyboardInterrupt) as error:
-        raise Stopped(error, what_was_paid(ledger, known, out)) from error
+def named(entry: "Entry") -> str:
+    """How an entry of the ledger is called in messages.
+
+    Args:
+        entry: of the ledger.
+    """
+    return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
-def show_release(out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
+def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
     """Print where everything is, what was spent and what is left.
 
     Args:
+        made: the release.
         out: the directory that was written.
         ledger: what paid; None for a run that is not private, and cost nothing.
         new: whether the ledger was made by this release.
@@ -168,15 +176,15 @@ def show_release(out: Path, ledger: Path | None, *, new: bool, notes: Sequence[s
     if ledger is None:
         show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
     else:
-        show_facts([*places, *_account(out, ledger, new=new)])
+        show_facts([*places, *_account(made.observation.receipt, ledger, new=new)])
 
 
-def _account(out: Path, ledger: Path, *, new: bool) -> list[tuple[str, str]]:
+def _account(receipt: str, ledger: Path, *, new: bool) -> list[tuple[str, str]]:
     from leastnoise.accounting import whole_budget
     from leastnoise.session import Ledger
 
     book = Ledger.open(ledger)
-    entry = next(entry for entry in reversed(book.entries()) if entry.output == place_of(out))
+    entry = next(entry for entry in book.entries() if entry.id == receipt)
     budget = book.privacy.budget
     return [
         ("spent", f"{money(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}"),

@@ -1,58 +1,55 @@
-"""How a release that did not end well says what became of the money."""
+"""Interruptions, and what a run that did not end well says about payment."""
 
-import os
-from pathlib import Path
+import signal
+from typing import Any
+
+from leastnoise._check import runs
+
+_interrupted: list[int] = []
 
 
-def place_of(out: Path) -> str:
-    """How the ledger names a directory.
+def listen() -> None:
+    """Turn the first interruption into KeyboardInterrupt; later ones are ignored, so that the last sentence is said whole.
 
-    >>> place_of(Path("/a/../b"))
-    '/b'
+    A run that was started with interruptions ignored, as in the background, keeps ignoring them.
     """
-    return os.path.abspath(out.expanduser())  # noqa: PTH100 - resolve() would follow links, as the release does not
+    _interrupted.clear()
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _stop)
 
 
-class Stopped(BaseException):
-    """An error together with the sentence that says whether something was paid.
+def interrupted() -> bool:
+    """Whether an interruption came; libraries may turn it into errors of their own.
+
+    >>> interrupted()
+    False
+    """
+    return bool(_interrupted)
+
+
+def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature is Python's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _interrupted.append(number)
+    raise KeyboardInterrupt
+
+
+def what_was_paid(since: int) -> tuple[str, str]:
+    """Ask the ledgers about all payments of this run, at this moment.
 
     Args:
-        cause: the error, or the interruption.
-        paid: one sentence or more.
-    """
-
-    def __init__(self, cause: BaseException, paid: str) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-        self.paid = paid
-
-
-def what_was_paid(ledger: Path, known: frozenset[str], out: Path) -> str:
-    """Look into the ledger after an error.
-
-    Args:
-        ledger: its file.
-        known: the identifications of the entries that were there before.
-        out: the directory that was to be written.
+        since: payments of this process before this run.
 
     Returns:
-        What was paid and what became of it; empty if nothing was paid.
+        The worst state ("unknown", "resumable", "absent", "whole" or "nothing"), and what to say.
     """
-    from leastnoise.session import Ledger, settle
-
-    if not ledger.exists():
-        return ""
+    if len(runs()) == since:
+        return "nothing", "Nothing was spent."
     try:
-        book = Ledger.open(ledger)
-        place = place_of(out)
-        # Two runs with one target: both would be told of both entries, which is the safe side.
-        mine = {entry.id for entry in book.entries() if entry.id not in known and entry.output == place}
-        if not mine:
-            return ""
-        settle(book)
-        entry = next(entry for entry in reversed(book.entries()) if entry.id in mine)
+        from leastnoise.session import account
+
+        asked = [account(ledger, run) for ledger, run in runs()[since:]]
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
-        return f"Whether something was paid cannot be told; see `leastnoise ledger show {ledger}`."
-    if entry.state == "sealed":
-        return f"The release was paid ({entry.charge}) and is whole in {out}."
-    return f"The release was paid ({entry.charge}) and is absent: its noise may have been drawn, so the budget stays spent."
+        return "unknown", "Whether something was paid cannot be told now; see `leastnoise ledger show`."
+    found = [one for one in asked if one.state != "nothing"]
+    states = [state for state in ("unknown", "resumable", "absent", "whole") if any(one.state == state for one in found)]
+    return (states[0], " ".join(one.words for one in found)) if states else ("nothing", "Nothing was spent.")

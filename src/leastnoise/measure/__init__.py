@@ -1,9 +1,10 @@
 """The kernel: the ledger, exact noise, and the one place where private counts and noise meet."""
 
 from leastnoise.measure._entropy import Entropy, SeededEntropy, SystemEntropy
-from leastnoise.measure._kernel import measure, simulate
-from leastnoise.measure._ledger import Ledger, Receipt
+from leastnoise.measure._kernel import finish, measure, simulate
+from leastnoise.measure._ledger import Ledger
 from leastnoise.measure._ledger_file import Entry
+from leastnoise.measure._ledger_steps import NeedsData, Pending, Receipt
 from leastnoise.measure._partition import Partition
 from leastnoise.measure._plane import RectanglePartition
 from leastnoise.measure._rehearsal import rehearse
@@ -17,7 +18,9 @@ __all__ = [
     "LeastBlockCost",
     "LeastCost",
     "Ledger",
+    "NeedsData",
     "Partition",
+    "Pending",
     "Receipt",
     "RectanglePartition",
     "SampledPartition",
@@ -26,6 +29,7 @@ __all__ = [
     "Selection",
     "Series",
     "SystemEntropy",
+    "finish",
     "measure",
     "rehearse",
     "simulate",

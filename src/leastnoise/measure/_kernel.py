@@ -9,7 +9,8 @@ The argument that a release is private has four steps; the labels stand in the c
 (K2) The table keeps at most ``max_rows`` rows of a unit and was encoded row by row over the plan's own domain, so neighbouring data give
      tables that differ by at most that many rows. Only the columns that the plan uses are in it: a block on another is refused.
 (K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is
-     drawn. Whatever happens afterwards, the budget is gone.
+     drawn. Whatever happens afterwards, the budget is gone. So is the mark that drawing was begun: what one receipt pays for is drawn once,
+     whatever is killed and finished later (PROOFS-ledger.md, theorem 4). What was drawn is on the disk before it is returned.
 (K4) Each row gets noise of its own, of exactly the scale that ``plan.cost`` used (PROOFS-noise.md; a scale is a Fraction of Python's
      integers, made so by ``Block``). On the grid both the answer and the scale are multiplied by ``grid``, so the shift stays an integer
      and shift over scale is unchanged. The rows are independent, so their losses add: |shift| / b for discrete Laplace (pure DP); alpha
@@ -32,7 +33,8 @@ from leastnoise.measure._count import count
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise.measure._laplace import discrete_laplace
-from leastnoise.measure._ledger import Ledger, Receipt
+from leastnoise.measure._ledger import Ledger
+from leastnoise.measure._ledger_steps import NeedsData, Receipt
 from leastnoise.observation import Observation
 from leastnoise.plan import Block, DataAwarePlan, Limits, Plan, cost, row_scales, used
 from leastnoise.table import Table
@@ -41,7 +43,9 @@ _SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete
 _BATCH_ROWS = 2**18
 
 
-def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, description: str = "") -> tuple[Observation, Receipt]:
+def measure(
+    plan: Plan, table: Table, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
+) -> tuple[Observation, Receipt]:
     """Carry out a plan on private data, for real.
 
     Args:
@@ -50,6 +54,8 @@ def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, descriptio
         ledger: pays.
         output: where the release will be published, for the ledger.
         description: one line for people, for the ledger.
+        options: of the release, for the ledger and whoever finishes it.
+        run: from ``ledger.running``.
 
     Returns:
         The observation, and the receipt to seal the ledger's entry with once the release is published.
@@ -59,7 +65,8 @@ def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, descriptio
         BudgetError: the ledger has less left than the plan costs; nothing was spent.
         LedgerError: the ledger cannot be used; no noise was drawn.
 
-    Edge cases: what fails after the reservation, such as a lack of memory, leaves a release that is paid and absent.
+    Edge cases: what fails between the first random bit and the record of the outcome, such as a lack of memory, leaves a release that is
+        paid and absent; what fails later leaves one that `finish` gives again.
 
     Guarantees: the observation satisfies the plan's declared budget for the plan's neighbours and unit; (K1) to (K4) above.
 
@@ -82,8 +89,55 @@ def measure(plan: Plan, table: Table, ledger: Ledger, *, output: str, descriptio
         plan_digest=plan.digest(),
         output=output,
         description=description,
+        plan=plan.to_json(),
+        options=options,
+        run=run,
     )
-    return Observation(plan, draw(plan, table, SystemEntropy()), receipt.id, private=True), receipt
+    return _drawn(plan, table, ledger, receipt), receipt
+
+
+def finish(plan: Plan, table: Table | None, ledger: Ledger, receipt: Receipt) -> Observation:
+    """Give the observation that a receipt has paid for: the recorded one, or, if drawing was never begun, one that is drawn now.
+
+    Args:
+        plan: that was paid for.
+        table: the encoded private rows; None if the observation was recorded.
+        ledger: that paid.
+        receipt: from ``ledger.take_over``.
+
+    Raises:
+        InputError: another plan, or the rows are needed and not given (NeedsData).
+        LedgerError: drawing was begun before, or the ledger cannot be used.
+
+    >>> import pathlib, tempfile
+    >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.domain import Domain
+    >>> privacy = Privacy(PureDP(1))
+    >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
+    >>> plan = Plan(domain=table.domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(pathlib.Path(folder, "people.ledger"), "people", privacy)
+    ...     first, receipt = measure(plan, table, ledger, output="out")
+    ...     bool(finish(plan, None, ledger, receipt).values[0] == first.values[0])
+    True
+    """
+    if plan.digest() != receipt.plan_digest:
+        raise InputError("This plan is not the one that was paid for. Resume the release with its own plan.")
+    known = ledger.pending(receipt).steps
+    if known:
+        return Observation.from_json(plan, known[0].outcome)
+    if table is None:
+        raise NeedsData("This release was paid and is not measured yet; it needs its data.")
+    verify(plan, table)
+    return _drawn(plan, table, ledger, receipt)
+
+
+def _drawn(plan: Plan, table: Table, ledger: Ledger, receipt: Receipt) -> Observation:
+    """(K3): begun on the disk, drawn, and on the disk again before anybody sees it."""
+    ledger.begin(receipt, 1, receipt.plan_digest)
+    observation = Observation(plan, draw(plan, table, SystemEntropy()), receipt.id, private=True)
+    ledger.record(receipt, 1, observation.to_json())
+    return observation
 
 
 def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
@@ -124,9 +178,10 @@ def check_table(plan: Plan | DataAwarePlan, table: Table) -> None:
     table.require(*used(plan))
 
 
-def verify(plan: Plan, table: Table) -> Cost:
+def verify(plan: Plan, table: Table | None) -> Cost:
     """(K1), (K2): the table is the plan's, and the declared budget covers what the integers really cost, which is returned."""
-    check_table(plan, table)
+    if table is not None:  # a resumed series asks for its recorded steps without the rows
+        check_table(plan, table)
     spent = cost(plan)
     if not covers(plan.privacy.budget, spent):
         raise InputError(

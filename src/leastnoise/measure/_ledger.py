@@ -1,16 +1,15 @@
 """The ledger: the durable record of the budget a data set has spent.
 
-One SQLite file. A release is first reserved (its charge is then spent, whatever happens), then drawn and written, then sealed.
-PROOFS-ledger.md has the argument.
+One SQLite file. A release is first reserved (its charge is then spent, whatever happens), then each of its steps is begun, drawn and
+recorded, then its files are written, then it is sealed. PROOFS-ledger.md has the argument.
 """
 
 import json
 import os
 import secrets
 import sqlite3
-import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,35 +27,22 @@ from leastnoise.accounting import (
     total,
     whole_budget,
 )
-from leastnoise.measure._ledger_file import MAKE, Content, Entry, checked_text, content_of, digest_of, fill, now, read, writing
-
-_INSERT = """INSERT INTO entry (number, id, charge, cost, declared, plan_digest, output, description, reserved_at, digest, state)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved')"""
-_TAKEN = "{} exists already, and a ledger is never replaced. Open it, or choose another path."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """Proof that a charge was durably reserved; whoever holds it may draw noise once.
-
-    Attributes:
-        id: 128 random bits in hexadecimal.
-        dataset: name of the data set.
-        plan_digest: fingerprint of the plan that was paid for.
-        output: where the release will be published.
-        charge: what was taken, in the definition of the data set's budget.
-        reserved_at: UTC.
-
-    >>> Receipt.__slots__
-    ('id', 'dataset', 'plan_digest', 'output', 'charge', 'reserved_at')
-    """
-
-    id: str
-    dataset: str
-    plan_digest: str
-    output: str
-    charge: Charge
-    reserved_at: datetime
+from leastnoise.measure import _ledger_steps as steps
+from leastnoise.measure._ledger_file import (
+    Content,
+    Entry,
+    OldFormat,
+    append,
+    checked_text,
+    connected,
+    content_of,
+    read,
+    writing,
+)
+from leastnoise.measure._ledger_making import checked_path, checked_seconds, make, wait_for
+from leastnoise.measure._ledger_migration import migrate
+from leastnoise.measure._ledger_run import free_room, is_running, running, sweep
+from leastnoise.measure._ledger_steps import Pending, Receipt
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -68,6 +54,7 @@ class Ledger:
         dataset: name of the data set.
         privacy: the budget, the unit and the neighbours, fixed when the ledger was made.
         timeout: seconds to wait for another process's lock.
+        id: 128 random bits in hexadecimal, made with the ledger.
 
     Guarantees:
         A receipt is handed out only after its charge is on the disk. The charges of all receipts ever handed out never exceed the budget,
@@ -89,6 +76,7 @@ class Ledger:
     dataset: str
     privacy: Privacy
     timeout: float
+    id: str
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, dataset={self.dataset!r}, budget={self.privacy.budget!r}, unit={self.privacy.unit!r})"
@@ -116,33 +104,13 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or choose another path.
         """
-        file = _path(path)
+        file = checked_path(path)
         name = checked_text("dataset", dataset, least=1)
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
-        seconds = _seconds(timeout)
-        # Made whole under a name that nobody else uses, then linked into place: no process ever sees half a ledger, or removes another's.
-        draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
-        try:
-            if file.exists():
-                raise LedgerError(_TAKEN.format(file))
-            for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
-                if left_over.exists():  # SQLite would play it into the new ledger
-                    raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger, or remove both.")
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            try:
-                fill(draft, name, privacy, seconds)
-                os.link(draft, file)
-            finally:
-                draft.unlink(missing_ok=True)
-            _flush_folder(file.parent)
-        except FileExistsError:
-            raise LedgerError(_TAKEN.format(file)) from None
-        except OSError as error:
-            raise LedgerError(
-                f"A ledger cannot be made at {file}: {_reason(error)}. Choose a folder that exists and that you may write to."
-            ) from None
-        return cls(file, name, privacy, seconds)
+        seconds = checked_seconds(timeout)
+        identity = make(file, name, privacy, seconds)
+        return cls(file, name, privacy, seconds, identity)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, timeout: float = 30.0) -> "Ledger":
@@ -158,31 +126,54 @@ class Ledger:
         Guarantees:
             Never makes a file.
 
+        Edge cases:
+            A ledger of the format 1 is brought to this version's, which keeps no time of day.
+
         >>> Ledger.open("/nowhere/people.ledger")
         Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. Make one with `leastnoise ledger set` ...
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. If there was one, restore it. ...
         """
-        file = _path(path)
-        seconds = _seconds(timeout)
-        # Only by stat: opening and closing the file here would drop the locks that another thread's connection holds on it.
+        file = checked_path(path)
+        seconds = checked_seconds(timeout)
+        wait_for(file, seconds)
         try:
-            if file.is_dir():
-                raise LedgerError(f"{file} is a folder, not a ledger. Give the path of the ledger's file.")
-            size = file.stat().st_size
-            patience = time.monotonic() + min(seconds, 1.0)
-            while size == 0 and time.monotonic() < patience:  # perhaps another process is making it just now
-                time.sleep(0.02)
-                size = file.stat().st_size
-        except FileNotFoundError:
-            raise LedgerError(f"There is no ledger at {file}. {MAKE}") from None
-        except OSError as error:
-            raise LedgerError(f"The ledger {file} cannot be read: {_reason(error)}. Check its path and permissions.") from None
-        if size == 0:
-            raise LedgerError(f"{file} is empty: not a ledger, or one whose making was interrupted. Remove it and make a ledger there.")
-        content = read(file, seconds)
-        return cls(file, content.dataset, content.privacy, seconds)
+            content = read(file, seconds)
+        except OldFormat:
+            migrate(file, seconds)
+            content = read(file, seconds)
+        return cls(file, content.dataset, content.privacy, seconds, content.id)
 
-    def reserve(self, *, cost: Cost, declared: Budget, privacy: Privacy, plan_digest: str, output: str, description: str = "") -> Receipt:
+    @contextmanager
+    def running(self, room: int = 0) -> Iterator[str]:
+        """Hold the sign that a release is being made, until the block or the process ends.
+
+        Args:
+            room: bytes to keep free for its measurement, from public sizes.
+
+        Raises:
+            LedgerError: the ledger's folder cannot be written or has less room; nothing was spent.
+
+        >>> with Ledger.open("/nowhere/x").running():
+        ...     pass
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
+        with running(self.path, room) as run:
+            yield run
+
+    def reserve(
+        self,
+        *,
+        cost: Cost,
+        declared: Budget,
+        privacy: Privacy,
+        plan_digest: str,
+        output: str,
+        description: str = "",
+        plan: str = "",
+        options: str = "",
+        run: str = "",
+    ) -> Receipt:
         """Spend the charge of a release, before any noise is drawn.
 
         Args:
@@ -192,6 +183,9 @@ class Ledger:
             plan_digest: fingerprint of the plan.
             output: where the release will be published, so that `reconcile` can look for it.
             description: one line for people.
+            plan: its JSON text, so that another process can finish the release; without it none can.
+            options: of the release, for whoever finishes it.
+            run: from `running`.
 
         Returns:
             The receipt. The charge is on the disk by then.
@@ -208,11 +202,46 @@ class Ledger:
 
         >>> from leastnoise.accounting import PureCost, PureDP
         >>> privacy = Privacy(PureDP(1))
-        >>> ledger = Ledger(Path("/nowhere/x"), "people", privacy, 1.0)
+        >>> ledger = Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
         >>> ledger.reserve(cost=PureCost(1), declared=PureDP(1), privacy=Privacy(PureDP(1), "replace"), plan_digest="ab", output="out")
         Traceback (most recent call last):
         leastnoise._check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
         """
+        request = self._request(cost, declared, privacy)
+        texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("description", description))
+        receipt_id = secrets.token_hex(16)
+        values = (receipt_id, _dump(request), _dump(cost), _dump(declared), *texts, datetime.now(UTC).date().isoformat())
+        with writing(self.path, self.timeout) as connection:
+            content = self._checked(connection)
+            self._check_left(request, content)
+            number = len(content.entries) + 1
+            head = append(connection, (number, *values), content.head, "reserved", run)
+            if plan:
+                steps.enter(connection, receipt_id, plan, options)
+        return Receipt(
+            id=receipt_id, dataset=self.dataset, plan_digest=plan_digest, output=output, charge=request, number=number, head=head, run=run
+        )
+
+    def check(self, cost: Cost, privacy: Privacy) -> None:
+        """Refuse what `reserve` would refuse now; nothing is written.
+
+        Args:
+            cost: of the plan.
+            privacy: of the plan, whose budget it declares.
+
+        Raises:
+            BudgetError, InputError, LedgerError: as `reserve`.
+
+        >>> Ledger.open("/nowhere/x").check(None, None)
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
+        request = self._request(cost, privacy.budget, privacy)
+        content = read(self.path, self.timeout)
+        self._same(content)
+        self._check_left(request, content)
+
+    def _request(self, cost: Cost, declared: Budget, privacy: Privacy) -> Charge:
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
         if not privacy.same_unit(self.privacy):
@@ -220,26 +249,97 @@ class Ledger:
                 f"The plan protects {privacy.unit}, the data set {self.dataset!r} {self.privacy.unit}; such costs cannot be added. "
                 "Make the plan with the privacy unit of the data set."
             )
-        budget = self.privacy.budget
-        request = charge(budget, declared, cost)
-        texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("description", description))
-        receipt = Receipt(
-            id=secrets.token_hex(16),
-            dataset=self.dataset,
-            plan_digest=plan_digest,
-            output=output,
-            charge=request,
-            reserved_at=datetime.now(UTC),
-        )
-        values = (receipt.id, _dump(request), _dump(cost), _dump(declared), *texts, receipt.reserved_at.isoformat())
+        return charge(self.privacy.budget, declared, cost)
+
+    def _check_left(self, request: Charge, content: Content) -> None:
+        available = left(self.privacy.budget, total(entry.charge for entry in content.entries))
+        if not request.within(available):
+            raise BudgetError(self._refusal(request, available))
+
+    def begin(self, receipt: Receipt, number: int, request: str) -> None:
+        """Enter a step of a release, before its first random bit is drawn.
+
+        Args:
+            receipt: of the release.
+            number: 1, 2, 3 ...
+            request: fingerprint of what is asked for.
+
+        Raises:
+            LedgerError: this step was begun before, by whatever process, or one before it has no outcome; or the file cannot be written.
+                Nothing may be drawn.
+
+        >>> Ledger.open("/nowhere/x").begin(None, 1, "ab")
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
         with writing(self.path, self.timeout) as connection:
-            entries = self._checked(connection).entries
-            available = left(budget, total(entry.charge for entry in entries))
-            if not request.within(available):
-                raise BudgetError(self._refusal(request, available))
-            row = (len(entries) + 1, *values)
-            connection.execute(_INSERT, (*row, digest_of(row)))
-        return receipt
+            self._checked_receipt(connection, receipt)
+            steps.begin(connection, receipt.id, number, request)
+
+    def record(self, receipt: Receipt, number: int, outcome: str) -> None:
+        """Put the outcome of a step on the disk, before anybody sees it.
+
+        Args:
+            receipt: of the release.
+            number: of the step, which was begun.
+            outcome: as text.
+
+        Raises:
+            LedgerError: the step is not under way, or the file cannot be written. The outcome must be thrown away.
+
+        >>> Ledger.open("/nowhere/x").record(None, 1, "7")
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
+        free_room(self.path, receipt.run)
+        with writing(self.path, self.timeout) as connection:
+            self._checked_receipt(connection, receipt)
+            steps.record(connection, receipt.id, number, outcome)
+
+    def pending(self, entry: Entry | Receipt) -> Pending:
+        """Read what is needed to finish a release that is resumable.
+
+        Raises:
+            LedgerError: there is nothing to finish, or it is damaged, or the file cannot be read.
+
+        >>> Ledger.open("/nowhere/x").pending(None)
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
+        with connected(self.path, self.timeout) as connection:
+            connection.execute("BEGIN")
+            self._checked(connection)
+            return steps.pending_of(connection, entry.id, self.path)
+
+    def take_over(self, entry: Entry, run: str) -> Receipt:
+        """Become the one process that finishes a release.
+
+        Args:
+            entry: resumable.
+            run: from `running`.
+
+        Raises:
+            LedgerError: another process makes or finishes it, or it is not resumable any more.
+
+        >>> Ledger.open("/nowhere/x").take_over(None, "")
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
+        with writing(self.path, self.timeout) as connection:
+            now = self._checked(connection).entries[entry.number - 1]
+            if now.id != entry.id or not now.resumable or is_running(self.path, now.run):
+                raise LedgerError(f"Release {entry.number} in the ledger {self.path} is being finished by another process, or is finished.")
+            connection.execute("UPDATE entry SET run = ? WHERE id = ?", (run, entry.id))
+        return Receipt(
+            id=now.id,
+            dataset=self.dataset,
+            plan_digest=now.plan_digest,
+            output=now.output,
+            charge=now.charge,
+            number=now.number,
+            head=now.digest,
+            run=run,
+        )
 
     def seal(self, receipt: Receipt) -> None:
         """Record that a release was published whole.
@@ -250,21 +350,20 @@ class Ledger:
         Raises:
             LedgerError: the receipt is not of this ledger, or the file cannot be written.
 
-        >>> receipt = Receipt(id="0f", dataset="people", plan_digest="ab", output="out", charge=Charge(), reserved_at=datetime.now(UTC))
-        >>> Ledger.open("/nowhere/x").seal(receipt)
+        >>> Ledger.open("/nowhere/x").seal(None)
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with writing(self.path, self.timeout) as connection:
-            if receipt.id not in {entry.id for entry in self._checked(connection).entries}:
-                raise LedgerError(f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where it was reserved.")
-            connection.execute("UPDATE entry SET state = 'sealed', settled_at = ? WHERE id = ? AND state <> 'sealed'", (now(), receipt.id))
+            self._checked_receipt(connection, receipt)
+            self._settle(connection, receipt.id, "sealed")
 
-    def reconcile(self, is_published: Callable[[Entry], bool]) -> tuple[Entry, ...]:
-        """Settle what earlier runs left unsealed: sealed if it was published after all, or else absent. No budget is given back.
+    def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
+        """Settle what earlier runs left unsealed: sealed if it was published, absent if it cannot be finished. No budget is given back.
 
         Args:
-            is_published: tells for an unsealed entry whether its output is there and whole. Called without a lock held.
+            is_published: tells for an unsealed entry whether its output is there and whole; None if that cannot be told. Called without a
+                lock held.
 
         Returns:
             The entries that changed, as they are now.
@@ -273,8 +372,7 @@ class Ledger:
             LedgerError: the file cannot be used.
 
         Edge cases:
-            A release that another process is still making is found absent; that process seals it when it is done, or, if it is killed just
-            before that, the next call does.
+            A release that another process is still making is left alone, as is one that is resumable.
 
         >>> Ledger.open("/nowhere/x").reconcile(lambda entry: False)
         Traceback (most recent call last):
@@ -282,21 +380,36 @@ class Ledger:
         """
         found = {}
         for entry in self.entries():
-            if entry.state == "sealed":
+            if entry.state == "sealed" or self.is_running(entry):
                 continue
             published = is_published(entry)
-            if published or entry.state == "reserved":
-                found[entry.id] = "sealed" if published else "absent"
+            if published:
+                found[entry.id] = "sealed"
+            elif published is not None and entry.state == "reserved" and not entry.resumable:
+                found[entry.id] = "absent"
+        sweep(self.path)
         if not found:
             return ()
         with writing(self.path, self.timeout) as connection:
             self._checked(connection)
             for entry_id, state in found.items():
-                # Never from sealed back to absent: its own process may have sealed it meanwhile.
-                connection.execute(
-                    "UPDATE entry SET state = ?, settled_at = ? WHERE id = ? AND state <> 'sealed'", (state, now(), entry_id)
-                )
+                self._settle(connection, entry_id, state)
         return tuple(entry for entry in self.entries() if entry.id in found)
+
+    def is_running(self, entry: Entry) -> bool:
+        """Whether a process is making or finishing this release now.
+
+        >>> Ledger.open("/nowhere/x").is_running(None)
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
+        return is_running(self.path, entry.run)
+
+    @staticmethod
+    def _settle(connection: sqlite3.Connection, entry_id: str, state: str) -> None:
+        # Never from sealed back to absent: its own process may have sealed it meanwhile.
+        connection.execute("UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id))
+        steps.forget(connection, entry_id)
 
     def entries(self) -> tuple[Entry, ...]:
         """List every release that was paid for, in the order of reservation.
@@ -311,18 +424,6 @@ class Ledger:
         content = read(self.path, self.timeout)
         self._same(content)
         return content.entries
-
-    def unsealed(self) -> tuple[Entry, ...]:
-        """List the releases that are paid and not known to be published or absent: those of killed runs, and those under way.
-
-        Raises:
-            LedgerError: the file cannot be read.
-
-        >>> Ledger.open("/nowhere/x").unsealed()
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
-        """
-        return tuple(entry for entry in self.entries() if entry.state == "reserved")
 
     def spent(self) -> Charge:
         """Add up all charges, in whatever state; exact.
@@ -353,8 +454,16 @@ class Ledger:
         self._same(content)
         return content
 
+    def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
+        """The receipt is of this ledger, and nobody has taken its release over."""
+        entry = next((entry for entry in self._checked(connection).entries if entry.id == receipt.id), None)
+        if entry is None:
+            raise LedgerError(f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where it was reserved.")
+        if entry.run != receipt.run:
+            raise LedgerError(f"Release {entry.number} in the ledger {self.path} was taken over by another process, which finishes it.")
+
     def _same(self, content: "Content") -> None:
-        if (content.dataset, content.privacy) != (self.dataset, self.privacy):
+        if (content.dataset, content.privacy, content.id) != (self.dataset, self.privacy, self.id):
             raise LedgerError(f"The ledger {self.path} was replaced by another one since it was opened. Open it again.")
 
     def _refusal(self, request: Charge, available: Charge) -> str:
@@ -367,31 +476,5 @@ class Ledger:
         )
 
 
-def _path(path: str | os.PathLike[str]) -> Path:
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
-        raise refuse("path", path, "the path of a ledger's file")
-    return Path(path)
-
-
-def _seconds(timeout: float) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= 86400:
-        raise refuse("timeout", timeout, "a number of seconds from 0 to 86400")
-    return float(timeout)
-
-
 def _dump(value: Charge | Cost | Budget) -> str:
     return json.dumps(value.to_json())
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the name of a new file durable too."""
-    with suppress(OSError):  # a file system that cannot flush a folder
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -6,14 +6,17 @@ The argument continues that of ``_kernel.py``:
      to those of the steps before it and must stay within the budget, before its first random bit is drawn; a step that fails stays charged.
      Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a selection by its own proof. So all steps
      together satisfy the declared budget, however they are chosen (theorem 6 of the accounting's proofs). The sum is kept in memory, so a
-     series is used in the process that made it alone, cannot be copied, and nothing of it can be set.
+     series is used in the process that made it alone, cannot be copied, and nothing of it can be set. Another process may resume a
+     series: it asks for the same steps in the same order, gets the recorded outcomes of those that were drawn, and the ledger's mark of
+     every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4).
 (K6) A selection's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
 """
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from weakref import WeakKeyDictionary
 
 from leastnoise._check import BudgetError, InputError, refuse
@@ -21,7 +24,9 @@ from leastnoise.accounting import Charge, PureCost, PureDP, SeriesCost, charge, 
 from leastnoise.measure._count import count
 from leastnoise.measure._entropy import Entropy, SystemEntropy
 from leastnoise.measure._kernel import check_table, draw, verify
-from leastnoise.measure._ledger import Ledger, Receipt
+from leastnoise.measure._ledger import Ledger
+from leastnoise.measure._ledger_steps import NeedsData, Receipt, Step
+from leastnoise.measure._outcome import outcome_from_text, outcome_to_text, request_of
 from leastnoise.measure._selections import PlaneSelection, Selection
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan
@@ -32,8 +37,10 @@ from leastnoise.table import Table
 class _Inside:
     """What a series keeps and does not hold, so that whoever has the series has nothing that leads to the rows (K7)."""
 
-    table: Table
+    table: Table | None
     entropy: Entropy
+    ledger: Ledger | None = None
+    known: tuple[Step, ...] = ()
     charges: list[Charge] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     process: int = field(default_factory=os.getpid)
@@ -74,15 +81,17 @@ class Series:
         raise TypeError("A Series is made by Series.paid, which pays for it, or by Series.simulated.")
 
     @classmethod
-    def _make(cls, plan: DataAwarePlan, table: Table, entropy: Entropy, receipt: Receipt | None) -> "Series":
+    def _make(cls, plan: DataAwarePlan, inside: _Inside, receipt: Receipt | None) -> "Series":
         made = object.__new__(cls)
         object.__setattr__(made, "plan", plan)
         object.__setattr__(made, "receipt", receipt)
-        _INSIDE[made] = _Inside(table, entropy)
+        _INSIDE[made] = inside
         return made
 
     @classmethod
-    def paid(cls, plan: DataAwarePlan, table: Table, ledger: Ledger, *, output: str, description: str = "") -> "Series":
+    def paid(
+        cls, plan: DataAwarePlan, table: Table, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
+    ) -> "Series":
         """Pay for a series, for real.
 
         Args:
@@ -91,6 +100,8 @@ class Series:
             ledger: pays the whole declared budget, now.
             output: where the release will be published, for the ledger.
             description: one line for people, for the ledger.
+            options: of the release, for the ledger and whoever finishes it.
+            run: from ``ledger.running``.
 
         Raises:
             InputError: the table does not belong to the plan; nothing was spent.
@@ -105,8 +116,30 @@ class Series:
             plan_digest=plan.digest(),
             output=output,
             description=description,
+            plan=plan.to_json(),
+            options=options,
+            run=run,
         )
-        return cls._make(plan, table, SystemEntropy(), receipt)
+        return cls._make(plan, _Inside(table, SystemEntropy(), ledger), receipt)
+
+    @classmethod
+    def resumed(cls, plan: DataAwarePlan, table: Table | None, ledger: Ledger, receipt: Receipt) -> "Series":
+        """Go on with a series that another process paid for and began.
+
+        Args:
+            plan: that was paid for.
+            table: the encoded private rows; None as long as only recorded steps are asked for.
+            ledger: that paid.
+            receipt: from ``ledger.take_over``.
+
+        Raises:
+            InputError: another plan, or the table does not belong to it.
+        """
+        if plan.digest() != receipt.plan_digest:
+            raise InputError("This plan is not the one that was paid for. Resume the release with its own plan.")
+        if table is not None:
+            check_table(plan, table)
+        return cls._make(plan, _Inside(table, SystemEntropy(), ledger, ledger.pending(receipt).steps), receipt)
 
     @classmethod
     def simulated(cls, plan: DataAwarePlan, table: Table, entropy: Entropy) -> "Series":
@@ -123,7 +156,7 @@ class Series:
         check_table(plan, table)
         if entropy.private:
             raise InputError("A simulated series is for seeded noise, which protects nobody; got a private source. Use Series.paid.")
-        return cls._make(plan, table, entropy, None)
+        return cls._make(plan, _Inside(table, entropy), None)
 
     @property
     def private(self) -> bool:
@@ -150,13 +183,17 @@ class Series:
         if type(selection) not in get_args(Selection):
             raise refuse("selection", type(selection).__name__, "one of " + ", ".join(kind.__name__ for kind in get_args(Selection)))
         inside = _INSIDE[self]
-        inside.table.require(selection.attributes)
-        self._pay(charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)))
-        distance = self.plan.privacy.distance  # (K6)
-        ((_, cells),) = count(inside.table, [selection.attributes])
-        if isinstance(selection, PlaneSelection):
-            cells = cells.reshape([self.plan.domain.kind(name).size for name in selection.attributes])
-        return selection.draw(cells, distance, inside.entropy)
+        if inside.table is not None:
+            inside.table.require(selection.attributes)
+
+        def drawn(table: Table) -> Any:
+            ((_, cells),) = count(table, [selection.attributes])
+            if isinstance(selection, PlaneSelection):
+                cells = cells.reshape([self.plan.domain.kind(name).size for name in selection.attributes])
+            return selection.draw(cells, self.plan.privacy.distance, inside.entropy)  # (K6)
+
+        cost = charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
+        return _step(self, cost, request_of(selection), drawn, outcome_from_text)
 
     def measure(self, plan: Plan) -> Observation:
         """Carry out a plan as the next step.
@@ -176,22 +213,12 @@ class Series:
                 f"A step protects {plan.privacy.unit}, its series {self.plan.privacy.unit}. Make the plan with the series' unit."
             )
         inside = _INSIDE[self]
-        self._pay(charge(self.plan.privacy.budget, plan.privacy.budget, verify(plan, inside.table)))
-        return Observation(plan, draw(plan, inside.table, inside.entropy), self.receipt.id if self.receipt else "", private=self.private)
 
-    def _pay(self, request: Charge) -> None:
-        """(K5): before anything is drawn; two threads, or a process and its fork, cannot together overspend."""
-        inside = _INSIDE[self]
-        if os.getpid() != inside.process:
-            raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
-        with inside.lock:
-            budget, available = self.plan.privacy.budget, self.left()
-            if not request.within(available):
-                raise BudgetError(
-                    f"A step asks for {in_words(budget, request)}, but only {in_words(budget, available)} of this release's budget is "
-                    "left. Nothing was drawn. Share the budget out among the steps."
-                )
-            inside.charges.append(request)
+        def drawn(table: Table) -> Observation:
+            return Observation(plan, draw(plan, table, inside.entropy), self.receipt.id if self.receipt else "", private=self.private)
+
+        cost = charge(self.plan.privacy.budget, plan.privacy.budget, verify(plan, inside.table))
+        return cast(Observation, _step(self, cost, plan.digest(), drawn, lambda text: Observation.from_json(plan, text)))
 
     def __repr__(self) -> str:
         return f"<Series of {self.plan.strategy} on private rows, {len(_INSIDE[self].charges)} steps>"
@@ -204,3 +231,35 @@ class Series:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Series holds private rows and is not pickled")
+
+
+def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], Any], read: Callable[[str], Any]) -> Any:
+    """(K5): charged and begun before anything is drawn, recorded before it is returned; what was recorded is not drawn.
+
+    Two threads, or a process and its fork, cannot together overspend.
+    """
+    inside = _INSIDE[series]
+    if os.getpid() != inside.process:
+        raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
+    with inside.lock:
+        budget, available = series.plan.privacy.budget, series.left()
+        if not request.within(available):
+            raise BudgetError(
+                f"A step asks for {in_words(budget, request)}, but only {in_words(budget, available)} of this release's budget is "
+                "left. Nothing was drawn. Share the budget out among the steps."
+            )
+        number = len(inside.charges) + 1
+        known = inside.known[number - 1] if number <= len(inside.known) else None
+        if known is not None and known.request != what:
+            raise InputError("This version asks for other steps than those that were recorded. Resume it with the version that began it.")
+        if known is None and inside.table is None:
+            raise NeedsData("This release was paid and has steps left to measure; it needs its data.")
+        if known is None and inside.ledger is not None and series.receipt is not None:
+            inside.ledger.begin(series.receipt, number, what)
+        inside.charges.append(request)
+    if known is not None:
+        return read(known.outcome)
+    outcome = drawn(cast(Table, inside.table))
+    if inside.ledger is not None and series.receipt is not None:
+        inside.ledger.record(series.receipt, number, outcome_to_text(outcome))
+    return outcome

@@ -1,11 +1,25 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
-from leastnoise.release._directory import check_target
+from leastnoise.release._directory import Draft, check_target, draft
 from leastnoise.release._extras import check_columns
 from leastnoise.release._large import written
 from leastnoise.release._release import Release, build
 from leastnoise.release._tables import Table, Tables
 from leastnoise.release._words import notices
-from leastnoise.release._writing import read_release, write
+from leastnoise.release._writing import fill_draft, read_release, write
 
-__all__ = ["Release", "Table", "Tables", "build", "check_columns", "check_target", "notices", "read_release", "write", "written"]
+__all__ = [
+    "Draft",
+    "Release",
+    "Table",
+    "Tables",
+    "build",
+    "check_columns",
+    "check_target",
+    "draft",
+    "fill_draft",
+    "notices",
+    "read_release",
+    "write",
+    "written",
+]

@@ -3,10 +3,10 @@
 import fcntl
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from leastnoise._check import InputError
@@ -30,6 +30,12 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
     leastnoise._check._errors.InputError: The output directory must not exist yet; got '/', which does. ...
     """
     target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100 - resolve() would follow a link
+    try:
+        target.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # such as a name that is too long
+        raise _unusable(target, error) from None
     if os.path.lexists(target) or not target.name:
         raise InputError(
             f"The output directory must not exist yet; got {str(target)!r}, which does. Choose another name, or move the old release away."
@@ -45,53 +51,115 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
     return target
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A directory that nobody else writes to, which `publish` gives its name.
+
+    Attributes:
+        path: where to write.
+        target: the name that it gets.
+    """
+
+    path: Path
+    target: Path
+
+    def publish(self) -> None:
+        """Make everything durable, then give the directory its name, in one step.
+
+        Raises:
+            InputError: ``target`` came into being meanwhile.
+            OSError: the disk failed; the target may be there and whole if only the last step, the flush of its parent, did.
+        """
+        _make_durable(self.path)
+        _rename(self.path, self.target)
+        _sync(self.target.parent)
+
+
 @contextmanager
-def whole_directory(target: Path) -> Iterator[Path]:
-    """Give a directory to write into, which gets its name when the block ends well.
+def draft(target: Path) -> Iterator[Draft]:
+    """Take a directory to write into, beside its target.
 
     Args:
         target: from `check_target`.
 
-    Guarantees: ``target`` does not exist, or is complete and on the disk. A process that dies leaves ``.<name>.partial-...`` beside it,
-    which the next one for the same target removes; an exception leaves nothing.
+    Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a time has a draft of one target. What a
+    process leaves that dies is taken by the next one for the same target; without `publish` nothing is left at the end of the block.
 
     Raises:
-        InputError: ``target`` came into being meanwhile.
+        InputError: no directory can be made there, another process is writing to ``target``, or it came into being meanwhile.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, draft(Path(folder, "out")) as place:
+    ...     place.publish()
+    ...     place.target.is_dir()
+    True
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{target.name}.partial-"
-    _remove_leftovers(target.parent, prefix)
-    partial, handle = _make_partial(target.parent, prefix)
+    made: list[Path] = []
     try:
-        yield partial
-        _make_durable(partial)
-        _rename(partial, target)
-        _sync(target.parent)
+        for folder in reversed([target.parent, *target.parent.parents]):
+            if not folder.exists():
+                folder.mkdir(exist_ok=True)
+                made.append(folder)
+                _sync(folder.parent)
+        path, handle = _take(target)
+    except OSError as error:
+        _remove(made)
+        raise _unusable(target, error) from None
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        _remove(made)
         raise
+    try:
+        yield Draft(path, target)
     finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(handle)
+        _remove(made)
+
+
+def _remove(folders: list[Path]) -> None:
+    """Those that were made for a target that did not come into being."""
+    for folder in reversed(folders):
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _take(target: Path) -> tuple[Path, int]:
+    """The one draft of a target, empty, and a lock on it, which the system frees when the writer ends, however it ends."""
+    path = target.parent / f".leastnoise-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}"
+    while True:
+        path.mkdir(exist_ok=True)
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # its writer has just given it its name
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = path.stat().st_ino == os.fstat(handle).st_ino
+            if found and os.path.lexists(target):
+                path.rmdir()
+                raise _appeared(target)
+            if found:
+                _clear(path)
+                return path, handle
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            os.close(handle)
+            raise InputError(
+                f"The output directory {str(target)!r} is being written by another process. Choose another, or wait for that process."
+            ) from None
+        except BaseException:
+            os.close(handle)
+            raise
         os.close(handle)
 
 
-def _make_partial(parent: Path, prefix: str) -> tuple[Path, int]:
-    """A new directory and a lock on it.
-
-    The lock tells a process that cleans up whether the writer is alive; the system frees it when the writer ends, however it ends.
-    """
-    while True:
-        partial = parent / f"{prefix}{secrets.token_hex(4)}"
-        partial.mkdir()
-        handle = -1
-        try:
-            handle = os.open(partial, os.O_RDONLY)
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if partial.exists():
-                return partial, handle
-        except (FileNotFoundError, BlockingIOError):
-            pass  # another process took it for a leftover before it was locked
-        if handle >= 0:
-            os.close(handle)
+def _clear(folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def _rename(partial: Path, target: Path) -> None:
@@ -109,24 +177,13 @@ def _rename(partial: Path, target: Path) -> None:
 
 def _appeared(target: Path) -> InputError:
     return InputError(
-        f"The output directory must not exist yet; {str(target)!r} came into being while the release was written. Write it to another."
+        f"The output directory must not exist yet; {str(target)!r} came into being while the release was made. Write it to another."
     )
 
 
-def _remove_leftovers(parent: Path, prefix: str) -> None:
-    for entry in sorted(parent.iterdir()):
-        if entry.name.startswith(prefix) and entry.is_dir() and not entry.is_symlink():
-            try:
-                handle = os.open(entry, os.O_RDONLY)
-            except OSError:
-                continue  # gone meanwhile, or somebody else's
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(entry, ignore_errors=True)
-            except BlockingIOError:
-                pass  # another process is writing it now
-            finally:
-                os.close(handle)
+def _unusable(target: Path, error: OSError) -> InputError:
+    reason = (error.strerror or type(error).__name__).lower()
+    return InputError(f"The output directory {str(target)!r} cannot be made: {reason}. Choose another place; nothing was spent.")
 
 
 def _make_durable(directory: Path) -> None:

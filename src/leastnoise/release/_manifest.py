@@ -86,7 +86,7 @@ def manifest(
         entries: the index of its tables, as `write_answers` gives it.
         formats: those written.
         files: path, size and SHA-256 of every other file.
-        written: when; None for now.
+        written: when; None for now. Only the day is told.
 
     Returns:
         A dictionary with the keys format, private, written, versions, privacy, receipt, domain, workload, plan, measurements,
@@ -98,7 +98,7 @@ def manifest(
         "format": FORMAT,
         **warning,
         "private": release.private,
-        "written": (written or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds"),
+        "written": (written or datetime.now(UTC)).astimezone(UTC).date().isoformat(),
         "versions": versions(),
         "privacy": _privacy(plan),
         "receipt": {**release.receipt, "id": release.observation.receipt} if release.observation.receipt or release.receipt else None,

@@ -104,7 +104,7 @@ def _head(release: Release, entries: Sequence[TableEntry], title: str, when: dat
         f'<p class="lead">{answers:,} {"answer" if answers == 1 else "answers"}, each with its error bar. Noise was added on purpose, so '
         f"that nobody in the data can be singled out; how much, and what that means for every number, is said on this page.{summed}</p>\n"
         f"{_cut(release)}"
-        f'<p class="small">Written on {when:%d %B %Y, %H:%M} UTC.</p>\n<dl class="facts">{boxes}</dl>\n</header>'
+        f'<p class="small">Written on {when:%d %B %Y} (UTC).</p>\n<dl class="facts">{boxes}</dl>\n</header>'
     )
 
 

@@ -11,7 +11,7 @@ from leastnoise._check import InputError, one_of, read_json, refuse
 from leastnoise.linop import pack
 from leastnoise.observation import Observation
 from leastnoise.plan import Plan
-from leastnoise.release._directory import check_target, list_files, sha256, whole_directory
+from leastnoise.release._directory import Draft, check_target, draft, list_files, sha256
 from leastnoise.release._files import FORMATS, Progress, default_formats, write_answers, write_covariances
 from leastnoise.release._manifest import FORMAT, MOST_LISTED, manifest, measured_tables
 from leastnoise.release._release import Release, build
@@ -41,7 +41,7 @@ def write(
     Raises:
         InputError: the directory exists or cannot be made, or an unknown format.
 
-    Guarantees: the directory appears complete and on the disk, or not at all; see `whole_directory`.
+    Guarantees: the directory appears complete and on the disk, or not at all; see `draft`.
 
     >>> import numpy as np, tempfile
     >>> from leastnoise.accounting import Privacy, PureDP
@@ -59,18 +59,37 @@ def write(
     ...     sorted(path.name for path in write(release, Path(folder, "out"), ("csv",)).iterdir())
     ['answers', 'manifest.json', 'measurements', 'report.html', 'tables.csv']
     """
+    with draft(check_target(directory)) as place:
+        fill_draft(release, place, formats, progress=progress)
+        place.publish()
+    return place.target
+
+
+def fill_draft(release: Release, place: Draft, formats: Sequence[str] | None = None, *, progress: Progress | None = None) -> None:
+    """Write the files of a release into a draft, which is then published.
+
+    Args:
+        release: from `build`.
+        place: from `draft`; empty.
+        formats: as in `write`.
+        progress: as in `write`.
+
+    Raises:
+        InputError: an unknown format.
+
+    >>> fill_draft(None, None, ("xlsx",))
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: formats must be one of 'csv', 'parquet'; got 'xlsx'.
+    """
     kinds = default_formats(release) if formats is None else _formats(formats)
-    target = check_target(directory)
-    with whole_directory(target) as partial:
-        _write_measurements(release, partial / "measurements")
-        entries = write_answers(release, partial, kinds, progress)
-        write_covariances(release, partial, kinds)
-        page = report(release, entries)
-        (partial / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
-        value = manifest(release, entries, kinds, list_files(partial))
-        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        (partial / "manifest.json").write_text(text, encoding="utf-8", errors="replace", newline="\n")
-    return target
+    _write_measurements(release, place.path / "measurements")
+    entries = write_answers(release, place.path, kinds, progress)
+    write_covariances(release, place.path, kinds)
+    page = report(release, entries)
+    (place.path / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
+    value = manifest(release, entries, kinds, list_files(place.path))
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (place.path / "manifest.json").write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 
 def _formats(formats: Sequence[str]) -> tuple[str, ...]:

@@ -2,32 +2,42 @@
 
 from leastnoise.adapters import columns
 from leastnoise.measure import Entry, Ledger
+from leastnoise.session._accounts import IN_MEMORY, account, is_published, settle, unknown_releases
 from leastnoise.session._audit import Audit, audit
 from leastnoise.session._choose import BY_NAME, PLANNERS, Candidate, candidates, choose, mechanisms
 from leastnoise.session._data_aware import MECHANISMS
-from leastnoise.session._session import compare, plan, planned, release, settle
+from leastnoise.session._finish import Finished, finish_all, resume
+from leastnoise.session._session import check_affordable, compare, plan, planned, release
 from leastnoise.session._spec import BLANK, Spec, parse_spec, read_spec
 
 __all__ = [
     "BLANK",
     "BY_NAME",
+    "IN_MEMORY",
     "MECHANISMS",
     "PLANNERS",
     "Audit",
     "Candidate",
     "Entry",
+    "Finished",
     "Ledger",
     "Spec",
+    "account",
     "audit",
     "candidates",
+    "check_affordable",
     "choose",
     "columns",
     "compare",
+    "finish_all",
+    "is_published",
     "mechanisms",
     "parse_spec",
     "plan",
     "planned",
     "read_spec",
     "release",
+    "resume",
     "settle",
+    "unknown_releases",
 ]

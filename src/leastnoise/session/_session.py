@@ -1,30 +1,28 @@
 """Plan, release, compare: the one place that wires adapters, planner, kernel, estimate and release together."""
 
-import json
 import math
 from collections.abc import Callable
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from leastnoise import adapters
 from leastnoise._check import InputError, InternalError, refuse
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, SeriesCost
 from leastnoise.accuracy import total_squared_error
 from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, Series, measure, simulate
 from leastnoise.observation import Observation
-from leastnoise.plan import DataAwarePlan, Plan, used
-from leastnoise.release import Release, build, check_columns, check_target, write
+from leastnoise.plan import DataAwarePlan, Plan, cost
+from leastnoise.release import Release, check_columns, check_target, draft, fill_draft
+from leastnoise.session._accounts import IN_MEMORY, check_known, paying, settle
 from leastnoise.session._choose import BY_NAME, Candidate, candidates, choose, sharpened, too_large
 from leastnoise.session._data_aware import MECHANISMS, ready
+from leastnoise.session._finish import Choices, finish_one, options_text, publish, read_table, room_for
 from leastnoise.session._memory import check_memory
 from leastnoise.session._spec import checked_formats, checked_level
 from leastnoise.workload import Workload, from_json
 
 if TYPE_CHECKING:
     from leastnoise.table import Table
-
-IN_MEMORY = "(in memory)"
 
 
 @overload
@@ -208,10 +206,14 @@ def release(
     Raises:
         InputError: something of the above cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
-        LedgerError: the ledger cannot be used; nothing was spent.
+        LedgerError: the ledger cannot be used, or is an older copy than a release that was paid from it; nothing was spent.
+        PaidError: something failed after payment; the message says whether ``resume`` finishes the release.
 
-    Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn. Killed at any instant, the release is paid and
-        absent or paid and whole.
+    Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn, and what was drawn is there before anything is
+        computed from it. Killed at any instant, the release is paid and absent, paid and resumable, or paid and whole.
+
+    Edge cases: a release of this plan for this directory that was paid and stopped is finished, with the measurement that it has; nothing
+        is paid again.
 
     >>> import leastnoise as ln
     >>> import pandas
@@ -226,8 +228,14 @@ def release(
     checked_level(level)
     checked_formats(formats)
     check_columns(plan, joint=nnls, local=local_non_negative, covariances=covariances)
-    made = partial(
-        build, level=level, non_negative=non_negative, integer=integer, joint=nnls, local=local_non_negative, covariances=covariances
+    choices = Choices(
+        level=level,
+        formats=tuple(formats),
+        non_negative=non_negative,
+        integer=integer,
+        joint=nnls,
+        local=local_non_negative,
+        covariances=tuple(covariances),
     )
     target = None if out is None else check_target(out)
     check_memory(plan, written=target is not None)
@@ -235,39 +243,93 @@ def release(
         entropy = SeededEntropy(seed)
         if ledger is not None:
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
-        table = _table(plan, source, progress)
-        observation = (
-            ready(plan)(Series.simulated(plan, table, entropy)) if isinstance(plan, DataAwarePlan) else simulate(plan, table, entropy)
-        )
-        return _published(made(observation), target, formats)
+        return _simulated(plan, source, entropy, choices, target, progress)
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
     if not isinstance(ledger, (str, Path, Ledger)):
         raise refuse("ledger", ledger, "a path or a Ledger")
-    if not isinstance(ledger, Ledger) and Path(ledger).exists():
-        _check_dataset(Ledger.open(ledger), source, dataset)
-    table = _table(plan, source, progress)
-    if isinstance(ledger, Ledger):
-        book = ledger
-    elif Path(ledger).exists():
-        book = Ledger.open(ledger)
-    else:
-        book = Ledger.create(ledger, dataset or _name(source), plan.privacy)
-    settle(book)
-    observation, receipt = _paid(plan, table, book, IN_MEMORY if target is None else str(target))
-    published = _published(made(observation, receipt=_facts(receipt, book)), target, formats)
-    book.seal(receipt)
-    return published
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger) if Path(ledger).exists() else None
+    check_known(book.path if book else Path(str(ledger)), book, [] if target is None else [target.parent])
+    if book is not None:
+        if not isinstance(ledger, Ledger):
+            _check_dataset(book, source, dataset)
+        settle(book)
+        paid = None if target is None else _paid_before(book, plan, str(target))
+        if paid is not None:
+            return finish_one(book, paid, source, choices=choices, progress=progress).release
+        check_affordable(book, plan)
+    with nullcontext() if target is None else draft(target) as place:
+        table = read_table(plan, source, progress)
+        if book is None:  # another process may have made it meanwhile
+            book = (
+                Ledger.open(str(ledger))
+                if Path(str(ledger)).exists()
+                else Ledger.create(str(ledger), dataset or _name(source), plan.privacy)
+            )
+        with paying(book, room_for(plan)) as run:
+            output = IN_MEMORY if target is None else str(target)
+            observation, receipt = _paid(plan, table, book, output, options_text(choices, source), run)
+            return publish(observation, receipt, book, choices, place)
 
 
-def _paid(plan: Plan | DataAwarePlan, table: "Table", book: Ledger, output: str) -> tuple[Observation, Receipt]:
+def _simulated(
+    plan: Plan | DataAwarePlan,
+    source: Any,
+    entropy: SeededEntropy,
+    choices: Choices,
+    target: Path | None,
+    progress: Callable[[int, int | None], None] | None,
+) -> Release:
+    """A release that protects nobody."""
+    with nullcontext() if target is None else draft(target) as place:
+        table = read_table(plan, source, progress)
+        made = choices.build(
+            ready(plan)(Series.simulated(plan, table, entropy)) if isinstance(plan, DataAwarePlan) else simulate(plan, table, entropy)
+        )
+        if place is not None:
+            fill_draft(made, place, choices.formats)
+            place.publish()
+        return made
+
+
+def _paid_before(book: Ledger, plan: Plan | DataAwarePlan, output: str) -> Entry | None:
+    """The same release, paid and stopped before it was published."""
+    for entry in book.entries():
+        if entry.resumable and entry.output == output and entry.plan_digest == plan.digest() and not book.is_running(entry):
+            return entry
+    return None
+
+
+def check_affordable(book: Ledger, plan: Plan | DataAwarePlan) -> None:
+    """Refuse early what the ledger would refuse to pay, before the data are read.
+
+    Args:
+        book: the ledger.
+        plan: what would be paid for.
+
+    Raises:
+        InputError, BudgetError, LedgerError: as ``Ledger.reserve``.
+
+    >>> import tempfile
+    >>> from leastnoise.domain import Domain
+    >>> from leastnoise.workload import marginals
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP("1/2")))
+    ...     check_affordable(book, plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1)))
+    Traceback (most recent call last):
+    leastnoise._check._errors.BudgetError: The release asks for epsilon = 1, but of epsilon = 0.5 ...
+    """
+    book.check(cost(plan) if isinstance(plan, Plan) else SeriesCost(plan.privacy.budget), plan.privacy)
+
+
+def _paid(plan: Plan | DataAwarePlan, table: "Table", book: Ledger, output: str, options: str, run: str) -> tuple[Observation, Receipt]:
     """Pay, then measure."""
     tables = len(plan.questions)
     description = f"{tables} table{'s' * (tables != 1)}, {plan.strategy}"
     if isinstance(plan, Plan):
-        return measure(plan, table, book, output=output, description=description)
+        return measure(plan, table, book, output=output, description=description, options=options, run=run)
     carry_out = ready(plan)
-    series = Series.paid(plan, table, book, output=output, description=description)
+    series = Series.paid(plan, table, book, output=output, description=description, options=options, run=run)
     if series.receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
     return carry_out(series), series.receipt
@@ -289,55 +351,6 @@ def _check_promise(plan: Plan | DataAwarePlan) -> None:
         raise InputError(
             f"The plan promises a total squared error of {promised}, and has {found:.6g}. Make the plan again; nothing was spent."
         )
-
-
-def settle(ledger: Ledger) -> tuple[Entry, ...]:
-    """Find out what became of releases that were paid and not sealed, because their process was stopped.
-
-    Args:
-        ledger: the ledger.
-
-    Returns:
-        The entries that were settled: sealed if their directory is there and whole, else absent. No budget comes back.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     settle(Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP(1))))
-    ()
-    """
-    return ledger.reconcile(_is_published)
-
-
-def _is_published(entry: Entry) -> bool:
-    """A directory appears in one step, so a manifest with the entry's receipt means that it is whole."""
-    try:
-        manifest = json.loads((Path(entry.output) / "manifest.json").read_text(encoding="utf-8"))
-        return bool(manifest["receipt"]["id"] == entry.id)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _published(made: Release, out: Path | None, formats: tuple[str, ...]) -> Release:
-    if out is not None:
-        write(made, out, formats=formats)
-    return made
-
-
-def _facts(receipt: Receipt, ledger: Ledger) -> dict[str, str]:
-    return {"id": receipt.id, "dataset": receipt.dataset, "ledger": ledger.path.name, "charge": str(receipt.charge)}
-
-
-def _table(plan: Plan | DataAwarePlan, source: Any, progress: Callable[[int, int | None], None] | None) -> "Table":
-    attributes, measures = used(plan)
-    return adapters.read(
-        source,
-        plan.domain,
-        attributes=attributes,
-        measures=measures,
-        unit_column=plan.privacy.unit_column,
-        max_rows=plan.privacy.max_rows,
-        progress=progress,
-    )
 
 
 def _name(source: Any) -> str:

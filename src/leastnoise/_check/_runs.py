@@ -1,0 +1,27 @@
+"""The payments that this process has prepared, so that at its end the ledgers can be asked what became of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+_RUNS: list[tuple[Path, str]] = []
+
+
+def note_run(ledger: Path, run: str) -> None:
+    """Note a payment before it can happen.
+
+    Args:
+        ledger: its file.
+        run: names the payment in it.
+
+    >>> note_run(Path("/nowhere/people.ledger"), "example")
+    """
+    _RUNS.append((ledger, run))
+
+
+def runs() -> Sequence[tuple[Path, str]]:
+    """All of them, in order: the ledger's file, and the run.
+
+    >>> len(runs()) >= 0
+    True
+    """
+    return tuple(_RUNS)
