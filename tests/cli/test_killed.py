@@ -110,7 +110,7 @@ def is_whole(out: Path) -> bool:
     from leastnoise.release import read_release as read
 
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    return bool(manifest["receipt"]["id"]) and len(read(out).tables) == 5
+    return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 5
 
 
 @pytest.fixture
