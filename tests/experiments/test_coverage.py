@@ -1,0 +1,106 @@
+"""What published intervals cover, on few data sets: nominal 95%. Seeds are fixed, so nothing here varies from run to run."""
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from experiments.coverage import BUDGETS, aware_table, linear_table, run
+from experiments.coverage_aware import ALONG, Case, along, on_plane, quick_strategies, truncated
+from experiments.coverage_linear import estimates, functions, planners
+from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
+
+from experiments import coverage
+from leastnoise.accounting import ZCDP, ApproxDP, Budget, PureDP
+
+AWARE: list[Budget] = [PureDP("1/2"), ZCDP("1/8"), ApproxDP("1/2", "1e-9")]
+
+
+def shares(rows: list[dict[str, object]], *keys: str) -> dict[tuple[object, ...], float]:
+    """Share of true answers inside, over the releases of each kind."""
+    found: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        found[tuple(row[key] for key in keys)].append((float(row["coverage"]), float(row["releases"])))  # type: ignore[arg-type]
+    return {key: float(np.average([share for share, _ in pairs], weights=[many for _, many in pairs])) for key, pairs in found.items()}
+
+
+@pytest.mark.parametrize("budget", AWARE, ids=str)
+def test_data_aware_intervals_cover_on_easy_and_on_hard_data(budget: Budget) -> None:
+    pure = isinstance(budget, PureDP)
+    names = ("sparse", "steps", "rough", "daily", "one cell") if pure else ("sparse", "rough")
+    data = {name: x for name, x in histograms(64, 1000, 11).items() if name in names}
+    strategies = ("dawa", "dawa_levels", "dawa_tree") if pure else ("dawa_levels",)
+    with quick_strategies():
+        rows = list(along(Case(group="made up", data=data, budget=budget, strategies=strategies, trials=3), 3))
+    # 6 to 15 releases each, whose answers share their noise. With intervals for noise alone dawa_tree had 0.3 to 0.5 on such data.
+    found = shares(rows, "strategy", "queries")
+    assert {kind for _, kind in found} == set(ALONG)
+    assert min(found.values()) > 0.88, found
+
+
+def test_intervals_on_two_attributes_cover() -> None:
+    data = {name: x for name, x in tables(16, 10**4, 12).items() if name in ("sparse", "blocks", "band", "heavy tail")}
+    with quick_strategies():
+        rows = list(on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4), 3))
+        cut = list(truncated(PureDP("1/10"), 3, 3))
+    assert min(shares(rows, "queries").values()) > 0.88
+    assert min(shares(cut, "queries").values()) > 0.8
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_intervals_of_planners_and_functions_cover(budget: str) -> None:
+    only = {budget: BUDGETS[budget]}
+    rows = [*planners(only, 8, 5, ("identity",)), *functions(only, 8, 5, draws=19)]
+    found = {estimate: share for (estimate,), share in shares(rows, "estimate").items()}
+    assert set(found) == {"unbiased", "cdf band", "quantile intervals", "means", "isotonic"}
+    assert found["unbiased"] > 0.93
+    assert min(found.values()) > 0.7, found  # eight bands: two may miss
+    assert "| unbiased | identity |" in "\n".join(linear_table(rows))
+
+
+def test_biased_columns_are_compared_with_the_published_widths() -> None:
+    rows = list(estimates({"epsilon": BUDGETS["epsilon"]}, 1, 5))
+    assert [row["estimate"] for row in rows] == ["non-negative", "integer", "nnls", "nnls, 1.96 nnls_rmse", "local non-negative"]
+    assert all(0.8 < row["coverage"] <= 1 for row in rows)
+
+
+def test_a_data_set_that_covered_too_little_is_drawn_again_and_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "_AGAIN", 5)
+    case = Case(group="made up", data={name: histograms(16, 50, 1)[name] for name in ("empty", "rough")}, budget=PureDP(1), trials=2)
+    known = {"strategy": "dawa", "group": "made up", "releases": 2}
+    rows = [
+        {**known, "data": "rough", "coverage": 0.5, "queries": "cells"},
+        {**known, "data": "empty", "coverage": 1.0, "queries": "cells"},
+    ]
+    with quick_strategies():
+        found = coverage.drawn_again(case, rows, 2)
+    assert found[0] == rows[1]
+    assert {row["data"] for row in found[1:]} == {"rough"}
+    assert sum(row["releases"] for row in found[1:] if row["queries"] == "cells") == 5
+
+
+def test_the_command_writes_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = {"sparse": histograms(32, 100, 1)["sparse"]}
+    monkeypatch.setattr(coverage, "cases", lambda *_, **__: [Case(group="made up", data=data, budget=PureDP(1), trials=6)])
+    monkeypatch.setattr(coverage, "planners", lambda *_: planners({"epsilon": PureDP(1)}, 2, 1, ("identity",)))
+    for name in ("estimates", "functions", "truncated"):
+        monkeypatch.setattr(coverage, name, lambda *_: [])
+    told: list[str] = []
+    rows = run(None, tmp_path / "out", quick=True, report=told.append)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"linear.csv", "aware.csv", "tables.md"}
+    with (tmp_path / "out" / "aware.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == len(rows["aware"])
+    assert aware_table(rows["aware"])[2].startswith("| dawa |")
+    assert told[-1].startswith("Tables are in")
+
+
+def test_real_data_are_joined_to_the_size_asked_for(tmp_path: Path) -> None:
+    for folder, shape in (("hist1d", (64,)), ("hist2d", (16, 16))):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "SMALL.n.npy", np.arange(np.prod(shape)).reshape(shape))
+    (line,), (table,) = real_histograms(tmp_path, 16).values(), real_tables(tmp_path, 4).values()
+    assert line.tolist() == [4 * (4 * place) + 6 for place in range(16)]
+    assert table.shape == (4, 4)
+    assert table.sum() == 255 * 128
+    assert table[0, 0] == sum(16 * row + column for row in range(4) for column in range(4))
