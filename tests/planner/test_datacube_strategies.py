@@ -75,7 +75,9 @@ def test_known_even_totals() -> None:
 @pytest.mark.parametrize("name", ["identity", "workload", "fourier", "cuboids", "workload_even", "fourier_even", "cuboids_even"])
 def test_replacing_a_row_costs_twice_and_no_more(name: str) -> None:
     workload = cube((3, 2, 4), [(0,), (1, 2)])
-    assert total(workload, name, "replace") == pytest.approx(4 * total(workload, name), rel=1e-3)
+    share = total(workload, name, "replace") / (4 * total(workload, name))
+    # Two rows agree in half of all signs, so replacing one costs sign coefficients less than removing it and adding another.
+    assert share < 0.5 if name.startswith("fourier") else share == pytest.approx(1, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["workload", "fourier", "cuboids"])
