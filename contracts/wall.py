@@ -48,6 +48,8 @@ ATTRIBUTES = {
 }  # fmt: skip
 DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
 MAKERS = {"__init__", "__post_init__", "_freeze_weights"}  # methods that set the fields of a frozen value that is being made
+PAYING = {"reserve"}  # the kernel pays, with the cost that it has computed
+LEDGERS_MADE_IN = {"cli/_ledger.py", "session/_session.py"}
 SEEDED = {"SeededEntropy", "simulate", "simulated"}
 SEEDED_IN = {"session/_session.py"}  # releases with a seed, which say that they protect nobody
 SOURCE_GOES_TO = {"Path", "adapters.location", "adapters.read", "isinstance", "type"}  # and to functions of the session
@@ -75,6 +77,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "import inspect": "whether an experiment needs data stands in its signature",
         "importlib.import_module(f'experiments.{known[name]}')": "experiments are found by their files' names",
     },
+    "cli/_init.py": {"_HEAD.format": "a constant of the same file"},
     "cli/_ledger.py": {"getattr(entry.charge, part)": _NAMED},
     "cli/_main.py": {
         "import traceback": _SHOWN,
@@ -91,6 +94,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "object.__setattr__(changed, 'promise', promise)": _ITSELF,
         "object.__setattr__(changed, 'questions', frozen(tuple(questions)))": _ITSELF,
     },
+    "release/_data_aware.py": {"_REGIMES.get(facts['regime'], facts['regime']).format": "sentences of the same file, filled with numbers"},
     "release/_files.py": {
         "getattr(self, name)": _NAMED,
         "self.__slots__": _NAMED,
@@ -253,6 +257,10 @@ def _attribute(file: _File, node: ast.Attribute) -> None:
         file.refuse(node, text)
     if node.attr in SEEDED and file.place not in SEEDED_IN:
         file.refuse(node, f"seeded noise, which is not paid for: {text}")
+    if node.attr in PAYING or (text == "Ledger.create" and file.place not in LEDGERS_MADE_IN):
+        file.refuse(node, f"a payment that is not the kernel's: {text}")
+    if node.attr in {"format", "format_map"} and not isinstance(node.value, ast.Constant):
+        file.refuse(node, f"a computed text is a format, which can read attributes: {text}")
     if node.attr == "register" and home.startswith("leastnoise.") and home.split(".")[1] in TRUSTED - {file.package}:
         file.refuse(node, f"a function is registered with another package: {text}")
     if node.attr.startswith("__") and node.attr not in DUNDERS:

@@ -23,11 +23,12 @@ because of a row.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
-from leastnoise._check import InputError
-from leastnoise.accounting import Cost, covers
+from leastnoise._check import InputError, refuse
+from leastnoise.accounting import Cost, charge, covers
 from leastnoise.linop import IntArray, SignedArray, along, apply, narrow
 from leastnoise.measure._count import count
 from leastnoise.measure._entropy import Entropy, SystemEntropy
@@ -41,6 +42,7 @@ from leastnoise.table import Table
 
 _SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
 _BATCH_ROWS = 2**18
+_AnyPlan = TypeVar("_AnyPlan", Plan, DataAwarePlan, Plan | DataAwarePlan)
 
 
 def measure(
@@ -82,7 +84,7 @@ def measure(
     ...     (observation.private, observation.receipt == receipt.id, ledger.left().epsilon)
     (True, True, Fraction(0, 1))
     """
-    receipt = ledger.reserve(  # (K3)
+    receipt = check_ledger(ledger).reserve(  # (K3)
         cost=verify(plan, table),
         declared=plan.privacy.budget,
         privacy=plan.privacy,
@@ -128,8 +130,31 @@ def finish(plan: Plan, table: Table | None, ledger: Ledger, receipt: Receipt) ->
         return Observation.from_json(plan, known[0].outcome)
     if table is None:
         raise NeedsData("This release was paid and is not measured yet; it needs its data.")
-    verify(plan, table)
+    check_paid(plan, verify(plan, table), ledger, receipt)
     return _drawn(plan, table, ledger, receipt)
+
+
+def check_paid(plan: Plan | DataAwarePlan, spent: Cost, ledger: Ledger, receipt: Receipt) -> None:
+    """(K3): the ledger's file, whatever the receipt says, has an entry for this plan and its whole charge."""
+    entry = check_ledger(ledger).entry_of(receipt)
+    _check_plan(plan)
+    due = charge(ledger.privacy.budget, plan.privacy.budget, spent)
+    if (entry.plan_digest, entry.charge) != (plan.digest(), due) or not plan.privacy.same_unit(ledger.privacy):
+        raise InputError("The entry of this receipt is not the payment of this plan. Resume the release with its own plan and receipt.")
+
+
+def _check_plan(plan: _AnyPlan) -> _AnyPlan:
+    """(K1): a frozen plan, and not something that looks like one and may answer otherwise when it is measured."""
+    if type(plan) not in {Plan, DataAwarePlan}:
+        raise refuse("plan", type(plan).__name__, "a Plan or DataAwarePlan")
+    return plan
+
+
+def check_ledger(ledger: Ledger) -> Ledger:
+    """(K3): what pays is a ledger, and not something that looks like one."""
+    if type(ledger) is not Ledger:
+        raise refuse("ledger", type(ledger).__name__, "a Ledger, from Ledger.open or Ledger.create")
+    return ledger
 
 
 def _drawn(plan: Plan, table: Table, ledger: Ledger, receipt: Receipt) -> Observation:
@@ -170,7 +195,7 @@ def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
 
 def check_table(plan: Plan | DataAwarePlan, table: Table) -> None:
     """(K2): the table was encoded over the plan's domain, has the columns that it is about, and was bounded for its unit."""
-    privacy = plan.privacy
+    privacy = _check_plan(plan).privacy
     if table.domain != plan.domain:
         raise InputError("The table was encoded over another domain than the plan's. Read the source again with the domain of the plan.")
     if (table.unit_column, table.max_rows) != (privacy.unit_column, privacy.max_rows):
@@ -182,7 +207,7 @@ def verify(plan: Plan, table: Table | None) -> Cost:
     """(K1), (K2): the table is the plan's, and the declared budget covers what the integers really cost, which is returned."""
     if table is not None:  # a resumed series asks for its recorded steps without the rows
         check_table(plan, table)
-    spent = cost(plan)
+    spent = cost(_check_plan(plan))
     if not covers(plan.privacy.budget, spent):
         raise InputError(
             f"The plan's queries cost more than the budget it declares, {plan.privacy.budget!r}. Make the plan again; nothing was spent."

@@ -296,6 +296,20 @@ class Ledger:
             self._checked_receipt(connection, receipt)
             steps.record(connection, receipt.id, number, outcome)
 
+    def entry_of(self, receipt: Receipt) -> Entry:
+        """Read the entry that a receipt is of, as the file has it.
+
+        Raises:
+            LedgerError: the receipt is not of this ledger, another process finishes its release, or the file cannot be read.
+
+        >>> Ledger.open("/nowhere/x").entry_of(None)
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
+        with connected(self.path, self.timeout) as connection:
+            connection.execute("BEGIN")
+            return self._checked_receipt(connection, receipt)
+
     def pending(self, entry: Entry | Receipt) -> Pending:
         """Read what is needed to finish a release that is resumable.
 
@@ -454,13 +468,14 @@ class Ledger:
         self._same(content)
         return content
 
-    def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
-        """The receipt is of this ledger, and nobody has taken its release over."""
+    def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
+        """The entry of a receipt that is of this ledger, and whose release nobody has taken over."""
         entry = next((entry for entry in self._checked(connection).entries if entry.id == receipt.id), None)
         if entry is None:
             raise LedgerError(f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where it was reserved.")
         if entry.run != receipt.run:
             raise LedgerError(f"Release {entry.number} in the ledger {self.path} was taken over by another process, which finishes it.")
+        return entry
 
     def _same(self, content: "Content") -> None:
         if (content.dataset, content.privacy, content.id) != (self.dataset, self.privacy, self.id):

@@ -23,7 +23,7 @@ from leastnoise._check import BudgetError, InputError, refuse
 from leastnoise.accounting import Charge, PureCost, PureDP, SeriesCost, charge, in_words, left, total
 from leastnoise.measure._count import count
 from leastnoise.measure._entropy import Entropy, SystemEntropy
-from leastnoise.measure._kernel import check_table, draw, verify
+from leastnoise.measure._kernel import check_ledger, check_paid, check_table, draw, verify
 from leastnoise.measure._ledger import Ledger
 from leastnoise.measure._ledger_steps import NeedsData, Receipt, Step
 from leastnoise.measure._outcome import outcome_from_text, outcome_to_text, request_of
@@ -109,7 +109,7 @@ class Series:
             LedgerError: the ledger cannot be used.
         """
         check_table(plan, table)
-        receipt = ledger.reserve(
+        receipt = check_ledger(ledger).reserve(
             cost=SeriesCost(plan.privacy.budget),
             declared=plan.privacy.budget,
             privacy=plan.privacy,
@@ -135,8 +135,7 @@ class Series:
         Raises:
             InputError: another plan, or the table does not belong to it.
         """
-        if plan.digest() != receipt.plan_digest:
-            raise InputError("This plan is not the one that was paid for. Resume the release with its own plan.")
+        check_paid(plan, SeriesCost(plan.privacy.budget), ledger, receipt)
         if table is not None:
             check_table(plan, table)
         return cls._make(plan, _Inside(table, SystemEntropy(), ledger, ledger.pending(receipt).steps), receipt)

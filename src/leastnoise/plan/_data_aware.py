@@ -44,6 +44,10 @@ class DataAwarePlan:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if type(self.domain) is not Domain or type(self.privacy) is not Privacy:
+            raise refuse(
+                "the domain and privacy of a plan", f"{type(self.domain).__name__}, {type(self.privacy).__name__}", "Domain, Privacy"
+            )
         if not isinstance(self.strategy, str) or not self.strategy:
             raise refuse("strategy", self.strategy, "the name of a mechanism")
         # Copied at every depth, so that nothing inside can change after the ledger has the digest.

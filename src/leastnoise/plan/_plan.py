@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -241,6 +241,7 @@ class Plan:
             object.__setattr__(self, name, value)
         if not self.blocks:
             raise InputError("A plan must measure at least one query; got no blocks.")
+        self._check_types()
         places = {name: place for place, name in enumerate(self.domain.names)}
         # Few factors make many blocks; each is looked at once.
         most = {factor: largest_entry(factor.operator) for factor in dict.fromkeys(f for block in self.blocks for f in block.factors)}
@@ -248,6 +249,21 @@ class Plan:
             self._check_factor(factor, places)
         for block in self.blocks:
             self._check(block, places, most)
+
+    def _check_types(self) -> None:
+        """M6: of these very classes, whose values cannot change: what only looks like one could answer otherwise when it is measured."""
+        factors = {factor for block in self.blocks if type(block) is Block for factor in block.factors if type(factor) is Factor}
+        parts = [block.factors for block in self.blocks if type(block) is Block]
+        for what, values, kinds in (
+            ("the domain of a plan", [self.domain], (Domain,)),
+            ("the privacy of a plan", [self.privacy], (Privacy,)),
+            ("the blocks of a plan", self.blocks, (Block,)),
+            ("the factors of a block", [factor for factors_of in parts for factor in factors_of], (Factor,)),
+            ("the limits of a block", [block.limits for block in self.blocks if type(block) is Block], (Limits, type(None))),
+            ("the operator of a factor", [factor.operator for factor in factors], get_args(Operator)),
+        ):
+            if strange := {*map(type, values)} - {*kinds}:
+                raise refuse(what, ", ".join(sorted(kind.__name__ for kind in strange)), " or ".join(kind.__name__ for kind in kinds))
 
     def _check_factor(self, factor: Factor, places: Mapping[str, int]) -> None:
         if not all(name in places for name in factor.attributes):
