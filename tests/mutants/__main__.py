@@ -11,15 +11,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from mutants import covering, generate, report, trial
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "site", "dist", "__pycache__", ".*_cache", "*.egg-info")
-IN_PLACE, AFRESH = 60.0, 30.0  # CPU seconds of tests that a mutant meets at most
+IN_PLACE, AFRESH = (6.0, 60.0), 20.0  # CPU seconds of tests that a mutant meets at most; in place in two rounds
+_LAST = 1e9  # the limit written for what was found afresh
 
 
 def main() -> None:
@@ -29,12 +30,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--again", type=Path, help="the folder of an earlier run: take its survivors instead of a sample")
-    parser.add_argument("--step", choices=["record", "in place", "afresh"], help=argparse.SUPPRESS)
+    parser.add_argument("--step", help=argparse.SUPPRESS)
     given = parser.parse_args()
     folder = given.folder.resolve()
     if given.step:
         os.chdir(folder / "tree")
-        {"record": _record, "in place": _in_place, "afresh": _afresh}[given.step](folder)
+        steps = {"record": _record, "afresh": _afresh, **{f"in place {most:g}": partial(_in_place, most=most) for most in IN_PLACE}}
+        steps[given.step](folder)
         return
     if not (folder / "tree").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -43,10 +45,11 @@ def main() -> None:
         _step("record", folder)
     if not (folder / "sample.json").exists():
         _draw(folder, given)
-    _step("in place", folder)
+    for most in IN_PLACE:
+        _step(f"in place {most:g}", folder)
     _step("afresh", folder)
     page = folder / "page.md" if given.again else ROOT / "docs" / "results" / "mutation.md"
-    report.write(folder, page, IN_PLACE, AFRESH)
+    report.write(folder, page, IN_PLACE[-1], AFRESH)
     print(f"The results are in {page}.")
 
 
@@ -76,49 +79,48 @@ def _record(folder: Path) -> None:
     covering.record(folder / "tree", folder)
 
 
-def _in_place(folder: Path) -> None:
-    """Every mutant of a function's code; what is left is for ``_afresh``."""
-    done = {key for key, *_ in _results(folder)}
-    left = [mutant for mutant in report.drawn(folder) if mutant.key not in done]
-    mutants: list[generate.Mutant | None] = [None, *left]
+def _in_place(folder: Path, most: float) -> None:
+    """Every mutant of a function's code that is not dead yet; what is left is for ``_afresh``."""
+    cover = covering.Cover(folder)
 
     def tell(mutant: generate.Mutant | None, found: trial.Outcome) -> None:
         if mutant is None and found.state != "survived":
             sys.exit(f"The tests fail on the code as it is: {found.by}")
         if mutant is not None:
-            _write(folder, "in place", mutant, found)
+            _write(folder, most, mutant, found)
 
+    left = [mutant for mutant, state, limit in _last(folder) if state not in {*report.DEAD, "no function"} and limit < most]
     if left:
-        trial.in_place(folder / "tree", covering.Cover(folder), mutants, IN_PLACE, tell)
+        trial.in_place(folder / "tree", cover, [None, *left], most, tell)
 
 
 def _afresh(folder: Path) -> None:
-    """What is no function's code, and every survivor once more: the quickest tests first, then all of the file's."""
+    """What is no function's code, and every survivor once more: the first tests alone, then more of the file's."""
     cover = covering.Cover(folder)
     trial.load_libraries()
-    last = {key: (way, found) for key, way, found in _results(folder)}
-    for mutant in report.drawn(folder):
-        way, found = last.get(mutant.key, ("", None))
-        if way == "afresh" or found is None or found.state in {"killed", "time"}:
+    for mutant, state, limit in _last(folder):
+        if state in report.DEAD or limit == _LAST:
             continue
         own = cover.tests(mutant)
         tests = [*own, *(test for test in cover.of_file(mutant) if test not in set(own))]
         result = trial.afresh(folder / "tree", cover, mutant, tests[:60], AFRESH)
-        if result.state == "survived":
+        if result.state == "survived" and len(tests) > 60:
             result = trial.afresh(folder / "tree", cover, mutant, tests[60:], AFRESH)
-        _write(folder, "afresh", mutant, result)
+        _write(folder, _LAST, mutant, result)
 
 
-def _results(folder: Path) -> Iterator[tuple[str, str, trial.Outcome]]:
+def _last(folder: Path) -> list[tuple[generate.Mutant, str, float]]:
+    """Each mutant of the sample with its last state and the limit at which it was found, so that a run can be continued."""
+    known: dict[str, tuple[str, float]] = {}
     if (folder / "results.jsonl").exists():
-        for line in (folder / "results.jsonl").read_text("utf-8").splitlines():
-            one = json.loads(line)
-            yield one["key"], one["way"], trial.Outcome(**one["outcome"])
+        for one in map(json.loads, (folder / "results.jsonl").read_text("utf-8").splitlines()):
+            known[one["key"]] = one["outcome"]["state"], one["limit"]
+    return [(mutant, *known.get(mutant.key, ("", 0.0))) for mutant in report.drawn(folder)]
 
 
-def _write(folder: Path, way: str, mutant: generate.Mutant, found: trial.Outcome) -> None:
+def _write(folder: Path, limit: float, mutant: generate.Mutant, found: trial.Outcome) -> None:
     with (folder / "results.jsonl").open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps({"key": mutant.key, "way": way, "outcome": dataclasses.asdict(found)}) + "\n")
+        lines.write(json.dumps({"key": mutant.key, "limit": limit, "outcome": dataclasses.asdict(found)}) + "\n")
     print(f"{found.state:12} {found.seconds:6.1f} s  {mutant.file}:{mutant.first}  {mutant.before[:60]} -> {mutant.after[:60]}", flush=True)
 
 

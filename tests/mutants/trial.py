@@ -28,7 +28,7 @@ LIBRARIES = (
     "numpy", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "hypothesis", "hypothesis.extra.numpy", "mpmath", "narwhals", "duckdb",
     "pandas", "polars", "pyarrow.parquet", "click", "rich.console", "sqlite3",
 )  # fmt: skip
-_GRACE = 20.0  # CPU seconds beyond three times what the tests take on the code as it is
+_GRACE = 10.0  # CPU seconds beyond three times what the tests take on the code as it is
 _MEMORY = 12 * 2**30
 _PASSED, _KILLED, _NOT_A_FUNCTION = 10, 11, 12
 
