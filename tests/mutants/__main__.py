@@ -58,7 +58,7 @@ def _draw(folder: Path, given: argparse.Namespace) -> None:
     mutants = generate.all_mutants(folder / "tree" / "src" / "leastnoise")
     if given.again:
         last = report.states(given.again)
-        names = {mutant.name for mutant in report.drawn(given.again) if last.get(mutant.key) not in report.DEAD}
+        names = {mutant.name for mutant in report.drawn(given.again) if last[mutant.key][0] not in report.DEAD}
         drawn = [mutant for mutant in mutants if mutant.name in names]
         print(f"{len(names)} survivors; {len(names - {mutant.name for mutant in drawn})} of them are changes of code that is gone")
     else:
@@ -110,12 +110,9 @@ def _afresh(folder: Path) -> None:
 
 
 def _last(folder: Path) -> list[tuple[generate.Mutant, str, float]]:
-    """Each mutant of the sample with its last state and the limit at which it was found, so that a run can be continued."""
-    known: dict[str, tuple[str, float]] = {}
-    if (folder / "results.jsonl").exists():
-        for one in map(json.loads, (folder / "results.jsonl").read_text("utf-8").splitlines()):
-            known[one["key"]] = one["outcome"]["state"], one["limit"]
-    return [(mutant, *known.get(mutant.key, ("", 0.0))) for mutant in report.drawn(folder)]
+    """Each mutant of the sample with its last state, so that a run can be continued."""
+    last = report.states(folder)
+    return [(mutant, *last[mutant.key]) for mutant in report.drawn(folder)]
 
 
 def _write(folder: Path, limit: float, mutant: generate.Mutant, found: trial.Outcome) -> None:

@@ -4,7 +4,7 @@ import itertools
 import json
 import time
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import coverage
@@ -22,10 +22,14 @@ READ_THE_CODE = (
 )
 
 
-def pytest_arguments(tree: Path) -> list[str]:
+# They open databases and frames at import, whose threads a fork does not have.
+THREADED = "tests/adapters"
+
+
+def pytest_arguments(tree: Path, targets: Iterable[str] = TARGETS) -> list[str]:
     """For a run of all tests that may notice a mutant, without those that read the code."""
     left_out = [part for test in READ_THE_CODE for part in ("--deselect", test)]
-    return ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), *left_out, *TARGETS]
+    return ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), *left_out, *targets]
 
 
 class Recorder:

@@ -1,7 +1,8 @@
 """Every mutant of a file, and a random sample of those of the trusted packages."""
 
 import random
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,12 +127,18 @@ def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
         yield Mutant(file, number, where.start.line, where.end.line, statement, before, after, words)
 
 
-def mutated(source: Path, mutant: Mutant) -> str:
-    """The text of the file with the change."""
-    module, found = _found(source / mutant.file)
-    change = found[mutant.number][0]
-    changed = module.deep_replace(change.old, change.new)
-    return changed.code if isinstance(changed, cst.Module) else module.code
+def mutated(source: Path, mutants: Iterable[Mutant]) -> dict[str, str]:
+    """The text of its file with each mutant's change, by key; every file is parsed once."""
+    files: dict[str, list[Mutant]] = defaultdict(list)
+    for mutant in mutants:
+        files[mutant.file].append(mutant)
+    texts = {}
+    for file, own in files.items():
+        module, found = _found(source / file)
+        for mutant in own:
+            changed = module.deep_replace(found[mutant.number][0].old, found[mutant.number][0].new)
+            texts[mutant.key] = cst.ensure_type(changed, cst.Module).code
+    return texts
 
 
 def all_mutants(source: Path) -> list[Mutant]:

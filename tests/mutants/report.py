@@ -46,10 +46,14 @@ def _facts(folder: Path) -> dict[str, list[dict[str, str]]]:
     return json.loads((folder / "sample.json").read_text("utf-8"))  # type: ignore[no-any-return]
 
 
-def states(folder: Path) -> dict[str, str]:
-    """What became of each mutant at last, by key."""
-    lines = (folder / "results.jsonl").read_text("utf-8").splitlines()
-    return {one["key"]: one["outcome"]["state"] for one in map(json.loads, lines)}
+def states(folder: Path) -> dict[str, tuple[str, float]]:
+    """What became of each mutant at last, by key: its state and the limit at which it was found; 0 if it was not run."""
+    found = {mutant.key: ("", 0.0) for mutant in drawn(folder)}
+    path = folder / "results.jsonl"
+    for one in map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else []):
+        if one["limit"] >= found[one["key"]][1]:
+            found[one["key"]] = one["outcome"]["state"], one["limit"]
+    return found
 
 
 def read_reasons() -> dict[str, str]:
@@ -66,7 +70,7 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         in_place: limit of the tests' CPU seconds, for the words.
         afresh: the other limit.
     """
-    facts, found = _facts(folder), states(folder)
+    facts, found = _facts(folder), {key: state for key, (state, _) in states(folder).items() if state}
     reasons = read_reasons()
     mutants = [mutant for mutant in drawn(folder) if mutant.key in found]
     told = [

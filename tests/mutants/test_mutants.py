@@ -53,6 +53,10 @@ def found(tmp_path, name):
     return one
 
 
+def text_of(tmp_path, name):
+    return mutated(tmp_path, [found(tmp_path, name)]).popitem()[1]
+
+
 def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path, module):
     names = {mutant.name.partition(": ")[2]: mutant.words for mutant in mutants_of(tmp_path, "measure/sample.py")}
     assert {"LIMIT = 5 -> LIMIT = None", "5 -> 6", "3 -> 4", "> least -> >= least", "self.left * 2 -> self.left / 2"} <= names.keys()
@@ -65,7 +69,7 @@ def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path, mod
 
 
 def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path, module):
-    texts = [mutated(tmp_path, mutant) for mutant in mutants_of(tmp_path, "measure/sample.py")]
+    texts = mutated(tmp_path, mutants_of(tmp_path, "measure/sample.py")).values()
     assert len(set(texts)) == len(texts) == 13
     for text in texts:
         compile(text, "sample.py", "exec")
@@ -77,13 +81,13 @@ def test_a_function_is_changed_in_place_wherever_it_is_held(tmp_path, module):
     held, pair = module.above, module.Pair()
     for name, check in (("> least -> >= least", lambda: held(3)), ("self.left * 2 -> self.left / 2", lambda: pair.double == 0.5)):
         assert not check()
-        assert replace_code(tmp_path / "measure" / "sample.py", mutated(tmp_path, found(tmp_path, name)))
+        assert replace_code(tmp_path / "measure" / "sample.py", text_of(tmp_path, name))
         assert check()
 
 
 @pytest.mark.parametrize("name", ["5 -> 6", "3 -> 4", "left: int = 1 -> left: int = None"])
 def test_what_runs_at_import_is_not_changed_in_place(tmp_path, module, name):
-    assert not replace_code(tmp_path / "measure" / "sample.py", mutated(tmp_path, found(tmp_path, name)))
+    assert not replace_code(tmp_path / "measure" / "sample.py", text_of(tmp_path, name))
 
 
 def test_a_child_says_what_became_of_the_mutant():
@@ -121,8 +125,7 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeyp
     facts = {"seed": 1, "commit": "abc", "date": "today", "all": 99, "mutants": [dataclasses.asdict(mutant) for mutant in mutants]}
     (tmp_path / "sample.json").write_text(json.dumps(facts), "utf-8")
     lines = [
-        json.dumps({"key": key, "way": "afresh", "outcome": dataclasses.asdict(Outcome(state, 1, "", 0.0))})
-        for key, state in states.items()
+        json.dumps({"key": key, "limit": 6.0, "outcome": dataclasses.asdict(Outcome(state, 1, "", 0.0))}) for key, state in states.items()
     ]
     (tmp_path / "results.jsonl").write_text("\n".join(lines), "utf-8")
     (tmp_path / "reasons.toml").write_text('"measure/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n', "utf-8")

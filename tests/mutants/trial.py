@@ -13,21 +13,18 @@ import resource
 import signal
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from mutants.covering import Cover, pytest_arguments
+from mutants.covering import TARGETS, THREADED, Cover, pytest_arguments
 from mutants.generate import Mutant, mutated
 
-# Loaded before any fork: not the package, which is imported anew.
-LIBRARIES = (
-    "numpy", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "hypothesis", "hypothesis.extra.numpy", "mpmath", "narwhals", "duckdb",
-    "pandas", "polars", "pyarrow.parquet", "click", "rich.console", "sqlite3",
-)  # fmt: skip
+# Loaded before any fork: not the package, which is imported anew, nor what starts threads at import.
+LIBRARIES = ("numpy", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "mpmath", "narwhals", "duckdb", "click", "rich.console")
 _GRACE = 10.0  # CPU seconds beyond three times what the tests take on the code as it is
 _MEMORY = 12 * 2**30
 _PASSED, _KILLED, _NOT_A_FUNCTION = 10, 11, 12
@@ -67,7 +64,7 @@ def forked(work: Callable[[], tuple[int, str]], limit: float) -> tuple[int, str,
                 os.dup2(silence, stream)
             resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, int(limit) + 5))
             resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-            signal.alarm(int(20 * limit))  # a mutant that waits for ever uses no CPU time
+            signal.alarm(int(8 * limit) + 60)  # a mutant that waits for ever uses no CPU time
             code, text = work()
         os.write(writing, text.encode()[:4000])
         os._exit(code)
@@ -177,7 +174,7 @@ class InPlace:
     None stands for the code as it is, which must survive.
     """
 
-    def __init__(self, tree: Path, cover: Cover, mutants: Iterable[Mutant | None], most: float, tell: Tell) -> None:
+    def __init__(self, tree: Path, cover: Cover, mutants: Sequence[Mutant | None], most: float, tell: Tell) -> None:
         self.source = tree / "src" / "leastnoise"
         self.cover, self.mutants, self.most, self.tell = cover, mutants, most, tell
 
@@ -186,10 +183,11 @@ class InPlace:
         known = {item.nodeid: item for item in session.items}
         verdict = _Verdict()
         session.config.pluginmanager.register(verdict)
+        texts = mutated(self.source, [mutant for mutant in self.mutants if mutant])
         for mutant in self.mutants:
             chosen = self.cover.tests(mutant) if mutant else [test for test in known if test not in self.cover.failed]
-            tests = [known[test] for test in self.cover.within(chosen, self.most) if test in known]
-            text = mutated(self.source, mutant) if mutant else ""
+            tests = [known[test] for test in self.cover.within([test for test in chosen if test in known], self.most)]
+            text = texts[mutant.key] if mutant else ""
 
             def work(tests: list[pytest.Item] = tests, text: str = text, mutant: Mutant | None = mutant) -> tuple[int, str]:
                 if mutant and not replace_code(self.source / mutant.file, text):
@@ -205,7 +203,7 @@ class InPlace:
         return True
 
 
-def in_place(tree: Path, cover: Cover, mutants: Iterable[Mutant | None], most: float, tell: Tell) -> None:
+def in_place(tree: Path, cover: Cover, mutants: Sequence[Mutant | None], most: float, tell: Tell) -> None:
     """Run mutants of functions; the working directory is the tree.
 
     Args:
@@ -216,7 +214,8 @@ def in_place(tree: Path, cover: Cover, mutants: Iterable[Mutant | None], most: f
         tell: is given each outcome.
     """
     load_libraries()
-    pytest.main(pytest_arguments(tree), plugins=[InPlace(tree, cover, mutants, most, tell)])
+    targets = [target for target in TARGETS if target != THREADED]
+    pytest.main(pytest_arguments(tree, targets), plugins=[InPlace(tree, cover, mutants, most, tell)])
 
 
 # --- afresh ----------------------------------------------------------------------------------------------------------------------
@@ -240,7 +239,7 @@ def afresh(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str], mo
     if path and mutant:
         for old in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
             old.unlink()
-        path.write_text(mutated(tree / "src" / "leastnoise", mutant), "utf-8")
+        path.write_text(mutated(tree / "src" / "leastnoise", [mutant])[mutant.key], "utf-8")
 
     def work() -> tuple[int, str]:
         sys.dont_write_bytecode = True
