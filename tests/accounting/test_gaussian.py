@@ -163,6 +163,18 @@ def test_the_callers_decimal_context_has_no_influence() -> None:
         assert gaussian_delta(1, "0.0123") == plain
 
 
+@pytest.mark.parametrize(("epsilon", "square"), [("10500", "20000"), ("9000", "20000"), ("7100", "14000")])
+def test_at_very_large_epsilons_delta_is_not_taken_for_hopeless(epsilon, square) -> None:
+    """There the two terms of the formula are far apart, and only the first decides."""
+    mp = pytest.importorskip("mpmath").mp
+    true = oracle(mp, Fraction(epsilon), Fraction(square), 60)
+    with mp.workdps(50):
+        got = gaussian_delta(epsilon, square)
+        assert 1 <= mp.mpf(got.numerator) / got.denominator / true <= 1 + mp.mpf("1e-14")
+        assert not gaussian_is_private(epsilon, square, Fraction(str(true * mp.mpf("0.999"))))
+        assert gaussian_is_private(epsilon, square, Fraction(str(true * mp.mpf("1.001"))))
+
+
 def test_hopelessly_small_and_large_deltas() -> None:
     assert gaussian_delta(1, "1e-20") == Fraction(1, 10**3000)
     assert gaussian_delta(1, 10**6) == 1

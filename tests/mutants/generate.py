@@ -104,7 +104,7 @@ def _called(node: cst.CSTNode) -> str:
 
 def _names(old: cst.CSTNode, new: cst.CSTNode) -> bool:
     """Whether a check gets None for the name of what it checks."""
-    return isinstance(new, cst.Call) and _called(old) in _CHECKS and len(new.args) == len(old.args) and new.args[1:] == old.args[1:]
+    return isinstance(new, cst.Call) and _called(old) in _CHECKS and list(new.args[1:]) == list(old.args[1:])
 
 
 def _found(path: Path) -> tuple[cst.Module, list[tuple[_Change, CodeRange, int, bool]]]:
