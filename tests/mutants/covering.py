@@ -12,8 +12,15 @@ import pytest
 
 from mutants.generate import PACKAGES, Mutant
 
+# What the packages offer by name.
+NAMES = "tests/test_project.py::test_public_names_are_listed_sorted_and_importable"
 # Tests of what the trusted packages do; those of the session too, because they run them together.
-TARGETS = (*(f"tests/{name}" for name in (*PACKAGES, "session")), *(f"src/leastnoise/{name}" for name in PACKAGES))
+TARGETS = (
+    *(f"src/leastnoise/{name}" for name in PACKAGES),
+    *(f"tests/{name}" for name in PACKAGES),
+    NAMES,
+    "tests/session",
+)
 # They read the code or change its text, and fail for any change of it.
 READ_THE_CODE = (
     "tests/measure/test_noise_proofs.py",
@@ -99,16 +106,21 @@ class Cover:
             found = set().union(*(lines.get(str(line), []) for line in range(first, last + 1)))
             if found:
                 break
-        return self.in_order(found or self._files[mutant.file], mutant)
+        return self.in_order(found, mutant) if found else self.of_file(mutant)
 
     def of_file(self, mutant: Mutant) -> list[str]:
-        """All tests that run any line of a mutant's file, in order: values may have been kept from an earlier test."""
-        return self.in_order(self._files[mutant.file], mutant)
+        """All tests that run any line of a mutant's file, in order: values may have been kept from an earlier test.
+
+        Of a file that only runs at import, those of the names that packages offer, and its package's own.
+        """
+        package = mutant.file.partition("/")[0]
+        own = {test for test in self.seconds if test.startswith((f"tests/{package}/", NAMES))}
+        return self.in_order(self._files[mutant.file] or own, mutant)
 
     def in_order(self, tests: set[str], mutant: Mutant) -> list[str]:
         """Those of the mutant's package first, quick ones before slow ones, without those that fail on the code as it is or read it."""
         package = mutant.file.partition("/")[0]
-        own = (f"tests/{package}/", f"src/leastnoise/{package}/")
+        own = (f"tests/{package}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
         fit = {test for test in tests - set(self.failed) if not test.startswith(READ_THE_CODE)}
         return sorted(fit, key=lambda test: (not test.startswith(own), self.seconds.get(test, 0.0), test))
 

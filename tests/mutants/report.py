@@ -28,9 +28,10 @@ _HOW = """
    Left out: types and decorators, the arguments of `len` and `isinstance`, which only raise without them, and docstrings.
 4. Every mutant of a function meets the tests that run its lines, those of its own package first and quick ones before slow ones, until
    one fails: in a fork of one process that has collected all tests, where the function gets its new code. Tests beyond {in_place:.0f} CPU
-   seconds together are cut off. A child that needs 10 CPU seconds more than three times that is killed by time.
-5. What is no function's code (constants, classes, defaults), and every survivor of step 4, runs afresh: changed file on the disk,
-   package and tests imported anew, 60 tests and then {afresh:.0f} CPU seconds of tests.
+   seconds together are cut off. A child that needs much more than that is left undecided.
+5. What is no function's code (constants, classes, defaults), and what step 4 did not kill, runs afresh: changed file on the disk, package
+   and tests imported anew, 60 tests and then {afresh:.0f} CPU seconds of tests. One that needs 90 CPU seconds more than three times what
+   they took is killed by time.
 
 *Words*: changes inside `raise`, `refuse(...)` and the names that checks are given alter only what a message says. They are drawn and run
 like all others and counted apart.
