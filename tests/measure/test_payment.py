@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, LedgerError
 from leastnoise.accounting import Privacy, PureCost, PureDP, SeriesCost
 from leastnoise.domain import Domain
 from leastnoise.linop import Identity
@@ -73,6 +73,23 @@ def test_a_series_goes_on_only_with_what_was_paid(ledger: Ledger) -> None:
         with pytest.raises(InputError, match="is not the payment of this plan"):
             Series.resumed(aware(ALL), TABLE, ledger, receipt)
     assert Series.resumed(aware(TINY), TABLE, ledger, reserved(ledger, aware(TINY), TINY)).left().epsilon == TINY
+
+
+@pytest.mark.parametrize("settle", ["sealed", "absent"])
+def test_of_several_series_on_one_receipt_only_one_draws_also_after_it_was_settled(ledger: Ledger, settle: str) -> None:
+    made = aware(ALL)
+    first = Series.paid(made, TABLE, ledger, output="out")
+    assert first.receipt is not None
+    others = [Series.resumed(made, TABLE, ledger, first.receipt) for _ in range(2)]
+    if settle == "sealed":
+        first.measure(plan(TINY))
+        ledger.seal(first.receipt)
+    else:
+        ledger.begin(first.receipt, 1, "killed before its record")
+        assert [entry.state for entry in ledger.reconcile(lambda _: False)] == [settle]
+    for series in others:
+        with pytest.raises(LedgerError, match=f"is {settle}; nothing more is drawn for it"):
+            series.measure(plan(TINY))
 
 
 @dataclass(frozen=True)

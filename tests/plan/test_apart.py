@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leastnoise._check import InputError
 from leastnoise.accounting import ZCDP, Privacy, PureDP
 from leastnoise.domain import Coded, Domain, Measure
 from leastnoise.linop import (
@@ -170,6 +171,27 @@ def test_alike_attributes_are_counted() -> None:
         ]
         exact = Fraction(max(2 * m + m * (count - m) for m in range(count + 1)))
         assert exact <= (largest_distance(plan_of(2, measured, domain), 2) or 0) <= exact * (1 + Fraction(1, 2**40))
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("limits", [None, Limits(np.array([2])), Limits(np.array([2, 1]), "a")])
+def test_no_name_of_the_domain_makes_rows_nearer(power: int, limits: Limits | None) -> None:
+    """Attributes and measures may have any printable name, also one that the search could have used for values."""
+
+    def found(attribute: str, measure: str) -> Fraction | None:
+        domain = Domain({"a": Coded(2), attribute: Coded(2)}, measures={"pay": MEASURES["pay"], measure: MEASURES["tips"]})
+        each = [Factor((name,), Identity(2)) for name in domain.names]
+        measured = [Block(tuple(each), Fraction(1), "pay", limits), Block((), Fraction(1), measure), Block((each[1],), Fraction(1))]
+        return largest_distance(plan_of(power, measured, domain), power)
+
+    key = None if limits is None else limits.key()
+    for free in ("", "value of ", " ", "0", "\\0", "\\x00"):
+        for name in (f"{free}pay", f"{free}pay below {key}", f"{free}pay{key}", f"{free}pay\\x00{key}"):
+            assert found(name, "tips") == found("b", "tips")
+            if name != "pay":
+                assert found("b", name) == found("b", "tips")
+    with pytest.raises(InputError, match="control"):
+        found("\0pay", "tips")
 
 
 def test_weights_beyond_floating_point_are_multiplied_exactly() -> None:

@@ -265,15 +265,17 @@ class Ledger:
             request: fingerprint of what is asked for.
 
         Raises:
-            LedgerError: this step was begun before, by whatever process, or one before it has no outcome; or the file cannot be written.
-                Nothing may be drawn.
+            LedgerError: this step was begun before, by whatever process, or one before it has no outcome; the release is sealed or absent;
+                or the file cannot be written. Nothing may be drawn.
 
         >>> Ledger.open("/nowhere/x").begin(None, 1, "ab")
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with writing(self.path, self.timeout) as connection:
-            self._checked_receipt(connection, receipt)
+            entry = self._checked_receipt(connection, receipt)
+            if entry.state != "reserved":  # (J3): its steps are forgotten, so none can be told to be new
+                raise LedgerError(f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more is drawn for it.")
             steps.begin(connection, receipt.id, number, request)
 
     def record(self, receipt: Receipt, number: int, outcome: str) -> None:

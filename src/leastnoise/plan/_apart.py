@@ -125,12 +125,13 @@ def _simple(plan: Plan, block: Block) -> list[Factor]:
         return found
     measure = plan.domain.measure(block.measure)
     low, high = min(measure.low_units, 0), max(measure.high_units, 0)
+    # No attribute and no measure has a control character in its name, so an axis of values is never taken for another one.
     if block.limits is None:
-        return [*found, Factor((f"value of {block.measure}",), Dense(np.array([[low, high]])))]
+        return [*found, Factor((f"\0{block.measure}",), Dense(np.array([[low, high]])))]
     # Every set of limits has values of its own: that the rows choose them apart only adds to the distance.
     cut = [number for limit in block.limits.values.tolist() for number in (low, min(high, limit))]
     names = () if block.limits.attribute is None else (block.limits.attribute,)
-    return [*found, Factor((*names, f"value of {block.measure} below {block.limits.key()}"), Dense(np.array([cut])))]
+    return [*found, Factor((*names, f"\0{block.measure}\0{block.limits.key()}"), Dense(np.array([cut])))]
 
 
 @lru_cache(maxsize=64)
