@@ -1,0 +1,92 @@
+"""What releases and ledgers really write, field by field, for the list in docs/promise.md."""
+
+import csv
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import leastnoise as ln
+
+FRAME = pd.DataFrame({"sex": ["F", "M", "M", "F"] * 20, "age": list(range(8)) * 10, "pay": list(range(16)) * 5, "id": list(range(40)) * 2})
+# Below these a key is a name of the user's (an attribute, a measure, a table) or a parameter of a strategy.
+NAMES = {
+    *("domain.attributes", "domain.measures", "plan.details", "details", "answers.columns", "post_processing.columns"),
+    *(
+        "privacy.parameters",
+        "privacy.cost",
+        "privacy.budget",
+        "workload",
+        "questions",
+        "factors",
+        "limits",
+        "values",
+        "promise",
+        "versions",
+    ),
+}
+
+
+def fields(value: Any, prefix: str = "") -> Iterator[str]:
+    """Paths of all keys of a JSON value; lists count as one of their entries."""
+    if prefix in NAMES:
+        return
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            path = f"{prefix}.{name}" if prefix else name
+            yield path
+            yield from fields(inner, path)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from fields(inner, prefix)
+
+
+def releases(folder: Path) -> Iterator[Path]:
+    """Releases with everything that can be asked for, of plans that look at the data and others."""
+    domain = ln.Domain(
+        {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(0, 7), "pay": ln.Integers(0, 15)}, measures={"sum": ln.Measure("pay", 0, 16)}
+    )
+    wide = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(domain, sex="identity", sum="sum")
+    counts = ln.queries(domain, sex="identity", age="identity")
+    amounts = ln.queries(domain, pay="prefix", sum="sum")
+    options = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True, "covariances": ("q1",)}
+    asked = [
+        (ln.plan(wide, ln.ApproxDP(1, "1e-9"), strategy="identity", unit_column="id", max_rows=2), {}),
+        (ln.plan(counts, ln.PureDP(1), strategy="identity"), options),
+        (ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"), {}),
+        (ln.plan(amounts, ln.PureDP(1), strategy="truncated_sums"), {}),
+    ]
+    for number, (plan, more) in enumerate(asked):
+        ln.release(plan, FRAME, ledger=folder / f"{number}.ledger", dataset="people", out=folder / str(number), **more)
+        (folder / f"{number}.plan.json").write_text(plan.to_json(), encoding="utf-8")
+        yield folder / str(number)
+    ln.release(asked[1][0], FRAME, seed=1, out=folder / "seeded")
+    yield folder / "seeded"
+
+
+def published(folder: Path) -> set[tuple[str, str]]:
+    """Every pair of a kind of file and a field in it."""
+    found = set()
+    for out in releases(folder):
+        for name, kind in (
+            ("manifest.json", "manifest"),
+            ("measurements/plan.json", "plan"),
+            ("measurements/observation.json", "observation"),
+        ):
+            found |= {(kind, path) for path in fields(json.loads((out / name).read_text(encoding="utf-8")))}
+        for name, kind in (("tables.csv", "index"), ("covariances/q1.csv", "covariances")):
+            if (out / name).exists():
+                with (out / name).open(encoding="utf-8", newline="") as file:
+                    found |= {(kind, column) for column in next(csv.reader(file))}
+        found |= {("folder", path.name) for path in out.iterdir()}
+        if out.name == "seeded":
+            continue
+        found |= {("plan", path) for path in fields(json.loads(Path(f"{out}.plan.json").read_text(encoding="utf-8")))}
+        with sqlite3.connect(f"{out}.ledger") as connection:
+            for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                found |= {("ledger", f"{table}.{row[1]}") for row in connection.execute(f"PRAGMA table_info({table})")}
+        connection.close()
+    return found
