@@ -22,7 +22,7 @@ Run = Callable[..., Any]
 Start = Callable[..., subprocess.Popen[str]]
 PLAN_KEYS = {
     "strategy", "mechanism", "privacy", "cost", "queries", "expected_total_squared_error", "lower_bound", "error_over_lower_bound",
-    "rmse", "tables", "seconds",
+    "rmse", "tables", "seconds", "warnings",
 }  # fmt: skip
 
 
@@ -99,9 +99,10 @@ def test_errors_of_sums_are_in_amounts(folder: Path, run: Run) -> None:
     assert cents["rmse"]["sum of pay"] == pytest.approx(whole["rmse"]["sum of pay"], rel=0.01)
 
 
-def test_repeated_tables_keep_their_names_apart(folder: Path, run: Run) -> None:
-    edit(folder, "weight = 2.0", "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['sex'] }")
-    assert list(json.loads(run("plan", "people.toml", "--json").out)["rmse"])[-1] == "sex (2)"
+def test_different_tables_of_one_name_keep_their_names_apart(folder: Path, run: Run) -> None:
+    tables = "".join(f"\n[[workload]]\nqueries = {{ age = {{ ranges = [[20, {high}]] }} }}" for high in (30, 40))
+    edit(folder, "weight = 2.0", "weight = 2.0" + tables)
+    assert list(json.loads(run("plan", "people.toml", "--json").out)["rmse"])[-2:] == ["age:ranges", "age:ranges (2)"]
 
 
 def test_many_tables_are_summarised(folder: Path, run: Run) -> None:

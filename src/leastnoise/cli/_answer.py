@@ -90,7 +90,7 @@ def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: M
             raise InputError(f"{name} is asked about twice; use one of --cells, --ranges and --where for it.")
         domain.kind(name)
         sets[name] = identity() if ends_of is None else ranges(ends_of)
-    (table,) = release.answer(queries(domain, sum=asked["measure"], **sets), level=level)
+    (table,) = release.answer(queries(domain, sets, sum=asked["measure"]), level=level)
     numbers = table.numbers()
     names = {"answer": "answer", "noise_std": "std_error", "approximation_std": "approximation_std", "low": "low", "high": "high"}
     rows: list[dict[str, Any]] = [{"cell": cell} for cell in table.cell_names()]
@@ -128,7 +128,7 @@ def _means(release: "Release", level: float, measure: str, by: Sequence[str]) ->
 
     found = means(release, measure, by=by, level=level)
     groups: dict[str, Any] = {name: identity() for name in found.by}
-    (product,) = queries(release.plan.domain, **groups)
+    (product,) = queries(release.plan.domain, groups)
     labels = [""]
     for name, own in zip(product.attributes, product.labels, strict=True):
         labels = [f"{text}, {name}={label}" if text else f"{name}={label}" for text in labels for label in own]

@@ -116,6 +116,9 @@ def _report(error: BaseException, paid_before: int) -> int:
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or interrupted():
         _say(f"interrupted. {paid}")
         return INTERRUPTED
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.ctx.get_help(), err=True)  # a command alone is a question, not a mistake to be folded
+        return BAD_INPUT
     if isinstance(error, click.ClickException):
         _say(_usage(error))
         return BAD_INPUT

@@ -176,6 +176,25 @@ def shown(path: Path) -> str:
     return str(whole_path.relative_to(Path.cwd())) if whole_path.is_relative_to(Path.cwd()) else str(whole_path)
 
 
+def check_new(path: Path, advice: str) -> None:
+    """Refuse a file that exists already.
+
+    Args:
+        path: where.
+        advice: what to do then.
+
+    Raises:
+        InputError: it exists already, or cannot be looked for.
+    """
+    try:
+        path.lstat()
+    except OSError as error:
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise InputError(f"{shown(path)} cannot be written: {(error.strerror or 'no such place').lower()}. {advice}") from None
+        return
+    raise InputError(f"{shown(path)} exists already and is not overwritten. {advice}")
+
+
 def write_new(path: Path, text: str, advice: str) -> None:
     """Write a text file that does not exist yet, whole or not at all.
 
@@ -187,8 +206,7 @@ def write_new(path: Path, text: str, advice: str) -> None:
     Raises:
         InputError: it exists already, or cannot be written.
     """
-    if path.exists():
-        raise InputError(f"{shown(path)} exists already and is not overwritten. {advice}")
+    check_new(path, advice)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")

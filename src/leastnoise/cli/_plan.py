@@ -8,7 +8,7 @@ import click
 
 from leastnoise.cli._data_aware import data_aware_facts, show_data_aware, unique
 from leastnoise.cli._memory import within_memory
-from leastnoise.cli._output import noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise.cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise.cli._progress import Progress
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from leastnoise.session import Candidate, Spec
 
 _MOST_TABLES = 40
+_EXISTS = "Choose another file, or remove it first."
 
 
 @click.command()
@@ -27,21 +28,28 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
 
     Reads the spec file alone; the data need not exist.
     """
-    from leastnoise.cli._release import warn_of_bias
+    from leastnoise.cli._release import warn, warn_of_bias
     from leastnoise.plan import Plan
     from leastnoise.release import check_columns
-    from leastnoise.session import planned, read_spec
+    from leastnoise.session import budget_warnings, error_warnings, planned, read_spec
 
     what = read_spec(spec)
+    if out is not None:
+        check_new(out, _EXISTS)
     warn_of_bias(what)
+    warned = budget_warnings(what.privacy, what.rows)
+    warn(warned)
     with within_memory(), Progress("planning") as progress:
         made = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
         seconds = progress.seconds
     check_columns(made, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     if out is not None:
-        write_new(out, made.to_json() + "\n", "Choose another file, or remove it first.")
+        write_new(out, made.to_json() + "\n", _EXISTS)
+    of_errors = error_warnings(made, what.rows)
+    warn(of_errors)
     if as_json:
-        show_json(facts(made, seconds) if isinstance(made, Plan) else data_aware_facts(made, what.workload, seconds))
+        found = facts(made, seconds) if isinstance(made, Plan) else data_aware_facts(made, what.workload, seconds)
+        show_json({**found, "warnings": [*warned, *of_errors]})
         return
     if isinstance(made, Plan):
         show_plan(made, seconds)

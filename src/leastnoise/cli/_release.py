@@ -1,7 +1,8 @@
 """``leastnoise release``: measure, estimate and write; paid first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from leastnoise.cli._output import money, show_facts, shown
 from leastnoise.cli._progress import Progress
 
 if TYPE_CHECKING:
+    from leastnoise.accounting import Privacy
     from leastnoise.plan import DataAwarePlan, Plan
     from leastnoise.release import Release
     from leastnoise.session import Entry, Spec
@@ -41,8 +43,8 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
 
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
-    from leastnoise.release import check_columns, notices
-    from leastnoise.session import planned, read_spec
+    from leastnoise.release import check_columns, check_target, notices
+    from leastnoise.session import budget_warnings, error_warnings, planned, read_spec
 
     what = read_spec(spec)
     warn_of_bias(what)
@@ -50,14 +52,54 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     if data is None:
         raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
     paying = ledger or what.ledger or data.with_name(data.name.split(".")[0] + ".ledger")
+    check_target(out)
+    if seed is None:
+        check_left(paying, what.privacy)
+    warn(budget_warnings(what.privacy, what.rows))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     with within_memory(), Progress("planning") as progress:
         plan = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
+    warn(error_warnings(plan, what.rows))
     new = not paying.exists()
     made = carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
     show_release(made, out, None if seed is not None else paying, new=new, notes=notices(made))
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Print warnings on the standard error stream."""
+    for sentence in sentences:
+        click.echo(f"Warning: {sentence}", err=True)
+
+
+def check_left(ledger: Path, privacy: "Privacy") -> None:
+    """Refuse, before anything is planned, what an existing ledger cannot pay for.
+
+    Whatever is planned for a PureDP or ZCDP budget costs all of it but for the rounding of scales. Other budgets are judged by their
+    plan, and so is a ledger that has a release to finish, which costs nothing.
+
+    Args:
+        ledger: its file, which need not exist.
+        privacy: what will be planned for.
+
+    Raises:
+        InputError, BudgetError, LedgerError: as ``leastnoise.release``.
+    """
+    from leastnoise.accounting import ZCDP, PureDP, SeriesCost
+    from leastnoise.session import Ledger
+
+    if not ledger.exists():
+        return
+    book = Ledger.open(ledger)
+    budget = privacy.budget
+    if type(budget) is not type(book.privacy.budget) or any(entry.resumable for entry in book.entries()):
+        return
+    nearly = 1 - Fraction(1, 10**5)
+    if isinstance(budget, PureDP):
+        book.check(SeriesCost(PureDP(budget.epsilon * nearly)), replace(privacy, budget=PureDP(budget.epsilon * nearly)))
+    elif isinstance(budget, ZCDP):
+        book.check(SeriesCost(ZCDP(budget.rho * nearly)), replace(privacy, budget=ZCDP(budget.rho * nearly)))
 
 
 def warn_of_bias(what: "Spec") -> None:

@@ -182,7 +182,7 @@ def _precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: 
     precision: dict[Names, float] = {}
     for tau, part in parts.items():  # subsets come before the sets that contain them
         cells: dict[str, Any] = {name: identity() for name in tau}
-        product = queries(domain, sum=measure, **cells).products[0]
+        product = queries(domain, cells, sum=measure).products[0]
         inside = sum(spread[one] * parts[one].size / part.size for one in subsets(tau) if one != tau)
         spread[tau] = max(float(estimate.variances(product).sum()) - inside, 0.0)
         dimension = math.prod(n - 1 for n in part.shape)

@@ -88,7 +88,7 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
         raise InputError(f"A mean of {measure} needs its sums and the counts, both measured. Ask for both in the workload.")
     estimate = linear(source)
     sets: dict[str, Any] = {name: identity() for name in names}
-    summed, counted = queries(plan.domain, sum=measure, **sets).products[0], queries(plan.domain, **sets).products[0]
+    summed, counted = queries(plan.domain, sets, sum=measure).products[0], queries(plan.domain, sets).products[0]
     sums, counts = estimate.answers(summed), estimate.answers(counted)
     ends = (float(bounds.low_units), float(bounds.high_units))
     low, high = ratio_interval(

@@ -316,4 +316,4 @@ def _prefix(domain: Domain, attribute: str, where: Mapping[str, Any]) -> Product
             raise InputError(f"The distribution function of {attribute} cannot be restricted to some values of {attribute} itself.")
         domain.kind(name)
         sets[name] = predicates([labels if isinstance(labels, (list, tuple)) else [labels]])
-    return queries(domain, **sets).products[0]
+    return queries(domain, sets).products[0]

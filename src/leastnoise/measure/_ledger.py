@@ -247,7 +247,7 @@ class Ledger:
         if not privacy.same_unit(self.privacy):
             raise InputError(
                 f"The plan protects {privacy.unit}, the data set {self.dataset!r} {self.privacy.unit}; such costs cannot be added. "
-                "Make the plan with the privacy unit of the data set."
+                "Decide which of the two one person can change; then use plans and a ledger of that unit."
             )
         return charge(self.privacy.budget, declared, cost)
 

@@ -1,7 +1,7 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
 from leastnoise.release._directory import Draft, check_target, draft
-from leastnoise.release._extras import check_columns
+from leastnoise.release._extras import check_columns, table_place
 from leastnoise.release._large import written
 from leastnoise.release._release import Release, build
 from leastnoise.release._tables import Table, Tables
@@ -20,6 +20,7 @@ __all__ = [
     "fill_draft",
     "notices",
     "read_release",
+    "table_place",
     "write",
     "written",
 ]

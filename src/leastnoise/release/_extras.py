@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, quoted, refuse
 from leastnoise.accuracy import IterativeStructure, structure
 from leastnoise.estimate import Estimate, LocallyNonNegative, NonNegativeCells, is_data_aware, locally_non_negative, nnls
 from leastnoise.observation import Observation
@@ -129,9 +129,10 @@ def table_place(products: Sequence[Product], key: str) -> int:
     if len(found) == 1:
         return found[0]
     if found:
-        raise InputError(f"Several tables are named {key!r}; take one by its id, q1 to q{len(products)}.")
+        listed = ", ".join(f"q{place + 1}" for place in found[:5]) + ", ..." * (len(found) > 5)
+        raise InputError(f"Several tables are named {key!r}; take one by its id: {listed}.")
     some = ", ".join(f"q{place + 1} ({product.name})" for place, product in enumerate(products[:5]))
-    raise InputError(f"A table must be called by its id or name; got {key!r}. This release has {some}{', ...' * (len(products) > 5)}.")
+    raise InputError(f"A table must be called by its id or name; got {quoted(key)}. There are {some}{', ...' * (len(products) > 5)}.")
 
 
 def joint_cells(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:

@@ -9,6 +9,7 @@ from leastnoise.session._data_aware import MECHANISMS
 from leastnoise.session._finish import Finished, finish_all, resume
 from leastnoise.session._session import check_affordable, compare, plan, planned, release
 from leastnoise.session._spec import BLANK, Spec, parse_spec, read_spec
+from leastnoise.session._warnings import budget_warnings, error_warnings
 
 __all__ = [
     "BLANK",
@@ -24,11 +25,13 @@ __all__ = [
     "Spec",
     "account",
     "audit",
+    "budget_warnings",
     "candidates",
     "check_affordable",
     "choose",
     "columns",
     "compare",
+    "error_warnings",
     "finish_all",
     "is_published",
     "mechanisms",

@@ -1,5 +1,6 @@
 """The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +8,7 @@ from functools import partial
 
 from leastnoise import planner
 from leastnoise._check import InputError, InternalError, refuse
-from leastnoise.accounting import ZCDP, Privacy, PureDP
+from leastnoise.accounting import ZCDP, Privacy, PureDP, readable
 from leastnoise.accuracy import promised
 from leastnoise.fitting import fit
 from leastnoise.plan import MOST_ROWS, Plan
@@ -39,6 +40,7 @@ PLANNERS: dict[str, Planner] = {
 # Tried by name alone: strategies of the literature that others in the table are never worse than, and one made for another measure.
 BY_NAME = ("residual_max", "workload_even", "fourier", "fourier_even", "cuboids", "cuboids_even")
 # Strategies that take minutes on long attributes: the automatic choice leaves them out there, by name they are always tried.
+_MOST_BUDGET = 2**20
 _SLOW = {"eigen_design": 64, "tilted": 256, "p_identity": 1024, "gaussian_optimum": 1024}
 
 
@@ -158,6 +160,25 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
     ]
 
 
+def _check_privacy(privacy: Privacy) -> None:
+    """Refuse, once for all strategies, what leaves none of them any noise or needs endless noise."""
+    budget = privacy.budget
+    name, value = ("rho", budget.rho) if isinstance(budget, ZCDP) else ("epsilon", budget.epsilon)
+    if value > _MOST_BUDGET:
+        raise refuse(name, readable(value), f"at most {_MOST_BUDGET}", "So large a budget protects nobody; 1 is usual.")
+    if privacy.max_rows > MOST_ROWS:
+        raise refuse("max_rows", privacy.max_rows, f"at most {MOST_ROWS}", "No unit has more rows than can be read.")
+
+
+def _reasons(tried: Sequence[Candidate]) -> str:
+    """Why nothing can be used, each reason once: reasons that differ in numbers alone are one."""
+    known: dict[str, tuple[dict[str, None], str]] = {}
+    for one in tried:
+        names, _ = known.setdefault(re.sub(r"[\d./e+-]+", "#", one.reason), ({}, one.reason.rstrip(".")))
+        names[one.strategy] = None
+    return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
+
+
 def choose(
     workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None
 ) -> tuple[Plan, tuple[Candidate, ...]]:
@@ -180,6 +201,7 @@ def choose(
     >>> choose(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))[0].strategy
     'identity'
     """
+    _check_privacy(privacy)
     for measure in filter(None, workload.measures):
         most = MOST_ROWS * workload.domain.measures[measure].largest
         if not most < 2**62:
@@ -195,6 +217,5 @@ def choose(
     tried = sharpened(tried)
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
-        reasons = "; ".join(dict.fromkeys(f"{candidate.strategy}: {candidate.reason.rstrip('.')}" for candidate in tried))
-        raise InputError(f"No strategy can be used for this workload. {reasons}.")
+        raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
     return best.plan, tuple(tried)

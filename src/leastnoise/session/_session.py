@@ -1,14 +1,14 @@
 """Plan, release, compare: the one place that wires adapters, planner, kernel, estimate and release together."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from leastnoise._check import InputError, InternalError, refuse
+from leastnoise._check import InputError, InternalError, quoted, refuse
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, SeriesCost
-from leastnoise.accuracy import total_squared_error
+from leastnoise.accuracy import promised
 from leastnoise.measure import Entry, Ledger, Receipt, SeededEntropy, Series, measure, simulate
 from leastnoise.observation import Observation
 from leastnoise.plan import DataAwarePlan, Plan, cost
@@ -337,20 +337,40 @@ def _paid(plan: Plan | DataAwarePlan, table: "Table", book: Ledger, output: str,
 
 def _check_promise(plan: Plan | DataAwarePlan) -> None:
     """A plan file may be damaged or written by hand: its questions must be answered by its measurements, as well as it promises."""
+    if not isinstance(plan.strategy, str) or not isinstance(plan.details, Mapping):
+        raise InputError("The strategy of a plan must be a name, and its details an object. Make the plan again; nothing was spent.")
     if isinstance(plan, DataAwarePlan):
         ready(plan)
         return
-    promised = plan.expected_error().total_squared_error
+    said = plan.expected_error()
     try:
-        found = total_squared_error(from_json(plan.domain, plan.questions), plan)
+        found = promised(from_json(plan.domain, plan.questions), plan).expected_error()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(
             f"The questions of the plan cannot be read or answered: {error}. Make the plan again; nothing was spent."
         ) from None
-    if not isinstance(promised, float) or not math.isclose(found, promised, rel_tol=1e-6):
+    if not (_near(said.total_squared_error, found.total_squared_error) and _is_bound(said.lower_bound, found.total_squared_error)):
         raise InputError(
-            f"The plan promises a total squared error of {promised}, and has {found:.6g}. Make the plan again; nothing was spent."
+            f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at least {quoted(said.lower_bound)}; "
+            f"it has {found.total_squared_error:.6g}. Make the plan again; nothing was spent."
         )
+    if len(said.tables) != len(found.tables) or not all(
+        (one.name, one.largest_is_bound) == (other.name, other.largest_is_bound)
+        and _near(one.queries, other.queries)
+        and _near(one.weight, other.weight)
+        and _near(one.rmse, other.rmse)
+        and _near(one.largest_std, other.largest_std)
+        for one, other in zip(said.tables, found.tables, strict=True)
+    ):
+        raise InputError("The plan promises other errors of its tables than they have. Make the plan again; nothing was spent.")
+
+
+def _near(said: object, found: float) -> bool:
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and math.isclose(said, found, rel_tol=1e-6)
+
+
+def _is_bound(said: object, total: float) -> bool:
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and 0 <= said <= total * (1 + 1e-6)
 
 
 def _name(source: Any) -> str:

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, refuse
+from leastnoise._check import MOST_DIGITS, InputError, refuse, whole
 from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise.domain import Domain, known_keys
+from leastnoise.plan import MOST_ROWS
+from leastnoise.release import table_place, written
 from leastnoise.session._domain_spec import domain_from_spec
 from leastnoise.workload import Workload, marginals, queries
 
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
 _MOST_LISTED = 10
+_MOST_NESTED = 12
 _OUTPUT_VALUES = ("level", "formats", "covariances")
 _OUTPUT_FLAGS = ("non_negative", "integer", "nnls", "local_non_negative")
 
@@ -26,6 +29,7 @@ class Spec:
         source: the data file, or None; ``plan`` needs none.
         privacy: budget, neighbours and unit.
         workload: what is asked, over the domain.
+        rows: the number of rows where it is public, or None; for warnings alone.
         strategy: "auto" or the name of a strategy.
         ledger: the ledger's file, or None for the one beside the source.
         dataset: the data set's name in the ledger, or None for the source's file name.
@@ -41,6 +45,7 @@ class Spec:
     source: Path | None
     privacy: Privacy
     workload: Workload
+    rows: int | None = None
     strategy: str = "auto"
     ledger: Path | None = None
     dataset: str | None = None
@@ -103,10 +108,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     >>> spec.privacy.budget, spec.workload.rows
     (PureDP(epsilon='1/2'), 2)
     """
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{name} is not valid TOML: {error}.") from None
+    table = _toml(text, name)
     _refuse_blanks(name, table)
     found = known_keys(name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger"])
     for key in ("privacy", "domain", "workload"):
@@ -116,19 +118,43 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     plan = known_keys("[plan]", found.get("plan", {}), ["strategy"])
     output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
+    privacy = _privacy(found["privacy"])
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})))
+    workload = _workload(domain, found["workload"])
+    covariances = _texts("[output] covariances", output.get("covariances", []))
+    for key in covariances:
+        table_place(written(workload.products), key)  # refuses a name that no table has, or several have
     return Spec(
         source=_path(folder, source.get("path"), "[source] path"),
-        privacy=_privacy(found["privacy"]),
-        workload=_workload(domain, found["workload"]),
+        privacy=privacy,
+        rows=_rows(found["privacy"]),
+        workload=workload,
         strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
         ledger=_path(folder, ledger.get("path"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
         level=checked_level(output.get("level", 0.95)),
         formats=checked_formats(output.get("formats", ["csv", "parquet"])),
-        covariances=_texts("[output] covariances", output.get("covariances", [])),
+        covariances=covariances,
         **{name: _flag(f"[output] {name}", output.get(name, False)) for name in _OUTPUT_FLAGS},
     )
+
+
+def _toml(text: str, name: str) -> Mapping[str, Any]:
+    """Read TOML that anybody may have written."""
+    advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MOST_NESTED} deep."
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name} is not valid TOML: {error}.") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, or endless nesting
+        raise InputError(f"{name} cannot be read. {advice}") from None
+    level: list[object] = [table]
+    for _ in range(_MOST_NESTED):
+        below = [value.values() if isinstance(value, Mapping) else value for value in level if isinstance(value, (Mapping, list))]
+        level = [entry for entries in below for entry in entries]
+    if level:
+        raise InputError(f"{name} is nested too deeply. {advice}")
+    return table
 
 
 def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
@@ -204,8 +230,13 @@ def _path(folder: Path, value: object, name: str) -> Path | None:
     return None if value is None else folder / _text(name, value)
 
 
+def _rows(value: object) -> int | None:
+    rows = _mapping("[privacy]", value).get("rows")
+    return None if rows is None else whole("[privacy] rows", rows, 1, MOST_ROWS)
+
+
 def _privacy(value: object) -> Privacy:
-    table: dict[str, Any] = known_keys("[privacy]", value, ["epsilon", "delta", "rho", "neighbours", "unit"])
+    table: dict[str, Any] = known_keys("[privacy]", value, ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
     return Privacy(_budget(table), table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row")))
 
 
@@ -249,7 +280,7 @@ def _part(domain: Domain, value: object, where: str) -> Workload:
     common = {"weight": table.get("weight", 1), "sum": table.get("sum")}
     try:
         if "queries" in table:
-            return queries(domain, **common, **_mapping("queries", table["queries"]))
+            return queries(domain, _mapping("queries", table["queries"]), **common)
         return marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
     except InputError as error:
         raise InputError(f"{where}: {error}") from None

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -61,6 +61,11 @@ class Product:
         return all(q.kind == "identity" for q in self.query_sets)
 
     @property
+    def question(self) -> tuple[object, ...]:
+        """What is asked, without its weight; products with equal ones are one table."""
+        return self.measure, self.attributes, self.query_sets
+
+    @property
     def importance(self) -> float:
         """Weight of a squared error of one row's contribution.
 
@@ -85,7 +90,8 @@ class Product:
 class Workload:
     """A union of products over one domain.
 
-    Guarantees: not empty; every product belongs to ``domain``.
+    Guarantees: not empty; every product belongs to ``domain``. A table that is asked for again by ``+`` stays one table, with the sum of
+    the weights.
 
     >>> domain = Domain(sex=["F", "M"], age=["young", "old"])
     >>> [product.name for product in (marginals(domain, ways=1) + queries(domain, age="prefix", weight=2)).products]
@@ -106,7 +112,11 @@ class Workload:
     def __add__(self, other: "Workload") -> "Workload":
         if not isinstance(other, Workload):
             return NotImplemented
-        return Workload(self.domain, self.products + other.products)
+        known = {product.question: product for product in self.products}
+        for product in other.products:
+            before = known.get(product.question)
+            known[product.question] = product if before is None else replace(before, weight=before.weight + product.weight)
+        return Workload(self.domain, tuple(known.values()))
 
     def __iter__(self) -> Iterator[Product]:
         return iter(self.products)
@@ -155,7 +165,7 @@ def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure:
     for name in sets:
         if name not in domain.names:
             raise refuse("an attribute of a query", name, "one of " + ", ".join(domain.names))
-    if measure is not None and measure not in domain.measures:
+    if measure is not None and (not isinstance(measure, str) or measure not in domain.measures):
         known = ", ".join(domain.measures) or "none is declared"
         raise refuse("sum", measure, f"a measure of the domain ({known})", "Declare it with its public clip bounds.")
     read = {name: query_set(name, sets[name]) for name in domain.names if name in sets}
@@ -171,11 +181,20 @@ def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure:
     )
 
 
-def queries(domain: Domain, *, weight: Exact = 1, sum: str | None = None, **query_sets: object) -> Workload:  # noqa: A002 - the word users expect
+def queries(
+    domain: Domain,
+    asked: Mapping[str, object] | None = None,
+    /,
+    *,
+    weight: Exact = 1,
+    sum: str | None = None,  # noqa: A002 - the word users expect
+    **query_sets: object,
+) -> Workload:
     """One table: a product of query sets.
 
     Args:
         domain: the domain.
+        asked: query sets by attribute as a mapping, for attributes whose names are no keywords or are ``weight`` or ``sum``.
         weight: counts in the total error as weight squared; above 0.
         sum: a measure to sum in place of counting rows.
         query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; attributes left out are summed over.
@@ -189,7 +208,12 @@ def queries(domain: Domain, *, weight: Exact = 1, sum: str | None = None, **quer
     >>> queries(domain, sex=identity(), age="prefix").rows
     4
     """
-    return Workload(domain, (_product(domain, query_sets, weight, sum),))
+    if asked is not None and not isinstance(asked, Mapping):
+        raise refuse("queries", asked, "a mapping from attributes to query sets, such as {'age': 'prefix'}")
+    twice = sorted({*(asked or {})} & {*query_sets})
+    if twice:
+        raise refuse("an attribute of a query", twice[0], "given once")
+    return Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),))
 
 
 def marginals(
@@ -217,6 +241,8 @@ def marginals(
     >>> marginals(Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"]), ways=2).rows
     12
     """
+    if of is not None and (isinstance(of, str) or not isinstance(of, Iterable)):
+        raise refuse("of", of, "a list of attributes among " + ", ".join(domain.names))
     names = domain.names if of is None else tuple(of)
     for name in names:
         if name not in domain.names:
