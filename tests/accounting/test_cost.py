@@ -156,6 +156,7 @@ def test_a_series_costs_its_whole_budget_and_nothing_else_covers_it(budget: Pure
 def test_a_series_is_charged_in_the_definition_of_the_data_set() -> None:
     assert charge(ApproxDP(1, "1e-9"), PureDP("1/2"), SeriesCost(PureDP("1/2"))) == Charge(epsilon=Fraction(1, 2))
     assert charge(ZCDP(1), PureDP("1/2"), SeriesCost(PureDP("1/2"))) == Charge(rho=Fraction(1, 8))
+    assert (rho_of(SeriesCost(PureDP("1/2"))), rho_of(SeriesCost(ZCDP("1/3")))) == (Fraction(1, 8), Fraction(1, 3))
     with pytest.raises(InputError, match="Declare PureDP or ZCDP where rho is added up"):
         charge(ZCDP(1), ApproxDP(1, "1e-9"), SeriesCost(ApproxDP(1, "1e-9")))
     with pytest.raises(InputError, match="a PureDP budget, which only pure releases can be charged to"):

@@ -217,3 +217,9 @@ def test_decimals_have_the_text_of_their_value(value, zeros):
         assert "e" not in form.lower()
         assert not form.endswith(".")
         assert not (form.startswith("0") and form[1:2].isdigit())
+
+
+def test_whole_numbers_of_more_than_forty_digits_have_no_text():
+    for sign in (1, -1):
+        assert text(sign * (10**40 - 1)) == str(sign * (10**40 - 1))
+        assert text(sign * 10**40) is text(sign * 10**5000) is None

@@ -685,3 +685,10 @@ def test_columns_whose_names_have_dots(tmp_path):
     pq.write_table(table, tmp_path / "x.parquet")
     for source in (table, tmp_path / "x.parquet"):
         assert rows_of(read(source, Domain({"a.b": ["F", "M"]}))) == [(0,)]
+
+
+@pytest.mark.parametrize("kind", ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
+def test_every_whole_number_type_of_duckdb_is_read(kind):
+    relation = CONNECTION.sql(f"SELECT CAST(i AS {kind}) AS n FROM (VALUES (0), (2), (2), (7)) AS t(i)")
+    for numbers in (Integers(0, 2), Categories(["0", "1", "2"])):
+        assert np.bincount(columns_of(read(relation, Domain(n=numbers))).codes["n"], minlength=3).tolist() == [1, 0, 2]

@@ -313,6 +313,11 @@ def test_the_draw_uses_the_exact_comparison_when_it_is_close(monkeypatch):
     assert draw_powers([half, whole], Scripted(2**63)).tolist() == [0]
     assert draw_powers([half, whole], Scripted(2**63 - 1)).tolist() == [0, 1]
     assert calls == [2, 2, 2, 2]
+    third = Scaled(np.array([0.5, 0.5]), np.array([1, 2]))  # weights of 1 and 2 for the cells, 1 for both together
+    for more, starts in ((0, [0]), (2**64 - 1, [0, 1])):  # the next digits of 1/3 are 0101...
+        assert draw_aligned([third, whole], Scripted(2**64 // 3, more)).tolist() == starts
+    for more, starts in ((0, [0, 1]), (2**64 - 1, [0])):  # from the right: the last cell alone, 2 of 3, or both
+        assert draw_powers([third, whole], Scripted(2**64 // 3 * 2, more)).tolist() == starts
     monkeypatch.setattr(sampling, "_DOUBT", 2.0)  # every comparison
     weights = [Scaled(np.full(8 >> k, 0.75), np.full(8 >> k, -k)) for k in range(4)]
     entropy, other = SeededEntropy(3), SeededEntropy(3)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -16,7 +17,7 @@ from leastnoise.measure import _plane as plane
 from leastnoise.measure._entropy import SeededEntropy
 from leastnoise.measure._interval_costs import GRID, grid_sensitivity
 from leastnoise.measure._partition import noise_scale
-from leastnoise.measure._partition_sampling import exponents, powers_of_half, rate
+from leastnoise.measure._partition_sampling import Scaled, exponents, powers_of_half, rate
 from leastnoise.measure._plane import PRIORS, block_costs, draw_blocks, least_block_cost, plane_charge, quadtree_mechanism
 
 SHAPES = [(1, 1), (1, 2), (2, 2), (3, 2), (4, 2), (3, 3), (1, 5), (2, 5)]
@@ -275,6 +276,16 @@ def test_no_count_makes_a_partition_fail():
             assert quadtree_mechanism(x, 1, SeededEntropy(1), split=split, centre="median").shape == (10, 10)
             assert quadtree_mechanism(x, 1000, SeededEntropy(1), split=split).shape == (10, 10)
             assert least_block_cost(x, 1, SeededEntropy(1), penalty=1, split=split) > -100
+
+
+def test_a_close_call_is_settled_by_further_digits():
+    """A block of weight 1 against cells of weights 1 and 2: whole with probability 1/3, whose digits are 0101..."""
+    weights = [Scaled(np.array([0.5]), np.array([1])), Scaled(np.array([0.5, 0.5]), np.array([1, 2]))]
+    for more, whole in ((0, True), (2**64 - 1, False)):
+        words = iter([2**64 // 3, more])
+        entropy = SimpleNamespace(private=False, words=lambda count, words=words: np.array([next(words)] * count, dtype=np.uint64))
+        buckets = draw_blocks(weights, block_tree(1, 2, "halves"), entropy)
+        assert [kept.tolist() for kept in buckets] == [[whole], [not whole] * 2]
 
 
 def test_neighbours_that_differ_by_more_records_get_a_smaller_epsilon():
