@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 STEPS := lint types imports docs optimised wheel pytest
 
-.PHONY: help env test demo bench docs experiments mutants neighbours lint format types imports optimised wheel oldest pytest clean proofs
+.PHONY: help env test demo bench docs experiments mutants neighbours lint format types imports optimised wheel oldest pytest clean proofs faults
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -117,6 +117,9 @@ experiments: env  ## a paper's figures and tables: NAME=..., DATA=folder with th
 .PHONY: losses
 losses: env  ## the table of exact privacy losses in docs/results, some minutes
 	@PYTHONPATH=tests:. $(BIN)/python -m privacy.losses
+
+faults: env  ## every fault in every writing call of a release, and in every byte of a ledger; takes about an hour
+	@$(BIN)/python tests/faults/run.py --out docs/results/faults.md
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -236,7 +236,7 @@ def test_ledger_show_lists_releases_states_and_what_is_left(folder: Path, run: R
     assert re.search(r"^spent +epsilon = 1$", out, flags=re.MULTILINE)
     assert re.search(r"^left +epsilon = 1$", out, flags=re.MULTILINE)
     told = json.loads(run("ledger", "show", "people.ledger", "--json").out)
-    assert set(told) == {"ledger", "dataset", "privacy", "spent", "left", "implied_epsilon", "releases"}
+    assert set(told) == {"ledger", "id", "dataset", "privacy", "spent", "left", "implied_epsilon", "releases"}
     assert (told["dataset"], told["implied_epsilon"]) == ("people", None)
     assert [(one["number"], one["state"], one["output"]) for one in told["releases"]] == [(1, "sealed", str(folder / "out"))]
 

@@ -1,0 +1,23 @@
+"""A few hundred of the faults of ``make faults``: spread over all calls of a release, and over all bytes of a ledger."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from waiting import HANGS
+
+RUN = Path(__file__).with_name("run.py")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the library of faults is made for Linux")
+def test_a_few_hundred_faults_leave_nothing_wrong() -> None:
+    done = subprocess.run(
+        [sys.executable, str(RUN), "--every", "61", "--damage", "101"], capture_output=True, text=True, timeout=HANGS, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    total = re.search(r"put ([\d,]+) faults", done.stdout)
+    assert total is not None
+    assert int(total[1].replace(",", "")) > 900

@@ -1,0 +1,299 @@
+"""Releases in processes of their own, each with one fault in one of its writing calls, and what must hold afterwards.
+
+A parent that has everything imported forks a child for every trial; `faults.c` is loaded into all of them and fails, kills or interrupts
+at the n-th call that writes, syncs, renames, links or removes anything below the trial's folder, whatever library makes it.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+MODES = {
+    "killed before": 1,
+    "killed after": 2,
+    "EIO once": 3,
+    "EIO from then on": 4,
+    "ENOSPC once": 5,
+    "ENOSPC from then on": 6,
+    "half written and killed": 7,
+    "one interruption": 8,
+    "two interruptions": 9,
+}
+SPEC = """\
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "1"
+[domain.sex]
+categories = ["F", "M"]
+[domain.age]
+integers = [0, 15]
+[[workload]]
+queries = {{ sex = "identity", age = "identity" }}
+[plan]
+strategy = "{strategy}"
+"""
+ROWS = "sex,age\n" + "".join(f"{'FM'[place % 2]},{place % 16}\n" for place in range(40))
+
+
+def library(folder: Path) -> Path:
+    """The compiled library of faults."""
+    made = folder / "faults.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(made), str(HERE / "faults.c"), "-ldl"], check=True)
+    return made
+
+
+def with_faults(build: Path) -> None:
+    """Go on with the library loaded: starts this program again if it is not."""
+    if "faults.so" not in os.environ.get("LD_PRELOAD", ""):
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        quiet = {"LEASTNOISE_PROGRESS": "never", "LD_PRELOAD": str(library(build).resolve())}
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **threads, **quiet})  # noqa: S606
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A folder to begin with, and what is run in it."""
+
+    name: str
+    prepare: Callable[[Path], None]
+    run: Callable[[], None]
+    known: int = 0  # entries of the ledger before
+
+
+@dataclass(frozen=True)
+class End:
+    """How a child ended."""
+
+    killed: bool
+    code: int
+    told: str
+    calls: int
+
+
+def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
+    """Run something in a child in a folder: its status, what it said on the standard error stream, and what it returned, as JSON."""
+    said, result = folder.with_suffix(".err"), folder.with_suffix(".json")
+    for one in (said, result):
+        one.unlink(missing_ok=True)
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            os.chdir(folder)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            handle = os.open(said, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, 1)
+            os.dup2(handle, 2)
+            found = work()
+            result.write_text(json.dumps(found))
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        except BaseException:  # noqa: BLE001 - told to the parent
+            with suppress(BaseException):
+                os.write(2, traceback.format_exc().encode())
+        finally:
+            with suppress(BaseException):
+                sys.stderr.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    text = said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
+    return status, text, json.loads(result.read_text()) if result.exists() and result.stat().st_size else None
+
+
+def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
+    """Run a scenario with a fault in its call number ``place``; with a place beyond its last call, no fault comes."""
+    faults = ctypes.CDLL(None)
+    counted = folder.with_suffix(".seen")
+    counted.unlink(missing_ok=True)
+
+    def work() -> None:
+        arm = faults.fault_arm
+        arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int]
+        arm(os.fsencode(folder), place, mode)
+        try:
+            scenario.run()
+        finally:
+            seen = faults.fault_seen()
+            arm(b"", -1, 0)
+            counted.write_text(str(seen))
+
+    status, told, _ = forked(work, folder)
+    calls = int(counted.read_text()) if counted.exists() and counted.stat().st_size else -1
+    killed = os.WIFSIGNALED(status)
+    return End(killed, -1 if killed else os.WEXITSTATUS(status), told, calls)
+
+
+def command(*arguments: str) -> Callable[[], None]:
+    """The program with these arguments."""
+
+    def run() -> None:
+        from leastnoise.cli import main
+
+        sys.argv = ["leastnoise", *arguments]
+        main()
+
+    return run
+
+
+def fresh(folder: Path, strategy: str = "identity") -> None:
+    """Data and spec in an empty folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "people.csv").write_text(ROWS)
+    (folder / "people.toml").write_text(SPEC.format(strategy=strategy))
+
+
+def with_ledger(folder: Path) -> None:
+    """And a ledger for three releases."""
+    from leastnoise.accounting import Privacy, PureDP
+    from leastnoise.session import Ledger
+
+    fresh(folder)
+    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(3)))
+
+
+# --- what must hold --------------------------------------------------------------------------------------------------------------------
+
+
+def truth(folder: Path, known: int) -> dict[str, Any]:
+    """What became of the release, by the files alone; run in a child, with nothing faulty."""
+    from leastnoise.session import Ledger, is_published
+
+    ledger = folder / "people.ledger"
+    if not ledger.exists():
+        return {"entries": 0, "state": "nothing", "out": (folder / "out").exists(), "drawn": None}
+    book = Ledger.open(ledger)
+    entries = book.entries()
+    new = entries[known:]
+    if len(new) > 1:
+        return {"entries": len(entries), "state": "paid twice", "out": True, "drawn": None}
+    state, drawn = "nothing", None
+    for entry in new:
+        whole = is_published(entry)
+        state = "whole" if whole else "resumable" if entry.resumable else "absent"
+        if state == "resumable":
+            drawn = [step.outcome for step in book.pending(entry).steps]
+    return {
+        "entries": len(entries),
+        "state": state,
+        "out": (folder / "out").exists(),
+        "drawn": drawn,
+        "spent": str(book.spent().epsilon),
+        "budget": str(book.privacy.budget.epsilon),
+    }
+
+
+def is_whole(out: Path) -> bool:
+    """Whether every file of a release is the one that its manifest describes."""
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    return all(hashlib.sha256((out / one["path"]).read_bytes()).hexdigest() == one["sha256"] for one in manifest["files"])
+
+
+def complaints(end: End, mode: int, found: dict[str, Any]) -> Iterator[str]:
+    """What was said or left that is not true."""
+    state, told = found["state"], end.told
+    if state == "paid twice" or found["out"] != (state == "whole"):
+        yield f"out and unpaid, or paid twice: {found}"
+    if "Traceback" in told:
+        yield "a traceback"
+    if end.killed:
+        if mode not in {1, 2, 7}:
+            yield "killed by something else"
+        return
+    claims = {
+        "nothing": "Nothing was spent" in told,
+        "whole": "and is whole in" in told,
+        "resumable": "can be finished" in told,
+        "absent": "and is absent" in told,
+        "unknown": "cannot be told" in told,
+    }
+    if end.code == 0:
+        if state != "whole":
+            yield f"code 0 and {state}"
+        return
+    said = [name for name, is_said in claims.items() if is_said]
+    if said not in ([state], ["unknown"]) and not (not said and state == "nothing" and end.code == 2):
+        yield f"said {said}, is {state}: {told!r}"
+    wanted = {"nothing": {2, 70, 130}, "whole": {4, 130, 3}, "resumable": {3, 130}, "absent": {3, 130}}[state]
+    if end.code not in wanted and said != ["unknown"]:
+        yield f"code {end.code} and {state}: {told!r}"
+    if mode in {8, 9} and end.code != 130:
+        yield f"interrupted, and code {end.code}: {told!r}"
+    if mode < 8 and "fault of the program" in told:
+        yield f"called a fault of the program: {told!r}"
+    if len([line for line in told.splitlines() if line.startswith("leastnoise: ")]) != 1:
+        yield f"not one sentence: {told!r}"
+
+
+def next_runs(folder: Path, found: dict[str, Any], known: int, *, further: bool) -> list[str]:
+    """The run after a fault is right about it, finishes what can be finished, once, and pays for itself alone."""
+    from leastnoise.cli import main
+    from leastnoise.session import Ledger
+
+    def ran(*arguments: str) -> int:
+        sys.argv = ["leastnoise", *arguments]
+        try:
+            main()
+        except SystemExit as stop:
+            return int(stop.code or 0)
+        return 0
+
+    wrong = []
+    ledger, out = folder / "people.ledger", folder / "out"
+    if ledger.exists() and ran("resume", "people.ledger") != 0:
+        wrong.append("resume fails")
+    if found["state"] in {"resumable", "whole"}:
+        if not out.exists() or not is_whole(out):
+            wrong.append("not finished, or not whole")
+        elif found["drawn"]:
+            values = json.loads((out / "measurements/observation.json").read_text(encoding="utf-8"))["values"]
+            if json.loads(found["drawn"][0])["values"] != values[: len(json.loads(found["drawn"][0])["values"])]:
+                wrong.append("drawn again")
+    elif out.exists():
+        wrong.append("out and absent or unpaid")
+    if further:
+        if ran("release", "people.toml", "--out", "further") != 0 or not is_whole(folder / "further"):
+            wrong.append("the next release fails")
+        found["entries"] += 1
+    if ledger.exists():
+        entries = Ledger.open(ledger).entries()
+        states = [entry.state for entry in entries]
+        if len(entries) != found["entries"] or set(states[known:]) - {"sealed", "absent"}:
+            wrong.append(f"{found['entries']} entries became {states}")
+        if (found["state"] == "absent") != ("absent" in states[known:]):
+            wrong.append(f"{found['state']} became {states}")
+    left = [path.name for path in folder.iterdir() if re.match(r"\.people\.ledger|people\.ledger-|.*\.part", path.name)]
+    if left and ledger.exists() and not any("run-" not in name for name in left):
+        wrong.append(f"left behind: {left}")
+    return wrong
+
+
+def trial(scenario: Scenario, folder: Path, place: int, mode: int, *, further: bool) -> tuple[list[str], End, str]:
+    """One fault: complaints, how the run ended, and what became of the release."""
+    scenario.prepare(folder)
+    end = faulted(scenario, folder, place, mode)
+    status, told, found = forked(lambda: truth(folder, scenario.known), folder)
+    if found is None:
+        return [f"the ledger cannot be read afterwards: {told[-500:]}"], end, "unreadable"
+    wrong = list(complaints(end, mode, found))
+    status, told, later = forked(lambda: next_runs(folder, dict(found), scenario.known, further=further), folder)
+    if later is None:
+        later = [f"the next run broke ({status}): {told[-800:]}"]
+    return [*wrong, *(f"{one}: {told[-300:]}" if "fails" in one else one for one in later)], end, found["state"]
