@@ -109,6 +109,11 @@ bench: env  ## every measurement of bench/, one after the other, on one thread
 mutants: env  ## mutation testing of the trusted packages; writes docs/results/mutation.md; about an hour
 	@PYTHONPATH=tests $(BIN)/python -m mutants --mutants $(or $(MUTANTS),400) --seed $(or $(SEED),1)
 
+.PHONY: fuzz
+# make fuzz FUZZ=5000
+fuzz: env  ## specs, CSV, plans, manifests, measurements and ledgers that nobody means: so many cases of each, other ones every time
+	@LEASTNOISE_FUZZ=$(or $(FUZZ),2000) $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/fuzz
+
 # make experiments NAME=datacubes DATA=../shared/data
 experiments: env  ## a paper's figures and tables: NAME=..., DATA=folder with the real data
 	@test -n "$(NAME)" || { echo "say which: make experiments NAME=... DATA=folder" >&2; exit 2; }

@@ -143,3 +143,12 @@ def test_a_plan_with_a_field_of_another_kind_is_refused_before_it_is_paid(tmp_pa
     with pytest.raises(ln.InputError):
         ln.release(ln.Plan.from_json(json.dumps(whole)), source, ledger=tmp_path / "people.ledger", out=tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_a_draft_leaves_out_the_columns_that_a_release_would_refuse(folder: Path, run: Run) -> None:
+    (folder / "odd.csv").write_text("a,a,,id,id,b\n1,2,3,4,5,6\n", encoding="utf-8")
+    assert run("init", "odd.csv").code == 0
+    text = (folder / "odd.toml").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("[domain")] == ["[domain.b]"]
+    assert 'The column "a" was left out: several columns are called so' in text
+    assert 'The column "" was left out: its name is empty' in text

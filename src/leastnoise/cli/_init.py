@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -112,13 +112,16 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
     sex]
     categories = ["FILL IN"]
     """
-    listed = list(found)
+    every = list(found)
+    unusable = _unusable([name for name, _ in every])
+    listed = [(name, kind) for name, kind in every if name not in unusable]
     identifier = next((name for name, _ in listed if _IDENTIFIER.search(name)), None)
     parts = [_HEAD.format(file=_comment(file.name), spec=shown(spec), blank=_BLANK, path=_text(_relative(file, spec)))]
     parts.append(_ROW if identifier is None else _COLUMN % (_text(identifier), _BLANK))
     parts.append(_DOMAIN)
     parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
     blocks = [_attribute(name, kind) if name != identifier else _left_out(name, "it names the person") for name, kind in listed]
+    blocks += [_left_out(name, why) for name, why in unusable.items()]
     parts.append("\n".join(blocks))
     if all(block.startswith("#") for block in blocks):
         parts.append(_NO_COLUMN)
@@ -130,6 +133,17 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
         parts.append(_MEASURE % {"key": _key(numbers[-1]), "name": _text(numbers[-1])})
     parts.append(_END)
     return "".join(parts)
+
+
+def _unusable(names: Sequence[str]) -> dict[str, str]:
+    """The columns that a release would refuse to read, with the reason."""
+    found = {}
+    for name in names:
+        if names.count(name) > 1:
+            found[name] = "several columns are called so; give them names of their own"
+        elif not name or not name.isprintable():
+            found[name] = "its name is empty or has control characters; rename it"
+    return found
 
 
 def _kind(column: str, written: str) -> str:

@@ -1,0 +1,206 @@
+"""Whatever is in a file: one sentence of bounded length, a documented exit code, no traceback and no value of a row.
+
+`make fuzz` runs thousands of cases; here some hundred are tried, the same ones every time.
+"""
+
+import hashlib
+import io
+import json
+import math
+import os
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import leastnoise as ln
+from fuzz.values import WEIRD, damaged
+from leastnoise.cli import main
+from leastnoise.release import read_release
+from leastnoise.session import parse_spec
+
+CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
+MOST = 4200
+SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
+SPEC: dict[str, Any] = {
+    "source": {"path": "people.csv"},
+    "privacy": {"epsilon": "1", "neighbours": "add_remove", "unit": {"column": "id", "max_rows": 2}, "rows": 9},
+    "domain": {
+        "sex": {"categories": ["F", "M"], "outside": "other"},
+        "age": {"integers": [0, 9], "outside": "clip"},
+        "pay": {"bins": {"low": 0, "high": "1.5", "count": 3, "closed": "right"}},
+        "code": {"size": 3},
+    },
+    "measures": {"wage": {"column": "pay", "clip": [0, "10"], "unit": "0.5"}},
+    "workload": [
+        {"marginals": {"ways": 1, "of": ["sex", "age"]}, "weight": "2"},
+        {"marginals": {"upto": 1}, "sum": "wage"},
+        {"queries": {"age": "prefix", "sex": "identity"}, "weight": 1.5},
+        {"queries": {"age": {"ranges": [[0, 3], [2, 9]]}, "sex": {"predicates": [["F"], ["F", "M"]]}}},
+        {"queries": {"code": {"matrix": [[1, 0, -1]]}}},
+    ],
+    "plan": {"strategy": "identity"},
+    "output": {"level": 0.9, "formats": ["csv"], "covariances": ["q1"], "integer": True},
+    "ledger": {"dataset": "people"},
+}
+
+
+def trials(most: int) -> Any:
+    """So many cases in the suite, or as many as are asked for."""
+    checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
+    return settings(max_examples=CASES or most, deadline=None, derandomize=not CASES, database=None, suppress_health_check=checks)
+
+
+def toml(value: Any) -> str:
+    """A value as TOML, tables in line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(str(key))} = {toml(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, float):
+        return str(value) if math.isfinite(value) else "nan" if math.isnan(value) else "inf"
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def as_toml(table: dict[str, Any]) -> str:
+    return "\n".join(f"{json.dumps(str(key))} = {toml(entry)}" for key, entry in table.items())
+
+
+def is_small(spec: Any) -> bool:
+    return spec.workload.rows < 3000 and math.prod(kind.size for kind in map(spec.domain.kind, spec.domain.names)) < 5000
+
+
+def refused(error: Exception) -> None:
+    """The error is one of ours, for a user, and short."""
+    assert isinstance(error, ln.LeastNoiseError), repr(error)
+    assert not isinstance(error, ln.InternalError), error
+    assert len(str(error)) <= MOST
+    assert SECRET not in str(error)
+
+
+@trials(150)
+@given(damaged(SPEC))
+def test_any_spec_is_read_and_planned_or_refused(table: Any) -> None:
+    try:
+        spec = parse_spec(as_toml(table), Path())
+        if is_small(spec):
+            ln.plan(spec.workload, spec.privacy, strategy="identity")
+    except Exception as error:  # noqa: BLE001 - which one is what is tested
+        refused(error)
+
+
+@trials(60)
+@given(st.text(max_size=200) | st.sampled_from(["[" * 5000, "a = " + "[" * 3000 + "]" * 3000, "a=" + "9" * 9999, "a.b." * 999 + "c=1"]))
+def test_any_text_in_the_place_of_a_spec_is_refused(text: str) -> None:
+    with pytest.raises(ln.InputError) as raised:
+        parse_spec(text, Path())
+    refused(raised.value)
+
+
+DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 3))
+PLAN = ln.plan(ln.marginals(DOMAIN, upto=1) + ln.queries(DOMAIN, age="all_ranges"), ln.PureDP(1), strategy="level_tree")
+
+
+@trials(120)
+@given(damaged(json.loads(PLAN.to_json())))
+def test_any_plan_is_carried_out_or_refused(value: Any) -> None:
+    try:
+        made = ln.Plan.from_json(json.dumps(value))
+        assert ln.release(made, _people(), seed=1).answers is not None
+    except Exception as error:  # noqa: BLE001 - which one is what is tested
+        refused(error)
+
+
+def _people() -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({"sex": ["F", "M", SECRET], "age": [1, 2, 10**9]})
+
+
+ROWS = f"id,sex,age,pay,code\n1,F,3,0.5,1\n2,M,9,{SECRET},2\n2,F,1,1.5,0\n".encode()
+
+
+@trials(60)
+@given(st.lists(st.tuples(st.integers(21, len(ROWS)), st.binary(min_size=1, max_size=6), st.booleans()), min_size=1, max_size=4))
+def test_no_line_of_a_file_makes_a_release_fail(tmp_path: Path, changes: list[tuple[int, bytes, bool]]) -> None:
+    data = ROWS
+    for place, put, over in changes:
+        data = data[:place] + put + data[place + over * len(put) :]
+    file = tmp_path / "people.csv"
+    file.write_bytes(data)
+    made = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1), strategy="identity", unit_column="id", max_rows=2)
+    assert ln.release(made, file, seed=1).answers is not None
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("released")
+    ln.release(PLAN, _people(), seed=1, out=folder / "out", formats=("csv",))
+    return folder / "out"
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "measurements/observation.json"])
+@trials(40)
+@given(data=st.data())
+def test_any_release_is_read_or_refused(released: Path, name: str, data: st.DataObject) -> None:
+    file = released / name
+    text = file.read_text(encoding="utf-8")
+    manifest = released / "manifest.json"
+    kept = manifest.read_text(encoding="utf-8")
+    try:
+        changed = json.dumps(data.draw(damaged(json.loads(text), WEIRD)))
+        file.write_text(changed, encoding="utf-8")
+        if file != manifest:  # its digest is made to fit, so that what it holds is looked at
+            known = json.loads(kept)
+            next(entry for entry in known["files"] if entry["path"] == name)["sha256"] = hashlib.sha256(changed.encode()).hexdigest()
+            manifest.write_text(json.dumps(known), encoding="utf-8")
+        read_release(released)
+    except Exception as error:  # noqa: BLE001 - which one is what is tested
+        refused(error)
+    finally:
+        file.write_text(text, encoding="utf-8")
+        manifest.write_text(kept, encoding="utf-8")
+
+
+@trials(40)
+@given(st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=40)), min_size=1, max_size=3))
+def test_any_ledger_is_opened_or_refused(tmp_path: Path, changes: list[tuple[float, bytes]]) -> None:
+    file = tmp_path / "people.ledger"
+    file.unlink(missing_ok=True)
+    ln.Ledger.create(file, "people", PLAN.privacy)
+    data = bytearray(file.read_bytes())
+    for place, put in changes:
+        start = int(place * (len(data) - 1))
+        data[start : start + len(put)] = put
+    file.write_bytes(bytes(data))
+    try:
+        book = ln.Ledger.open(file)
+        book.entries(), book.left()
+    except Exception as error:  # noqa: BLE001 - which one is what is tested
+        refused(error)
+
+
+@trials(12)
+@given(damaged(SPEC))
+def test_the_program_answers_any_spec_with_a_documented_code(tmp_path: Path, table: Any) -> None:
+    (tmp_path / "s.toml").write_text(as_toml(table), encoding="utf-8", errors="replace")
+    try:
+        if not is_small(parse_spec(as_toml(table), tmp_path)):
+            return
+    except ln.InputError:
+        pass
+    out, err = io.StringIO(), io.StringIO()
+    before = sys.argv
+    sys.argv = ["leastnoise", "plan", str(tmp_path / "s.toml"), "--json"]
+    try:
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        sys.argv = before
+    assert ended.value.code in {0, 2}, err.getvalue()
+    assert "Traceback" not in err.getvalue()
+    assert len(err.getvalue()) <= MOST + 2000

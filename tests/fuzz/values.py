@@ -1,0 +1,57 @@
+"""Values that nobody means, and JSON-like values with one of them somewhere."""
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+SPECIAL = [
+    "", " ", "nan", "inf", "-1", "0", "1/0", "1e99999999", "1e-9999999", "1" * 5000, "9" * 400, "\x00", "\u202e", "é" * 3000, "FILL IN",
+    "x" * 100_000,
+        10**30, -(10**30), 2**63, -1, 0, 10**400, 1e308, -0.0, float("nan"), float("inf"), True, False, [], {}, [[]], [{}], {"": ""},
+]  # fmt: skip
+WEIRD = st.one_of(
+    st.sampled_from(SPECIAL),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=20),
+    st.lists(st.one_of(st.integers(-9, 9), st.text(max_size=3), st.floats(), st.booleans()), max_size=4),
+    st.dictionaries(st.text(max_size=5), st.integers(-9, 9), max_size=3),
+    st.integers(5, 400).map(lambda depth: json.loads("[" * depth + "]" * depth)),
+)
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The ways to all values within a value, but the value itself."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, entry in inner for found in [(*way, key), *places(entry, (*way, key))]]
+
+
+@st.composite
+def damaged(draw: st.DrawFn, value: Any, odd: st.SearchStrategy[Any] = WEIRD) -> Any:
+    """A copy with one to three entries changed, removed, repeated or called otherwise."""
+    made = copy.deepcopy(value)
+    for _ in range(draw(st.integers(1, 3))):
+        ways = places(made)
+        if not ways:
+            break
+        *way, last = draw(st.sampled_from(ways))
+        holder = made
+        for step in way:
+            holder = holder[step]
+        kind = draw(st.sampled_from(["change", "change", "change", "remove", "swap", "name", "wrap"]))
+        if kind == "remove":
+            del holder[last]
+        elif kind == "wrap":
+            holder[last] = [holder[last]]
+        elif kind == "name" and isinstance(holder, dict):
+            holder[draw(st.one_of(st.text(max_size=9), st.sampled_from(["weight", "sum", "domain", "kind"])))] = holder.pop(last)
+        elif kind == "swap":
+            other = made
+            for step in draw(st.sampled_from(places(made))):
+                other = other[step]
+            holder[last] = copy.deepcopy(other)
+        else:
+            holder[last] = draw(odd)
+    return made
