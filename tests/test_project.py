@@ -18,6 +18,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from waiting import HANGS
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "leastnoise"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -250,7 +252,7 @@ def test_help_starts_without_the_heavy_libraries() -> None:
         "except SystemExit as stop:\n    code = stop.code or 0\n"
         f"print(json.dumps([code, sorted(set({HEAVY!r}) & set(sys.modules))]), file=sys.stderr)\n"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=HANGS)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stderr.splitlines()[-1]) == [0, []]
     assert "release" in run.stdout
@@ -353,6 +355,6 @@ def test_a_full_run_with_too_few_tests_fails(tmp_path: Path, arguments: list[str
     (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\n", encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=HANGS, env=environment)
     assert run.returncode == code, run.stdout + run.stderr
     assert ("only 2 tests were collected; at least 3 are expected" in run.stdout) == bool(code)

@@ -1,3 +1,16 @@
-"""How long a test waits for another process before it says that the process hangs. No assertion depends on how fast the machine is."""
+"""How a test waits for another process. No assertion depends on how fast the machine is."""
 
+import time
+from collections.abc import Callable
+
+# Seconds before a test says that the other process hangs.
 HANGS = 900.0
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Return as soon as another process has done something, or fail as one that hangs."""
+    end = time.monotonic() + HANGS
+    while not happened():
+        if time.monotonic() > end:
+            raise TimeoutError(f"nothing happened in {HANGS:.0f} seconds")
+        time.sleep(0.02)

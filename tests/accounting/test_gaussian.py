@@ -178,7 +178,7 @@ def test_at_very_large_epsilons_delta_is_not_taken_for_hopeless(epsilon, square)
 def test_hopelessly_small_and_large_deltas() -> None:
     assert gaussian_delta(1, "1e-20") == Fraction(1, 10**3000)
     assert gaussian_delta(1, 10**6) == 1
-    assert gaussian_is_private(1, "1e-20", "1e-2999")
+    assert gaussian_is_private(1, "1e-20", Fraction(1, 10**2999))
     assert not gaussian_is_private(1, "1e-20", Fraction(1, 10**3001))
     assert not gaussian_is_private(1, 10**6, Fraction(10**9 - 1, 10**9))
 
@@ -203,6 +203,6 @@ def test_an_unusable_epsilon_is_refused(epsilon) -> None:
 def test_an_unusable_mu_or_delta_is_refused() -> None:
     with pytest.raises(InputError, match="mu_squared must be a number above 0; got 0"):
         gaussian_delta(1, 0)
-    for delta in (0, 1, -1, "1e-1001"):
+    for delta in (0, 1, -1, Fraction(1, 10**1001)):
         with pytest.raises(InputError, match="delta must be at least 1e-1000 and below 1 for Gaussian noise; got"):
             gaussian_mu_squared(1, delta)

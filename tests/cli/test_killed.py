@@ -18,7 +18,7 @@ import leastnoise
 from leastnoise._check import LedgerError
 from leastnoise.accounting import Privacy, PureDP
 from leastnoise.session import Ledger
-from waiting import HANGS
+from waiting import HANGS, wait_until
 
 SOURCE = Path(leastnoise.__file__).parents[1]
 Start = Callable[..., subprocess.Popen[str]]
@@ -46,7 +46,7 @@ def die():
 
 def pause():
     Path("paused").touch()
-    time.sleep(60)
+    time.sleep({hangs})
 
 def interrupt():
     signal.raise_signal(signal.SIGINT)
@@ -102,7 +102,7 @@ STEPS: list[tuple[str, str, str]] = [
 
 
 def changed(change: str) -> str:
-    return CHANGED.replace("{change}", change)
+    return CHANGED.replace("{change}", change).replace("{hangs}", str(HANGS))
 
 
 def is_whole(out: Path) -> bool:
@@ -227,9 +227,7 @@ def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
 
 def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, start: Start) -> None:
     process = start("release", "people.toml", "--out", "out", program=changed("change(finish.adapters, 'read', before=pause)"))
-    deadline = time.monotonic() + 60
-    while not (folder / "paused").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: (folder / "paused").exists() or process.poll() is not None)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 130
@@ -300,8 +298,7 @@ def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder: Path, ledger:
 
 def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: Path, start: Start) -> None:
     waiting = start("release", "people.toml", "--out", "out", program=changed("change(finish.adapters, 'read', before=pause)"))
-    while waiting.poll() is None and not (folder / "paused").exists():
-        time.sleep(0.05)
+    wait_until(lambda: (folder / "paused").exists() or waiting.poll() is not None)
     late = start("release", "people.toml", "--out", "out")
     _, said = late.communicate(timeout=HANGS)
     assert late.returncode == 2

@@ -20,6 +20,7 @@ from leastnoise._check import LedgerError
 from leastnoise.accounting import Privacy, PureCost, PureDP
 from leastnoise.measure import _ledger
 from leastnoise.measure._ledger import Ledger
+from waiting import HANGS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are made with fork")
 
@@ -33,6 +34,7 @@ PREAMBLE = """
     from leastnoise._check import BudgetError, LedgerError
     from leastnoise.accounting import Privacy, PureCost, PureDP
     from leastnoise.measure._ledger import Ledger
+from waiting import HANGS
     ONE = Privacy(PureDP(1))
     folder = Path(sys.argv[1])
 
@@ -66,7 +68,7 @@ def start(program: str, folder: Path, *flags: str, **more) -> subprocess.Popen:
 
 def run(program: str, folder: Path, *flags: str) -> str:
     process = start(program, folder, *flags)
-    out, _ = process.communicate(timeout=300)
+    out, _ = process.communicate(timeout=HANGS)
     assert process.returncode == 0
     return out
 
@@ -180,7 +182,7 @@ def test_killed_between_the_steps_a_release_is_paid_and_absent_or_paid_and_whole
         """,
         tmp_path,
     )
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL
     assert ledger.left().epsilon == 1 - Fraction(paid, 2)
     ledger.reconcile(lambda entry: Path(entry.output).exists())
@@ -234,7 +236,7 @@ def test_killed_while_the_ledger_is_made(tmp_path) -> None:
 def test_spenders_at_once_cannot_overspend(tmp_path, spenders, shares) -> None:
     ledger = Ledger.create(tmp_path / "x", "x", ONE)
     program = f"""
-        ledger = Ledger.open(folder / "x", timeout=200)
+        ledger = Ledger.open(folder / "x", timeout={HANGS})
         print("ready", flush=True)
         while not (folder / "go").exists():
             time.sleep(0.002)
@@ -250,7 +252,7 @@ def test_spenders_at_once_cannot_overspend(tmp_path, spenders, shares) -> None:
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     (tmp_path / "go").touch()
-    counts = [int(process.communicate(timeout=300)[0]) for process in processes]
+    counts = [int(process.communicate(timeout=HANGS)[0]) for process in processes]
     assert sum(counts) == shares == len(ledger.entries()) == len((tmp_path / "handed").read_text().split())
     assert ledger.left().epsilon == 0
     assert len({entry.id for entry in ledger.entries()}) == shares
@@ -275,7 +277,7 @@ def test_a_lock_held_too_long_is_one_sentence(tmp_path, statement) -> None:
         LedgerError, match=r"was locked by another process for more than 0\.2 seconds\. Try again when that process is done\."
     ):
         ledger.reserve(cost=PureCost(1), declared=PureDP(1), privacy=ONE, plan_digest="", output="")
-    holder.communicate("\n", timeout=60)
+    holder.communicate("\n", timeout=HANGS)
     assert ledger.left().epsilon == 1
 
 

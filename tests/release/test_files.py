@@ -25,6 +25,7 @@ from leastnoise.release import _directory, _files, _manifest, _writing, build, c
 from leastnoise.release import read_release as read
 from leastnoise.release._manifest import manifest, versions
 from leastnoise.workload import marginals
+from waiting import HANGS
 
 
 @pytest.fixture
@@ -314,7 +315,7 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(rich, tmp_path, monkeyp
 
 
 KILLED = """
-    import os, sys, time
+    import os, sys
     from pathlib import Path
     from leastnoise.release import _directory
     from leastnoise.release._directory import draft
@@ -325,7 +326,7 @@ KILLED = """
         (place.path / "answers.csv").write_text("1")
         if sys.argv[2] == "wait":
             print("ready", flush=True)
-            time.sleep(60)
+            sys.stdin.read()
         place.publish()
 """
 
@@ -339,7 +340,7 @@ def start(target, how, **options):
 
 def test_a_process_killed_before_the_rename_leaves_a_draft_that_the_next_one_takes(rich, tmp_path):
     process = start(tmp_path / "out", "kill")
-    assert process.wait(timeout=60) == 9
+    assert process.wait(timeout=HANGS) == 9
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".leastnoise-")
     assert [path.name for path in left.iterdir()] == ["answers.csv"]
@@ -349,7 +350,7 @@ def test_a_process_killed_before_the_rename_leaves_a_draft_that_the_next_one_tak
 
 
 def test_a_directory_that_a_living_process_writes_is_refused_and_its_draft_left_alone(rich, tmp_path):
-    process = start(tmp_path / "out", "wait", stdout=subprocess.PIPE)
+    process = start(tmp_path / "out", "wait", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"
         with pytest.raises(InputError, match="is being written by another process"):
@@ -361,7 +362,8 @@ def test_a_directory_that_a_living_process_writes_is_refused_and_its_draft_left_
         assert other.name == "other"
     finally:
         process.send_signal(signal.SIGKILL)
-        process.wait(timeout=60)
+        process.wait(timeout=HANGS)
+        process.stdin.close()
         process.stdout.close()
 
 

@@ -7,13 +7,14 @@ acts there like an attribute of kappa cells; kappa is rounded to a whole number 
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
 from leastnoise.accuracy import basis
 from leastnoise.plan import MOST_TABLE_CELLS, Block, Factor
-from leastnoise.planner._covering import covering_design
-from leastnoise.planner._residual_algebra import attribute_sets, downward_closure
+from leastnoise.planner._covering import Design, covering_design
+from leastnoise.planner._residual_algebra import AttributeSet, attribute_sets, downward_closure
 from leastnoise.planner._strategy import Strategy, block_norm
 from leastnoise.planner._tables import asked_tables, error_sums, factor_along, weighted_strategy
 from leastnoise.workload import Workload
@@ -53,12 +54,12 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         factors = {one: factor_along(domain, one, along) for one in dict.fromkeys(one for names in sets for one in names)}
         sums = error_sums(products, factors)
         kappa = {one: basis(factor).kappa for one, factor in factors.items()}
-        shape = [max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names]
-        closure = downward_closure(shape, [tuple(places[one] for one in names) for names in sums])
-        named = [tuple(domain.names[place] for place in tau) for tau in attribute_sets(closure)]
+        shape = tuple(max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names)
         # ``_covering`` counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
-        coefficient = np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in named])
-        design = covering_design(closure, coefficient, [tuple(places[one] for one in names) for names in sets], effort=_EFFORT)
+        asked = tuple(
+            (tuple(places[one] for one in names), float(value) / math.prod(kappa[one] for one in names)) for names, value in sums.items()
+        )
+        design = _design(shape, asked, tuple(tuple(places[one] for one in names) for names in sets))
         # Attributes that the design measures by sign must have two cells; a strategy along one takes its place.
         weights: dict[tuple[Names, Names], float] = {}
         for table, signs, theta in zip(design.tables, design.signed, design.theta.tolist(), strict=True):
@@ -75,3 +76,12 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         signed[measure] = [across for _, across in weights]
         start[measure] = [share * weight / norm for weight, norm in zip(weights.values(), norms, strict=True)]
     return weighted_strategy(name, workload, along, chosen, 1, start=start, signed=signed)
+
+
+@lru_cache(maxsize=64)
+def _design(shape: tuple[int, ...], asked: tuple[tuple[AttributeSet, float], ...], targets: tuple[AttributeSet, ...]) -> Design:
+    """Search once for what several strategies, budgets and neighbour relations ask for alike; the same arguments give the same design."""
+    closure = downward_closure(shape, [names for names, _ in asked])
+    coefficients = dict(asked)
+    coefficient = np.array([coefficients.get(tau, 0.0) for tau in attribute_sets(closure)])
+    return covering_design(closure, coefficient, targets, effort=_EFFORT)
