@@ -81,8 +81,9 @@ wheel: env  ## build the wheel, install it alone in a fresh environment, use it 
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
+# Each worker begins with one half of the files, in order, so that what tests of one file share is made once.
 pytest: env  ## tests and doctests only
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # Every `name>=x.y` of the dependencies becomes the constraint `name==x.y.*`.
 oldest: env  ## the tests with the oldest dependencies that pyproject.toml allows

@@ -234,6 +234,29 @@ def test_no_file_is_too_long(folder: str) -> None:
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES[folder]} == {}
 
 
+def hurried(text: str) -> list[str]:
+    """List where a test gives another process, or an example of Hypothesis, so many seconds: a busy machine needs more."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) in {"Ledger.open", "Ledger.create"}:
+            continue  # how long a ledger waits for a lock is what its own tests are about
+        for word in node.keywords:
+            number = isinstance(word.value, ast.Constant) and word.value.value is not None
+            if (word.arg == "timeout" and number) or (word.arg == "deadline" and ast.unparse(word.value) != "None"):
+                found.append(f"{node.lineno}: {word.arg}={ast.unparse(word.value)}")
+    return found
+
+
+def test_tests_do_not_depend_on_how_fast_the_machine_is() -> None:
+    texts = {name_of(path): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    assert {name: found for name, text in texts.items() if (found := hurried(text))} == {}
+
+
+def test_hurry_is_seen() -> None:
+    text = "run(c, timeout=60)\nrun(c, timeout=HANGS)\nsettings(deadline=200)\nsettings(deadline=None)\nLedger.open(p, timeout=0)\n"
+    assert hurried(text) == ["1: timeout=60", "3: deadline=200"]
+
+
 def test_no_unfinished_marks() -> None:
     mark = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
     found = [name_of(path) for path in [*MODULES, *PAGES] if mark.search(path.read_text(encoding="utf-8"))]

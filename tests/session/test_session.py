@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,23 @@ def workload() -> ln.Workload:
     )
 
 
+@cache
+def planned() -> ln.Plan:
+    return ln.plan(workload(), ln.ZCDP(50))
+
+
+@cache
+def planned_over_few_cells(budget: Any, neighbours: str) -> tuple[ln.Plan, tuple[str, ...]]:
+    """A plan by all strategies, and what it said on the way."""
+    strategies: list[str] = []
+    asked = (
+        ln.marginals(DOMAIN, upto=1, of=["sex"])
+        + ln.queries(DOMAIN, income=ln.prefix(), weight=2)
+        + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
+    )
+    return ln.plan(asked, budget, neighbours=neighbours, progress=strategies.append), tuple(strategies)
+
+
 def sources(folder: Path) -> dict[str, Any]:
     csv, parquet = folder / "people.csv", folder / "people.parquet"
     PEOPLE.to_csv(csv, index=False)
@@ -61,7 +79,7 @@ def test_attributes_and_measures_that_no_query_uses_are_not_read_and_drop_no_row
 
 
 def test_every_source_gives_the_same_release(tmp_path: Path) -> None:
-    made = ln.plan(workload(), ln.ZCDP(2))
+    made = planned()
     answers = {name: ln.release(made, source, seed=5).answers for name, source in sources(tmp_path).items()}
     first = answers.pop("csv")
     assert len(first) == 1 + 2 + 74 + 148 + 4 + 2
@@ -71,7 +89,7 @@ def test_every_source_gives_the_same_release(tmp_path: Path) -> None:
 
 
 def test_answers_are_near_the_truth_and_error_bars_are_the_promised_ones() -> None:
-    made = ln.plan(workload(), ln.ZCDP(50))
+    made = planned()
     release = ln.release(made, PEOPLE, seed=3)
     kept = PEOPLE[PEOPLE.sex.notna() & PEOPLE.age.between(17, 90)]  # the policies of the domain drop the others
     truth = {
@@ -105,7 +123,7 @@ def test_a_unit_of_a_column_costs_more_noise_and_bounds_its_rows(tmp_path: Path)
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-9"), ln.ZCDP("1/2")], ids=["pure", "approximate", "concentrated"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_a_paid_release_of_every_definition(tmp_path: Path, budget: Any, neighbours: str) -> None:
-    made = ln.plan(workload(), budget, neighbours=neighbours)
+    made, _ = planned_over_few_cells(budget, neighbours)
     release = ln.release(made, PEOPLE, ledger=tmp_path / "people.ledger", dataset="people", out=tmp_path / "out")
     assert release.private
     book = ln.Ledger.open(tmp_path / "people.ledger")
@@ -127,8 +145,7 @@ def test_two_private_releases_differ(tmp_path: Path) -> None:
 
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int | None]] = []
-    strategies: list[str] = []
-    made = ln.plan(workload(), ln.PureDP(1), progress=strategies.append)
+    made, strategies = planned_over_few_cells(ln.PureDP(1), "add_remove")
     ln.release(made, PEOPLE, seed=1, progress=lambda done, among: told.append((done, among)))
     assert told[-1] == (300, 300)
     assert {"identity", "workload", "marginals"} <= set(strategies)
@@ -211,9 +228,9 @@ def test_no_row_makes_a_release_fail(tmp_path: Path) -> None:
         }
     )
     for source in (odd, pl.from_pandas(odd), pa.Table.from_pandas(odd), odd.iloc[:0]):
-        assert ln.release(ln.plan(workload(), ln.ZCDP(1)), source, seed=2).answers is not None
+        assert ln.release(planned(), source, seed=2).answers is not None
     (tmp_path / "odd.csv").write_bytes(b'sex,age,income\nF,17\n"unclosed,1,2\n\xff\xfe,3,4,5,6\n,,\n')
-    assert ln.release(ln.plan(workload(), ln.ZCDP(1)), tmp_path / "odd.csv", seed=2).answers is not None
+    assert ln.release(planned(), tmp_path / "odd.csv", seed=2).answers is not None
 
 
 def test_candidates_of_one_strategy() -> None:
