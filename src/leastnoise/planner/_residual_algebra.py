@@ -287,7 +287,9 @@ def _containments(closure: Closure, rows: Ints) -> tuple[Ints, Ints]:
     if patterns * (3 * len(rows) * len(closure.blocks) + 3000) > closure.count * len(rows) * 4:
         outside = np.ones((len(closure.shape), len(rows)), dtype=np.float32)
         outside[rows, np.arange(len(rows))[:, None]] = 0
-        parts = [np.nonzero(_membership(block, len(closure.shape)) @ outside == 0) for block in closure.blocks]
+        # Sums of zeros and ones: what a BLAS kernel signals about the padding beside small matrices has no influence on them.
+        with np.errstate(all="ignore"):
+            parts = [np.nonzero(_membership(block, len(closure.shape)) @ outside == 0) for block in closure.blocks]
         offsets = closure.offsets
         return (
             np.concatenate([part[0] + offsets[k] for k, part in enumerate(parts)]),
