@@ -152,11 +152,6 @@ class Ledger:
 
         Raises:
             LedgerError: the ledger's folder cannot be written or has less room; nothing was spent.
-
-        >>> with Ledger.open("/nowhere/x").running():
-        ...     pass
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with running(self.path, room) as run:
             yield run
@@ -231,10 +226,6 @@ class Ledger:
 
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
-
-        >>> Ledger.open("/nowhere/x").check(None, None)
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         request = self._request(cost, privacy.budget, privacy)
         content = read(self.path, self.timeout)
@@ -267,10 +258,6 @@ class Ledger:
         Raises:
             LedgerError: this step was begun before, by whatever process, or one before it has no outcome; the release is sealed or absent;
                 or the file cannot be written. Nothing may be drawn.
-
-        >>> Ledger.open("/nowhere/x").begin(None, 1, "ab")
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with writing(self.path, self.timeout) as connection:
             entry = self._checked_receipt(connection, receipt)
@@ -288,10 +275,6 @@ class Ledger:
 
         Raises:
             LedgerError: the step is not under way, or the file cannot be written. The outcome must be thrown away.
-
-        >>> Ledger.open("/nowhere/x").record(None, 1, "7")
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         free_room(self.path, receipt.run)
         with writing(self.path, self.timeout) as connection:
@@ -317,10 +300,6 @@ class Ledger:
 
         Raises:
             LedgerError: there is nothing to finish, or it is damaged, or the file cannot be read.
-
-        >>> Ledger.open("/nowhere/x").pending(None)
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with connected(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
@@ -336,10 +315,6 @@ class Ledger:
 
         Raises:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
-
-        >>> Ledger.open("/nowhere/x").take_over(None, "")
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with writing(self.path, self.timeout) as connection:
             now = self._checked(connection).entries[entry.number - 1]
@@ -365,10 +340,6 @@ class Ledger:
 
         Raises:
             LedgerError: the receipt is not of this ledger, or the file cannot be written.
-
-        >>> Ledger.open("/nowhere/x").seal(None)
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with writing(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
@@ -389,10 +360,6 @@ class Ledger:
 
         Edge cases:
             A release that another process is still making is left alone, as is one that is resumable.
-
-        >>> Ledger.open("/nowhere/x").reconcile(lambda entry: False)
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         found = {}
         for entry in self.entries():
@@ -413,12 +380,7 @@ class Ledger:
         return tuple(entry for entry in self.entries() if entry.id in found)
 
     def is_running(self, entry: Entry) -> bool:
-        """Whether a process is making or finishing this release now.
-
-        >>> Ledger.open("/nowhere/x").is_running(None)
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
-        """
+        """Whether a process is making or finishing this release now."""
         return is_running(self.path, entry.run)
 
     @staticmethod
@@ -432,10 +394,6 @@ class Ledger:
 
         Raises:
             LedgerError: the file cannot be read.
-
-        >>> Ledger.open("/nowhere/x").entries()
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         content = read(self.path, self.timeout)
         self._same(content)
@@ -446,10 +404,6 @@ class Ledger:
 
         Raises:
             LedgerError: the file cannot be read.
-
-        >>> Ledger.open("/nowhere/x").spent()
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         return total(entry.charge for entry in self.entries())
 
@@ -458,10 +412,6 @@ class Ledger:
 
         Raises:
             LedgerError: the file cannot be read.
-
-        >>> Ledger.open("/nowhere/x").left()
-        Traceback (most recent call last):
-        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         return left(self.privacy.budget, self.spent())
 
