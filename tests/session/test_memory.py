@@ -1,5 +1,8 @@
 """What needs more memory than there is is refused with its size, before anything is paid."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -92,3 +95,23 @@ def test_a_budget_and_its_unit_mean_the_same_to_plan_and_to_compare() -> None:
         ln.compare(workload, 1)
     with pytest.raises(ln.InputError, match="workload must be a workload"):
         ln.compare("sex", ln.PureDP(1))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are set on Linux")
+def test_planning_in_the_command_line_cannot_take_more_than_there_is() -> None:
+    program = """
+import numpy, resource
+from leastnoise.cli._memory import within_memory
+before = resource.getrlimit(resource.RLIMIT_DATA)
+with within_memory():
+    numpy.ones(2**20)
+    try:
+        numpy.ones(2**26)
+    except MemoryError:
+        print("refused")
+assert resource.getrlimit(resource.RLIMIT_DATA) == before
+numpy.ones(2**26)
+"""
+    environment = {**os.environ, "LEASTNOISE_MEMORY": "100M", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True, timeout=300)
+    assert done.stdout == "refused\n"
