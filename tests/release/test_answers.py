@@ -109,7 +109,7 @@ def test_tables_are_taken_by_place_id_name_and_slice(observation):
         tables[9]
     with pytest.raises(InputError, match=r"must be called by its id or name; got 'q10'\. This release has q1 \(total\), .*, \.\.\.\."):
         tables["q10"]
-    with pytest.raises(InputError, match=r"Several tables are named 'sex'; take one by its id, q1 to q9\."):
+    with pytest.raises(InputError, match=r"Several tables are named 'sex'; take one by its id: q2, q9\."):
         tables["sex"]
 
 

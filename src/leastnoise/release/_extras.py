@@ -132,7 +132,8 @@ def table_place(products: Sequence[Product], key: str) -> int:
         listed = ", ".join(f"q{place + 1}" for place in found[:5]) + ", ..." * (len(found) > 5)
         raise InputError(f"Several tables are named {key!r}; take one by its id: {listed}.")
     some = ", ".join(f"q{place + 1} ({product.name})" for place, product in enumerate(products[:5]))
-    raise InputError(f"A table must be called by its id or name; got {quoted(key)}. There are {some}{', ...' * (len(products) > 5)}.")
+    some += ", ..." * (len(products) > 5)
+    raise InputError(f"A table must be called by its id or name; got {quoted(key)}. This release has {some}.")
 
 
 def joint_cells(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:
