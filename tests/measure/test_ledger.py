@@ -597,6 +597,18 @@ def test_what_another_process_makes_is_neither_settled_nor_taken_over(ledger) ->
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
 
+def test_a_running_release_is_seen_through_a_link_in_another_folder(ledger, tmp_path_factory) -> None:
+    link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
+    link.symlink_to(ledger.path)
+    with ledger.running() as run:
+        steps_of(ledger, run=run)
+        seen = Ledger.open(link)
+        assert seen.is_running(seen.entries()[0])
+        assert seen.reconcile(lambda _: True) == ()
+    assert not seen.is_running(seen.entries()[0])
+    assert list(link.parent.iterdir()) == [link]
+
+
 def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
     slow = take(ledger, plan="{}", run="0" * 32)  # its process counts as dead
     with ledger.running() as run:

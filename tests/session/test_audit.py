@@ -103,3 +103,8 @@ def test_data_aware_plans_are_refused() -> None:
     plan = ln.plan(ln.queries(DOMAIN, age="prefix"), ln.PureDP(1), strategy="dawa")
     with pytest.raises(ln.InputError, match="data-aware"):
         ln.audit(plan)
+
+
+def test_an_attribute_may_have_any_name() -> None:
+    asked = ln.marginals(ln.Domain({"trial": ["a", "b"], "trial'": ["a", "b"], "trial of the audit": ["a", "b"]}), ways=1)
+    assert ln.audit(ln.plan(asked, ln.PureDP(1)), trials=1000).trials == 1000

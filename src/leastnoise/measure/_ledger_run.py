@@ -12,7 +12,8 @@ from leastnoise._check import LedgerError
 
 
 def run_file(ledger: Path, run: str) -> Path:
-    return ledger.parent / f".{ledger.name[:64]}.run-{run}"
+    real = Path(os.path.realpath(ledger))  # one place for all, by whatever link a process reached the ledger
+    return real.parent / f".{real.name[:64]}.run-{run}"
 
 
 @contextmanager
@@ -62,8 +63,9 @@ def _locked(file: Path) -> int:
 def sweep(ledger: Path) -> None:
     """Remove the signs that dead processes left."""
     with suppress(OSError):
-        for file in list(ledger.parent.iterdir()):
-            if file.name.startswith(run_file(ledger, "").name):
+        sign = run_file(ledger, "")
+        for file in list(sign.parent.iterdir()):
+            if file.name.startswith(sign.name):
                 is_running(ledger, file.name.rpartition("-")[2])
 
 

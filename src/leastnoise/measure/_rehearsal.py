@@ -12,8 +12,6 @@ from leastnoise.measure._kernel import draw, verify
 from leastnoise.plan import Factor, Plan
 from leastnoise.table import Table
 
-_TRIAL = "trial of the audit"
-
 
 def rehearse(
     plan: Plan,
@@ -47,8 +45,9 @@ def rehearse(
     >>> [drawn.shape for drawn in rehearse(plan, {"sex": [0, 0, 1]}, {}, 100)]
     [(1, 100)]
     """
-    domain = Domain({**{name: plan.domain.kind(name) for name in plan.domain.names}, _TRIAL: Coded(count)}, measures=plan.domain.measures)
-    each = Factor((_TRIAL,), Identity(count))
+    trial = "trial" + "'" * max(map(len, plan.domain.names))  # longer than every attribute's name, so none of them
+    domain = Domain({**{name: plan.domain.kind(name) for name in plan.domain.names}, trial: Coded(count)}, measures=plan.domain.measures)
+    each = Factor((trial,), Identity(count))
     repeated = replace(plan, domain=domain, blocks=tuple(replace(block, factors=(*block.factors, each)) for block in plan.blocks))
     rows = len(next(iter(codes.values()), ()))
     unit = {"unit_column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows}
@@ -56,7 +55,7 @@ def rehearse(
     trials = np.repeat(np.arange(count), rows)
     table = Table(
         domain,
-        {**{name: np.tile(own, count) for name, own in _arrays(codes).items()}, _TRIAL: trials},
+        {**{name: np.tile(own, count) for name, own in _arrays(codes).items()}, trial: trials},
         {name: np.tile(own, count) for name, own in _arrays(values).items()},
         rows=rows * count,
         **unit,  # type: ignore[arg-type]
