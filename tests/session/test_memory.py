@@ -14,6 +14,7 @@ from leastnoise.linop import AllRanges, Identity
 from leastnoise.session import candidates
 from leastnoise.session._choose import PLANNERS
 from leastnoise.session._memory import release_memory
+from waiting import HANGS
 
 
 @pytest.fixture
@@ -113,5 +114,5 @@ assert resource.getrlimit(resource.RLIMIT_DATA) == before
 numpy.ones(2**26)
 """
     environment = {**os.environ, "LEASTNOISE_MEMORY": "100M", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True, timeout=HANGS)
     assert done.stdout == "refused\n"
