@@ -65,7 +65,7 @@ def looking(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
             found = drawn(case, seed)
             yield found if quick else drawn_again(case, found, seed + 1000)
         for budget in (PureDP("1/10"), ZCDP("1/100"), ApproxDP("1/2", "1e-9"))[: 1 if quick else 3]:
-            yield list(truncated(budget, 4 if quick else 30, seed))
+            yield list(truncated(budget, 4 if quick else 20, seed))
 
 
 def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:
@@ -75,7 +75,9 @@ def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-    (out / "tables.md").write_text("\n".join([*linear_table(linear), "", *aware_table(aware)]) + "\n", encoding="utf-8")
+    (out / "tables.md").write_text(
+        "\n".join([*linear_table(linear), "", *summary_table(aware), "", *aware_table(aware)]) + "\n", encoding="utf-8"
+    )
 
 
 def drawn(case: Case, seed: int) -> list[Row]:
@@ -150,6 +152,27 @@ def _share(rows: Sequence[Row], worst: str) -> str:
     return f"{np.mean([row['coverage'] for row in rows]):.3f} ({min(row[worst] for row in rows):.2f})"
 
 
+def summary_table(rows: Sequence[Row]) -> list[str]:
+    """One line a strategy and group of data, whatever the regimes: the mean, the worst data set and kind of query, and low releases."""
+    lines = ["| strategy | data | covered | worst data set and queries | its releases | releases below 90% |", "|---|---|--:|---|--:|--:|"]
+    for strategy, group in dict.fromkeys((row["strategy"], row["group"]) for row in rows):
+        own = [row for row in rows if (row["strategy"], row["group"]) == (strategy, group)]
+        releases = sum(row["releases"] for row in own)
+        sets = [[row for row in own if _place(row) == place] for place in dict.fromkeys(_place(row) for row in own)]
+        worst = min(sets, key=_mean)
+        told = f"{_mean(worst):.3f} ({worst[0]['data']}, {worst[0]['queries']}) | {sum(row['releases'] for row in worst)}"
+        lines.append(f"| {strategy} | {group} | {_mean(own):.3f} | {told} | {sum(row['below'] for row in own) / releases:.1%} |")
+    return lines
+
+
+def _place(row: Row) -> tuple[str, ...]:
+    return row["data"], row["of"], row["queries"]
+
+
+def _mean(rows: Sequence[Row]) -> float:
+    return float(np.average([row["coverage"] for row in rows], weights=[row["releases"] for row in rows]))
+
+
 def aware_table(rows: Sequence[Row]) -> list[str]:
     """One line a strategy, regime, budget and group of data: the mean share, and that of the worst data set with six releases or more."""
     lines = ["| strategy | regime | budget | data | queries | covered | worst data set | releases below 90% | width / error |"]
@@ -164,8 +187,7 @@ def _summary(rows: Iterable[Row]) -> str:
     own = list(rows)
     often = [row for row in own if row["releases"] >= 6]
     releases = sum(row["releases"] for row in own)
-    mean = sum(row["coverage"] * row["releases"] for row in own) / releases
     worst = min(often, key=lambda row: float(row["coverage"])) if often else None
     told = f"{worst['coverage']:.2f} ({worst['data']})" if worst else "-"
     width = np.exp(np.mean([np.log(row["width"]) for row in own]))
-    return f"{mean:.3f} | {told} | {sum(row['below'] for row in own)} of {releases} | {width:.1f}"
+    return f"{_mean(own):.3f} | {told} | {sum(row['below'] for row in own)} of {releases} | {width:.1f}"
