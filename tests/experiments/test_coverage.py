@@ -82,9 +82,11 @@ def test_a_data_set_that_covered_too_little_is_drawn_again_and_not_chosen(monkey
 
 def test_the_command_writes_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = {"sparse": histograms(32, 100, 1)["sparse"]}
-    monkeypatch.setattr(coverage, "cases", lambda *_, **__: [Case(group="made up", data=data, budget=PureDP(1), trials=6)])
+    case = Case(group="made up", data=data, budget=PureDP(1), trials=6)
+    monkeypatch.setattr(coverage, "cases", lambda *_, **__: [case])
+    monkeypatch.setattr(coverage, "truncated", lambda *_: along(case, 1))
     monkeypatch.setattr(coverage, "planners", lambda *_: planners({"epsilon": PureDP(1)}, 2, 1, ("identity",)))
-    for name in ("estimates", "functions", "truncated"):
+    for name in ("estimates", "functions"):
         monkeypatch.setattr(coverage, name, lambda *_: [])
     told: list[str] = []
     rows = run(None, tmp_path / "out", quick=True, report=told.append)
