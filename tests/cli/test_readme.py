@@ -14,8 +14,11 @@ ROOT = Path(__file__).parents[2]
 Run = Callable[..., Any]
 
 
+PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_example_in_the_readme_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
     lines = [line for line in block.splitlines() if line]
     assert len(lines) <= 12
     data = folder / "demo-release" / "1" / "people.parquet"
@@ -25,7 +28,25 @@ def test_the_example_in_the_readme_runs(folder: Path, capsys: pytest.CaptureFixt
     out = capsys.readouterr().out
     assert re.search(r"^sex x age: 160 answers, standard error \d+\.\d$", out, flags=re.MULTILINE)
     assert "std_error" in out
-    assert [entry.state for entry in Ledger.open(folder / "people.ledger").entries()] == ["sealed"]
+    assert [entry.state for entry in Ledger.open(folder / "demo.ledger").entries()] == ["sealed"]
+    assert (folder / "demo-python" / "report.html").exists()
+
+
+def test_the_commands_in_the_readme_work_in_their_order_after_its_example(folder: Path, run: Run) -> None:
+    assert PAGE.index(". .venv/bin/activate") < PAGE.index("```python") < PAGE.index("    leastnoise init")
+    for made in re.findall(r'(?:ledger|out)="([^"]+)"', PAGE):  # what the example leaves behind
+        (folder / made).mkdir()
+    filled = (folder / "people.toml").read_text(encoding="utf-8")
+    (folder / "people.toml").unlink()
+    commands = [line.split("#")[0].split()[1:] for line in PAGE.splitlines() if line.startswith("    leastnoise ")]
+    assert [command[0] for command in commands] == ["init", "plan", "compare", "release", "ledger"]
+    for command in commands:
+        result = run(*command)
+        assert result.code == 0, (command, result.err)
+        if command[0] == "init":
+            (folder / "people.toml").write_text(
+                filled.split("[[workload]]")[0] + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
+            )
     assert (folder / "release" / "report.html").exists()
 
 
