@@ -70,6 +70,8 @@ def sweep(ledger: Path) -> None:
 
 
 def _keep_room(handle: int, room: int) -> None:
+    if not hasattr(os, "posix_fallocate"):  # macOS
+        return
     try:
         os.posix_fallocate(handle, 0, max(room, 1))
     except OSError as error:
