@@ -80,6 +80,7 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         *(_row(f"`{name}`", [one for one in mutants if not one.words and one.file.startswith(name + "/")], found) for name in PACKAGES),
         _row("**together**", [one for one in mutants if not one.words], found),
         _row("words of messages", [one for one in mutants if one.words], found),
+        _note(folder),
         "\n## Survivors\n",
         "| where | change | what it alters |\n|---|---|---|",
         *_survivors([one for one in mutants if not one.words and found[one.key] not in DEAD], reasons),
@@ -88,6 +89,11 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         *(f"| {_where(one)} | {_change(one)} |" for one in _sorted(mutants) if one.words and found[one.key] not in DEAD),
     ]
     page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh), "utf-8")
+
+
+def _note(folder: Path) -> str:
+    """What there is to say about this run, if somebody wrote it down beside the results."""
+    return "\n" + (folder / "note.md").read_text("utf-8").strip() if (folder / "note.md").exists() else ""
 
 
 def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:

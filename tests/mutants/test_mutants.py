@@ -5,7 +5,6 @@ import importlib.util
 import json
 import os
 import time
-from pathlib import Path
 
 import pytest
 
@@ -134,10 +133,3 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeyp
     page = (tmp_path / "page.md").read_text("utf-8")
     assert "| **together** | 3 | 1 | 0 | 2 | 33.3 |" in page
     assert page.count("equivalent: nobody reads it") == page.count("not yet looked at") == 1
-
-
-def test_reasons_are_about_code_that_is_there():
-    source = Path(report.__file__).parents[2] / "src" / "leastnoise"
-    reasons = report.read_reasons()
-    for file in {name.partition(": ")[0] for name in reasons}:
-        assert (source / file).exists()
