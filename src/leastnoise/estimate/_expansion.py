@@ -70,7 +70,7 @@ def data_aware(observation: Observation) -> DataAware:
     >>> from fractions import Fraction
     >>> from leastnoise.accounting import Privacy, PureDP
     >>> from leastnoise.domain import Domain
-    >>> from leastnoise.plan import Plan
+    >>> from leastnoise.plan import Block, Plan
     >>> domain, privacy = Domain(age=[1, 2]), Privacy(PureDP(1))
     >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), Fraction(1)),), strategy="dawa",
     ...             details={KEY: {"regime": "independent"}})

@@ -40,6 +40,7 @@ def rehearse(
         of the block's scales.
 
     >>> from leastnoise.accounting import Privacy, PureDP
+    >>> from leastnoise.plan import Block
     >>> domain = Domain(sex=["F", "M"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
     >>> [drawn.shape for drawn in rehearse(plan, {"sex": [0, 0, 1]}, {}, 100)]
