@@ -25,6 +25,9 @@ def resume(ledger: Path | None, number: int | None, out: Path | None, source: Pa
     file = ledger or _only_ledger()
     settle_earlier(file, hint=False)
     book = Ledger.open(file)
+    for entry in book.entries():
+        if entry.resumable and book.is_running(entry):
+            click.echo(f"{named(entry)} is being made by another process, and left to it.", err=True)
     waiting = [one for one in book.entries() if one.resumable and not book.is_running(one) and number in {None, one.number}]
     if number is None and out is None:
         for entry in waiting:
