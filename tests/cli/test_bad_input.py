@@ -217,7 +217,7 @@ def test_no_source_is_refused(folder: Path, ledger: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("privacy", "parts"),
     [
-        (Privacy(PureDP("1/2")), ["asks for epsilon", "of epsilon = 0.5", "Nothing was spent"]),
+        (Privacy(PureDP("1/2")), ["asks for epsilon = 1,", "of epsilon = 0.5", "Nothing was spent"]),
         (Privacy(PureDP(1), "replace"), ["The plan protects one row (add_remove)", "one row (replace)"]),
         (Privacy(PureDP(1), unit_column="id", max_rows=3), ["The plan protects one row", "3 rows"]),
         (Privacy(ApproxDP("1/2", "1e-9")), ["asks for epsilon", "of epsilon = 0.5 and delta"]),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,8 +75,8 @@ def warn(sentences: Iterable[str]) -> None:
 def check_left(ledger: Path, privacy: "Privacy") -> None:
     """Refuse, before anything is planned, what an existing ledger cannot pay for.
 
-    Whatever is planned for a PureDP or ZCDP budget costs all of it but for the rounding of scales. Other budgets are judged by their
-    plan, and so is a ledger that has a release to finish, which costs nothing.
+    Whatever is planned for a PureDP or ZCDP budget is charged all of it. Other budgets are judged by their plan, and so is a ledger that
+    has a release to finish, which costs nothing.
 
     Args:
         ledger: its file, which need not exist.
@@ -95,11 +94,8 @@ def check_left(ledger: Path, privacy: "Privacy") -> None:
     budget = privacy.budget
     if type(budget) is not type(book.privacy.budget) or any(entry.resumable for entry in book.entries()):
         return
-    nearly = 1 - Fraction(1, 10**5)
-    if isinstance(budget, PureDP):
-        book.check(SeriesCost(PureDP(budget.epsilon * nearly)), replace(privacy, budget=PureDP(budget.epsilon * nearly)))
-    elif isinstance(budget, ZCDP):
-        book.check(SeriesCost(ZCDP(budget.rho * nearly)), replace(privacy, budget=ZCDP(budget.rho * nearly)))
+    if isinstance(budget, (PureDP, ZCDP)):
+        book.check(SeriesCost(budget), privacy)
 
 
 def warn_of_bias(what: "Spec") -> None:
