@@ -34,7 +34,6 @@ PREAMBLE = """
     from leastnoise._check import BudgetError, LedgerError
     from leastnoise.accounting import Privacy, PureCost, PureDP
     from leastnoise.measure._ledger import Ledger
-from waiting import HANGS
     ONE = Privacy(PureDP(1))
     folder = Path(sys.argv[1])
 
