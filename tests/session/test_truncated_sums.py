@@ -152,3 +152,13 @@ def test_refusals_are_read() -> None:
         sums.plan_truncated_sums(ln.queries(wide, pay="prefix", sum="wages"), pure)
     with pytest.raises(InputError, match="strategy must be 'truncated_sums'"):
         sums.plan_truncated_sums(BY_SEX, pure, "dawa")
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "rho"])
+def test_every_threshold_that_may_be_chosen_has_a_plan(budget: object) -> None:
+    # what is paid must not fail afterwards: prefix sums of the number beside sums by group, whose joint table gains nothing
+    domain = ln.Domain(pay=ln.Bins(0, 1000, 12), group=["a", "b", "c"], measures={"wages": ln.Measure("pay", 0, 1000)})
+    asked = ln.queries(domain, pay="prefix", sum="wages") + ln.queries(domain, group="identity", sum="wages")
+    setting = sums.setting_of(sums.plan_truncated_sums(asked, Privacy(budget)))  # type: ignore[arg-type]
+    for cell in sums.candidate_cells(setting.edges):
+        assert sums.sums_plan(setting, int(setting.edges[cell])).blocks

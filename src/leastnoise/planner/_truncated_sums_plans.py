@@ -18,6 +18,7 @@ from leastnoise.planner._truncated_sums_limited import fit_limited_tree
 from leastnoise.planner._truncated_sums_threshold import quick_noise
 from leastnoise.workload import Workload
 
+_WORTH = 0.999
 _MOST_JOINT = 2**24
 _MOST_OPTIMUM = {1: 1024, 2: 512}  # cells: seconds
 _ROOM = 2**62 // MOST_ROWS
@@ -136,12 +137,19 @@ def _with(fit: Fit, workload: Workload, attribute: str, limits: Wholes, power: i
         kinds = {q.kind for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
         if kinds - {"identity"} or (kinds and name == attribute):
             along[name] = fitted(fit, name, asked_along(workload, name)[0], power, 20).factor
-    tables = asked_tables(workload)
-    for sets in tables.values():
+    # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
+    # and its noise would be too large to be drawn exactly.
+    limited = Limits(limits, attribute)
+    apart, together = asked_tables(workload), asked_tables(workload)
+    for sets in together.values():
         joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
         if joint not in sets and math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint) <= _MOST_JOINT:
             sets.append(joint)
-    return weighted_strategy("truncated_sums", workload, along, tables, power, limits=Limits(limits, attribute))
+    alone = weighted_strategy("truncated_sums", workload, along, apart, power, limits=limited)
+    if apart == together:
+        return alone
+    joined = weighted_strategy("truncated_sums", workload, along, together, power, limits=limited)
+    return joined if joined.error < _WORTH * alone.error else alone
 
 
 def _optimum(name: str, gram: Gram, limits: Wholes, power: int) -> Fitted:
