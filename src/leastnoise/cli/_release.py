@@ -52,7 +52,9 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
         raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
     paying = ledger or what.ledger or data.with_name(data.name.split(".")[0] + ".ledger")
     check_target(out)
+    known = frozenset[str]()
     if seed is None:
+        known = settle_earlier(paying)
         check_left(paying, what.privacy)
     warn(budget_warnings(what.privacy, what.rows))
     if seed is not None:
@@ -62,7 +64,8 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     warn(error_warnings(plan, what.rows))
     new = not paying.exists()
-    made = carry_out(replace(what, source=data, dataset=dataset or what.dataset), plan, out, ledger=paying, seed=seed)
+    what = replace(what, source=data, dataset=dataset or what.dataset)
+    made = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
     show_release(made, out, None if seed is not None else paying, new=new, notes=notices(made))
 
 
@@ -110,8 +113,10 @@ def warn_of_bias(what: "Spec") -> None:
         click.echo(_LOCAL, err=True)
 
 
-def carry_out(what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: Path, seed: int | None = None) -> "Release":
-    """Make a release with progress, after telling what became of earlier ones.
+def carry_out(
+    what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()
+) -> "Release":
+    """Make a release with progress.
 
     Args:
         what: the spec, with its source.
@@ -119,6 +124,7 @@ def carry_out(what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: 
         out: the directory to write.
         ledger: pays, unless there is a seed.
         seed: for a run that is not private.
+        known: the identifications of the ledger's earlier entries, from `settle_earlier`.
 
     Raises:
         LeastNoiseError: as `leastnoise.release`.
@@ -126,7 +132,6 @@ def carry_out(what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: 
     from leastnoise.session import release as released
 
     name = what.source.name if what.source else "the data"
-    known = settle_earlier(ledger) if seed is None else frozenset()
     with Progress(f"reading {name}, measuring and writing") as progress:
         made = released(
             plan,
