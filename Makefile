@@ -64,7 +64,7 @@ docs: env  ## build the documentation into site/, any warning is an error
 
 # Not the statistics of the noise, the losses by brute force and the killed processes, which have no guards and take long: without assert
 # statements a test sees nothing but guards.
-GUARDED := $(wildcard tests/_check tests/accounting tests/domain tests/plan tests/table tests/measure)
+GUARDED := $(wildcard tests/check tests/accounting tests/domain tests/plan tests/table tests/kernel)
 
 optimised: env  ## the guards again under `python -O`, which removes assert statements
 	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning --ignore-glob '*/test_noise_[cdmo]*' --ignore-glob '*_privacy.py' --ignore-glob '*_processes.py' --ignore-glob '*/test_apart.py' $(GUARDED)

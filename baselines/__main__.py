@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Baseline, Ranges, Reals, Wholes
-from leastnoise.measure import SeededEntropy
+from leastnoise._kernel import SeededEntropy
 
 QUERIES = 2000
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leastnoise._check import Exact, InputError, exact_positive, refuse
-from leastnoise.measure import Entropy
+from leastnoise._kernel import Entropy
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -81,7 +81,7 @@ class Baseline:
         most_cells: how many it takes; beyond that it would run for hours.
 
     >>> from fractions import Fraction
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> one = Baseline(
     ...     name="Zero", dimensions=1, private=True, proof="Looks at nothing.", source="", mechanism=lambda x, e, u, w: np.zeros(len(x))
     ... )

@@ -7,11 +7,11 @@ import numpy as np
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._greedy_h import MOST_DENSE, as_defined, gram_of
 from baselines._tree import measured, whole_weights
-from leastnoise.measure import Entropy
-from leastnoise.measure._interval_costs import GRID, cut_counts
-from leastnoise.measure._laplace import discrete_laplace
-from leastnoise.measure._partition import cheapest_of_powers, noisy_costs, on_powers
-from leastnoise.planner._gram import DenseGram
+from leastnoise._kernel import Entropy
+from leastnoise._kernel._interval_costs import GRID, cut_counts
+from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._partition import cheapest_of_powers, noisy_costs, on_powers
+from leastnoise._planner._gram import DenseGram
 
 FIRST_SHARE = Fraction(1, 4)
 

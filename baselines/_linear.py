@@ -8,7 +8,7 @@ import numpy as np
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._noise import laplace
 from baselines._tree import even_weights, measured
-from leastnoise.measure import Entropy
+from leastnoise._kernel import Entropy
 
 
 def cells(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:

@@ -6,10 +6,10 @@ import numpy as np
 
 from baselines._baseline import Wholes
 from leastnoise._check import refuse
-from leastnoise.measure import Entropy
-from leastnoise.measure._bernoulli import Ratios, geometric_table, toss_exp
-from leastnoise.measure._drawing import uniform_below
-from leastnoise.measure._laplace import discrete_laplace
+from leastnoise._kernel import Entropy
+from leastnoise._kernel._bernoulli import Ratios, geometric_table, toss_exp
+from leastnoise._kernel._drawing import uniform_below
+from leastnoise._kernel._laplace import discrete_laplace
 
 _FURTHEST = 45  # what lies e^-45 behind is as good as what lies further
 _STEP = 15  # geometric_table is that of floor(8 E), E exponential, and tells numbers up to 128 apart
@@ -27,7 +27,7 @@ def laplace(answers: Wholes, epsilon: Fraction, entropy: Entropy, sensitivity: i
 
     Guarantees: epsilon-DP.
 
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> laplace(np.array([5, 7]), Fraction(100), SeededEntropy(1)).tolist()
     [5, 7]
     """
@@ -46,7 +46,7 @@ def weighted_laplace(answers: Wholes, weights: Wholes, unit: int, epsilon: Fract
 
     Guarantees: an answer costs ``epsilon weight / unit``; epsilon-DP in all.
 
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> weighted_laplace(np.array([5, 7]), np.array([1, 3]), 4, Fraction(1000), SeededEntropy(1)).tolist()
     [5, 7]
     """
@@ -74,7 +74,7 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
 
     Source: McSherry and Talwar, FOCS 2007.
 
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> choose(np.array([0, 500, 3]), Fraction(1), SeededEntropy(1))
     1
     """

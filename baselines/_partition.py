@@ -8,8 +8,8 @@ from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._linear import chain, height
 from baselines._noise import choose, laplace
 from baselines._tree import even_weights, measured
-from leastnoise.measure import Entropy
-from leastnoise.measure._interval_costs import GRID, cut_counts, grid_sensitivity
+from leastnoise._kernel import Entropy
+from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity
 
 _CHUNK = 64
 MOST_CUTS = 512  # places where StructureFirst may cut; its table of costs has half the square of this
@@ -56,7 +56,7 @@ def bisect(x: Wholes, epsilon: Fraction, penalty: Fraction, depth: int, entropy:
 
     Guarantees: (depth epsilon)-DP: at each depth the parts are disjoint, and one record changes each score of one of them by at most 2.
 
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> [part.tolist() for part in bisect(np.array([900, 900, 0, 0]), Fraction(1), Fraction(1), 1, SeededEntropy(1))]
     [[0, 2], [1, 1]]
     """
@@ -111,7 +111,7 @@ def structure(x: Wholes, edges: Wholes, buckets: int, epsilon: Fraction, entropy
     Guarantees: epsilon-DP: each of the k - 1 draws is the exponential mechanism with epsilon / (k - 1); one record changes the least cost
         of the left part plus that of the bucket by at most 2, because it is in one bucket of every partition.
 
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> structure(np.array([900, 900, 0, 0]), np.arange(5), 2, Fraction(1), SeededEntropy(1)).tolist()
     [0, 2]
     """

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from baselines._baseline import Number, Reals, Wholes
 from baselines._noise import weighted_laplace
 from leastnoise._check import InternalError
-from leastnoise.measure import Entropy
+from leastnoise._kernel import Entropy
 
 UNIT = 2**20
 _UNKNOWN = 1e30  # variance of a cell that nothing was measured of but the blocks around it: these are then spread evenly
@@ -72,7 +72,7 @@ def measured(x: Wholes, weights: Sequence[Wholes], widths: Sequence[int], epsilo
 
     Guarantees: epsilon-DP: a record is in one node a level, and the weights of these add up to at most UNIT; checked in whole numbers.
 
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> measured(np.array([3, 4, 5]), even_weights(3, (1, 2, 4)), (1, 2, 4), Fraction(10**6), SeededEntropy(1)).round(6).tolist()
     [3.0, 4.0, 5.0]
     """

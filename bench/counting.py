@@ -14,9 +14,9 @@ import time
 import duckdb
 import numpy as np
 
-from leastnoise.domain import Coded, Domain
-from leastnoise.measure._count import count
-from leastnoise.table import Table
+from leastnoise._domain import Coded, Domain
+from leastnoise._kernel._count import count
+from leastnoise._table import Table
 
 
 def main() -> None:

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.domain import Coded, Domain, Integers
-from leastnoise.linop import Prefix, all_range_ends, dense
-from leastnoise.plan import Plan
-from leastnoise.session import candidates, choose
-from leastnoise.workload import Product, QuerySet, Workload, all_ranges, identity, marginals, matrix, prefix, queries, ranges
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._linop import Prefix, all_range_ends, dense
+from leastnoise._plan import Plan
+from leastnoise._session import candidates, choose
+from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identity, marginals, matrix, prefix, queries, ranges
 
 # At these budgets scales are in the hundreds or more, so that the discreteness of the noise does not matter.
 _EPSILON, _RHO = "1/1000", "1/2000000"
@@ -301,8 +301,8 @@ def run(case: Case) -> tuple[float, str, float, float]:
 
 def permuted_by_gram(size: int, theirs: float) -> None:
     """The permuted ranges at 1024 cells, where the matrix itself would have 5 * 10^8 entries: planned from its Gram matrix."""
-    from leastnoise.planner._gram import AllRangesGram, DenseGram
-    from leastnoise.planner._p_identity import fit_p_identity
+    from leastnoise._planner._gram import AllRangesGram, DenseGram
+    from leastnoise._planner._p_identity import fit_p_identity
 
     order = np.random.RandomState(0).permutation(size)
     gram = DenseGram(AllRangesGram(size).dense()[np.ix_(order, order)], size * (size + 1) // 2)
@@ -368,10 +368,10 @@ def prefix_release(size: int = 2**20) -> None:
 
     Nothing has been imported lazily or kept before the first of the two strategies, the one that the goal is for.
     """
-    from leastnoise.estimate import Estimate
-    from leastnoise.measure import SeededEntropy, simulate
-    from leastnoise.measure._laplace import discrete_laplace
-    from leastnoise.table import Table
+    from leastnoise._estimate import Estimate
+    from leastnoise._kernel import SeededEntropy, simulate
+    from leastnoise._kernel._laplace import discrete_laplace
+    from leastnoise._table import Table
 
     asked = queries(line(size), x="prefix")
     cells = np.random.default_rng(0).integers(0, size, 10**6).astype(np.uint32)

@@ -15,7 +15,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np  # after the number of threads is set
 
-from leastnoise.measure._interval_costs import power_of_two_costs
+from leastnoise._kernel._interval_costs import power_of_two_costs
 
 
 def shape(name: str, size: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 `lint-imports` runs it with the other contracts. It reads the sources, so it can refuse only what a source says; it is made against
 a careless or over-curious author of a session, a planner or an estimate, and refuses every way to the rows that we could think of:
 
-- imports of what opens a table, and of any module or name of another package that begins with an underscore;
+- imports of what opens a table, and of any module or name inside another package that begins with an underscore;
 - attributes that begin with an underscore, of anything but ``self``; computed attributes; ``vars``, ``__dict__`` and the like;
 - modules that look into other objects: ``gc``, ``inspect``, ``importlib``, ``ctypes`` ...; frames and tracebacks;
 - patches: attributes set or deleted of anything but ``self``, functions registered with another package's dispatch, classes derived from
@@ -24,11 +24,11 @@ from pathlib import Path
 
 from importlinter import Contract, ContractCheck, fields, output
 
-PUBLIC_SOURCE = "session/_spec.py"  # there the word means the table of the spec file
+PUBLIC_SOURCE = "_session/_spec.py"  # there the word means the table of the spec file
 _FIELD = re.compile(r"\{[^{}]*\._")
-INSIDE = {"adapters", "measure", "table"}
+INSIDE = {"_adapters", "_kernel", "_table"}
 # Whose classes and dispatched functions the kernel and the adapters call with private values.
-TRUSTED = INSIDE | {"accounting", "domain", "linop", "observation", "plan"}
+TRUSTED = INSIDE | {"_accounting", "_domain", "_linop", "_observation", "_plan"}
 
 MODULES = {
     "_ctypes", "_thread", "bdb", "builtins", "cffi", "code", "codeop", "copyreg", "ctypes", "dis", "faulthandler", "gc", "importlib",
@@ -49,12 +49,12 @@ ATTRIBUTES = {
 DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
 MAKERS = {"__init__", "__post_init__", "_freeze_weights"}  # methods that set the fields of a frozen value that is being made
 PAYING = {"reserve"}  # the kernel pays, with the cost that it has computed
-LEDGERS_MADE_IN = {"cli/_ledger.py", "session/_session.py"}
+LEDGERS_MADE_IN = {"_cli/_ledger.py", "_session/_session.py"}
 SEEDED = {"SeededEntropy", "simulate", "simulated"}
-SEEDED_IN = {"session/_session.py"}  # releases with a seed, which say that they protect nobody
-SOURCE_GOES_TO = {"Path", "adapters.location", "adapters.read", "isinstance", "type"}  # and to functions of the session
+SEEDED_IN = {"_session/_session.py"}  # releases with a seed, which say that they protect nobody
+SOURCE_GOES_TO = {"Path", "_adapters.location", "_adapters.read", "isinstance", "type"}  # and to functions of the session
 # Code of these packages runs where a table or a series is at hand.
-NEAR = {"cli", "estimate", "release", "session"}
+NEAR = {"_cli", "_estimate", "_release", "_session"}
 
 _LAZY = "public names, and the libraries of users' data frames, are imported when they are asked for; the names are listed there"
 _NAMED = "the names are listed in the same function, or are those of a budget's parts"
@@ -63,46 +63,43 @@ _SHOWN = "where a fault happened: files and lines, without the values of variabl
 ALLOWED: Mapping[str, Mapping[str, str]] = {
     "__init__.py": {
         "from importlib import import_module": _LAZY,
-        "from types import ModuleType": "the package keeps its functions where a submodule of the same name is imported",
-        "super().__setattr__": "the same",
-        "sys.modules[__name__].__class__": "the same",
         "getattr(import_module(f'leastnoise.{_HOME_OF[name]}'), name)": _LAZY,
         "globals()": _LAZY,
     },
     "_check/_causes.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
-    "accounting/_charge.py": {"getattr(self, name)": _NAMED},
-    "cli/_demo.py": {"import duckdb": "writes the generated survey"},
-    "cli/_experiments.py": {
+    "_accounting/_charge.py": {"getattr(self, name)": _NAMED},
+    "_cli/_demo.py": {"import duckdb": "writes the generated survey"},
+    "_cli/_experiments.py": {
         "import importlib": "experiments are found by their files' names",
         "import inspect": "whether an experiment needs data stands in its signature",
         "importlib.import_module(f'experiments.{known[name]}')": "experiments are found by their files' names",
     },
-    "cli/_init.py": {"_HEAD.format": "a constant of the same file"},
-    "cli/_ledger.py": {"getattr(entry.charge, part)": _NAMED},
-    "cli/_main.py": {
+    "_cli/_init.py": {"_HEAD.format": "a constant of the same file"},
+    "_cli/_ledger.py": {"getattr(entry.charge, part)": _NAMED},
+    "_cli/_main.py": {
         "import traceback": _SHOWN,
         "error.__traceback__": _SHOWN,
         "sys.modules['leastnoise'].__version__": "the version of the package",
         "sys.stdout": "a closed stream becomes an empty one",
         "sys.stderr": "the same",
     },
-    "cli/_output.py": {"getattr(charge, name)": _NAMED},
-    "cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
-    "cli/_progress.py": {"from types import TracebackType": "an annotation"},
-    "linop/_operators.py": {"_Sized.__post_init__(self)": _ITSELF},
-    "plan/_plan.py": {
+    "_cli/_output.py": {"getattr(charge, name)": _NAMED},
+    "_cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
+    "_cli/_progress.py": {"from types import TracebackType": "an annotation"},
+    "_linop/_operators.py": {"_Sized.__post_init__(self)": _ITSELF},
+    "_plan/_plan.py": {
         "object.__setattr__(changed, 'promise', promise)": _ITSELF,
         "object.__setattr__(changed, 'questions', frozen(tuple(questions)))": _ITSELF,
     },
-    "release/_data_aware.py": {"_REGIMES.get(facts['regime'], facts['regime']).format": "sentences of the same file, filled with numbers"},
-    "release/_files.py": {
+    "_release/_data_aware.py": {"_REGIMES.get(facts['regime'], facts['regime']).format": "sentences of the same file, filled with numbers"},
+    "_release/_files.py": {
         "getattr(self, name)": _NAMED,
         "self.__slots__": _NAMED,
         "TableEntry.__slots__": _NAMED,
         "import duckdb": "writes Parquet files",
     },
-    "release/_manifest.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
-    "release/_tables.py": {"import importlib": _LAZY, "import importlib.util": _LAZY, "importlib.import_module(name)": _LAZY},
+    "_release/_manifest.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
+    "_release/_tables.py": {"import importlib": _LAZY, "import importlib.util": _LAZY, "importlib.import_module(name)": _LAZY},
 }
 
 
@@ -146,16 +143,16 @@ def faults(place: str, text: str) -> list[str]:
     """Ways through the wall that a file opens.
 
     Args:
-        place: of the file in the package, such as ``session/_dawa.py``.
+        place: of the file in the package, such as ``_session/_dawa.py``.
         text: what it says.
 
     Returns:
         Lines for people; empty if there is none.
 
-    >>> faults("session/_x.py", "from leastnoise.measure import Series")
+    >>> faults("_session/_x.py", "from leastnoise._kernel import Series")
     []
-    >>> faults("session/_x.py", "rows = vars(series)")
-    ['session/_x.py:1: vars']
+    >>> faults("_session/_x.py", "rows = vars(series)")
+    ['_session/_x.py:1: vars']
     """
     file = _File(place, ast.parse(text))
     if file.package in INSIDE:
@@ -202,9 +199,9 @@ def _import(file: _File, node: ast.Import | ast.ImportFrom, *, typing_only: bool
         parts = whole.split(".")
         if parts[0] == "leastnoise":
             other = parts[1] if len(parts) > 1 else ""
-            if other == "table" and not typing_only:
+            if other == "_table" and not typing_only:
                 file.refuse(node, "the table is imported, which only the kernel and the adapters may open")
-            if other not in {file.package, "_check"} and any(_private(part) for part in parts[1:]):
+            if other not in {file.package, "_check"} and any(_private(part) for part in parts[2:]):
                 file.refuse(node, f"a private name of another package is imported: {whole}")
             if parts[-1] in SEEDED and file.place not in SEEDED_IN:
                 file.refuse(node, f"seeded noise, which is not paid for: {whole}")
@@ -218,7 +215,7 @@ def _name(file: _File, node: ast.Name) -> None:
         if node.id == "getattr" and isinstance(above, ast.Call) and above.func is node and _plain_name(above):
             return
         file.refuse(above if isinstance(above, ast.Call) and above.func is node else node, node.id)
-    near = file.package == "session" and file.place != PUBLIC_SOURCE
+    near = file.package == "_session" and file.place != PUBLIC_SOURCE
     if near and node.id in {"progress", "source"} and not isinstance(node.ctx, ast.Load):
         file.refuse(node, f"{node.id} is replaced by something else")
     if node.id == "type" and isinstance(above, ast.Call) and above.func is node and len(above.args) > 1:
@@ -232,7 +229,7 @@ def _name(file: _File, node: ast.Name) -> None:
 
 def _reading(file: _File, call: ast.Call) -> None:
     """A source is read with the caller's own display of progress, which is told the number of rows, and with nothing else that watches."""
-    if ast.unparse(call.func).split(".")[-1] != "read" or "adapters" not in file.imported.get(_root(call.func), ""):
+    if ast.unparse(call.func).split(".")[-1] != "read" or "_adapters" not in file.imported.get(_root(call.func), ""):
         return
     for keyword in call.keywords:
         if keyword.arg in {None, "entropy_bytes"} or (keyword.arg == "progress" and ast.unparse(keyword.value) not in {"progress", "None"}):
@@ -241,7 +238,7 @@ def _reading(file: _File, call: ast.Call) -> None:
 
 def _hands_on(file: _File, function: ast.expr) -> bool:
     home = file.imported.get(_root(function), f"leastnoise.{file.package}" if isinstance(function, ast.Name) else "")
-    return ast.unparse(function) in SOURCE_GOES_TO or (home.startswith("leastnoise.session") and function.id not in vars(builtins))
+    return ast.unparse(function) in SOURCE_GOES_TO or (home.startswith("leastnoise._session") and function.id not in vars(builtins))
 
 
 def _plain_name(call: ast.Call) -> bool:
@@ -339,4 +336,4 @@ class WallContract(Contract):  # type: ignore[misc]
         for line in check.metadata["lines"]:
             output.print_error(line)
         output.new_line()
-        output.print_error("Only leastnoise.measure and leastnoise.adapters may come near private rows; see contracts/wall.py.")
+        output.print_error("Only leastnoise._kernel and leastnoise._adapters may come near private rows; see contracts/wall.py.")

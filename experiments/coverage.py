@@ -17,7 +17,7 @@ import numpy as np
 from experiments.coverage_aware import Case, along, on_plane, quick_strategies, truncated
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
 
 Row = dict[str, Any]
 BUDGETS: dict[str, Budget] = {"epsilon": PureDP("1/2"), "rho": ZCDP("1/3"), "epsilon, delta": ApproxDP(1, "1e-6")}

@@ -10,20 +10,20 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._accuracy import promised
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise.accuracy import promised
-from leastnoise.domain import Bins, Domain, Integers, Measure
-from leastnoise.measure import SeededEntropy, Series
-from leastnoise.observation import Observation
-from leastnoise.plan import DataAwarePlan
-from leastnoise.release import build
-from leastnoise.session import _dawa, candidates
-from leastnoise.session._data_aware import ready
-from leastnoise.session._dawa_plane import plan_plane
-from leastnoise.session._truncated_sums import plan_truncated_sums, sums_plan
-from leastnoise.table import Table
-from leastnoise.workload import Workload, queries, ranges
+from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._observation import Observation
+from leastnoise._plan import DataAwarePlan
+from leastnoise._release import build
+from leastnoise._session import _dawa, candidates
+from leastnoise._session._data_aware import ready
+from leastnoise._session._dawa_plane import plan_plane
+from leastnoise._session._truncated_sums import plan_truncated_sums, sums_plan
+from leastnoise._table import Table
+from leastnoise._workload import Workload, queries, ranges
 
 Row = dict[str, Any]
 Wholes = NDArray[np.int64]
@@ -54,8 +54,8 @@ class Case:
 @contextmanager
 def quick_strategies() -> Iterator[None]:
     """Without the strategies that take seconds a release to find: trees do for what intervals cover."""
-    buckets = patch.multiple("leastnoise.planner._buckets", _MOST_P_IDENTITY=0, _MOST_P_IDENTITY_ON_RECTANGLES=0)
-    with buckets, patch.dict("leastnoise.planner._truncated_sums_plans._MOST_OPTIMUM", {1: 0, 2: 0}):
+    buckets = patch.multiple("leastnoise._planner._buckets", _MOST_P_IDENTITY=0, _MOST_P_IDENTITY_ON_RECTANGLES=0)
+    with buckets, patch.dict("leastnoise._planner._truncated_sums_plans._MOST_OPTIMUM", {1: 0, 2: 0}):
         yield
 
 
@@ -171,7 +171,7 @@ def truncated(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
             return [np.cumsum(cells), cells]
 
         case = Case(group="made up", data={}, budget=budget, trials=trials)
-        with patch("leastnoise.session._truncated_sums.sums_plan", fitted_once(sums_plan)):
+        with patch("leastnoise._session._truncated_sums.sums_plan", fitted_once(sums_plan)):
             yield from _rows(case, name, "truncated_sums", made, table, truth, ("prefix sums", "cells"), [seed, 77])
 
 

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise.accounting import Budget, Privacy
-from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.estimate import Estimate, cdf, means, monotone
-from leastnoise.linop import dense
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.plan import Plan
-from leastnoise.release import build
-from leastnoise.session import PLANNERS, candidates
-from leastnoise.session import plan as make
-from leastnoise.table import Table
-from leastnoise.workload import Product, Workload, marginals, queries
+from leastnoise._accounting import Budget, Privacy
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._estimate import Estimate, cdf, means, monotone
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._linop import dense
+from leastnoise._plan import Plan
+from leastnoise._release import build
+from leastnoise._session import PLANNERS, candidates
+from leastnoise._session import plan as make
+from leastnoise._table import Table
+from leastnoise._workload import Product, Workload, marginals, queries
 
 Row = dict[str, Any]
 Reals = NDArray[np.float64]

@@ -13,13 +13,13 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise.domain import Coded, Domain
-from leastnoise.estimate import consistent, from_residual_parts, residual_parts
-from leastnoise.planner._covering import covering_design
-from leastnoise.planner._datacube_cover import cover_errors, greedy_cover
-from leastnoise.planner._fourier import bits_of, coefficient_errors, signs
-from leastnoise.planner._marginal_weights import Norm, grouped_budgets, residual_noise
-from leastnoise.planner._residual_algebra import (
+from leastnoise._domain import Coded, Domain
+from leastnoise._estimate import consistent, from_residual_parts, residual_parts
+from leastnoise._planner._covering import covering_design
+from leastnoise._planner._datacube_cover import cover_errors, greedy_cover
+from leastnoise._planner._fourier import bits_of, coefficient_errors, signs
+from leastnoise._planner._marginal_weights import Norm, grouped_budgets, residual_noise
+from leastnoise._planner._residual_algebra import (
     AttributeSet,
     coefficients,
     dimensions,
@@ -30,7 +30,7 @@ from leastnoise.planner._residual_algebra import (
     table_sizes,
     total_squared_error,
 )
-from leastnoise.workload import Product, Workload, identity
+from leastnoise._workload import Product, Workload, identity
 
 FloatArray = npt.NDArray[np.float64]
 Errors = dict[AttributeSet, FloatArray]

@@ -29,12 +29,12 @@ from experiments.datacube_strategies import (
     method,
     ways,
 )
+from leastnoise._adapters import read
 from leastnoise._check import InputError
-from leastnoise.adapters import read
-from leastnoise.domain import Coded, Domain
-from leastnoise.measure._count import count
-from leastnoise.planner._residual_algebra import AttributeSet, table_sizes
-from leastnoise.table import Table
+from leastnoise._domain import Coded, Domain
+from leastnoise._kernel._count import count
+from leastnoise._planner._residual_algebra import AttributeSet, table_sizes
+from leastnoise._table import Table
 
 WORKLOADS = ("1", "1*", "1a", "2", "2*", "2a")
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)

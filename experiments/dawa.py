@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 
 from baselines import ONE_DIMENSION, Baseline, Ranges
 from experiments.dawa_figures import draw_ratios
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import promised
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import promised
-from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import data_aware
-from leastnoise.measure import SeededEntropy, Series
-from leastnoise.plan import DataAwarePlan, Plan
-from leastnoise.session import candidates
-from leastnoise.session._data_aware import ready
-from leastnoise.session._dawa import plan_dawa, refit
-from leastnoise.table import Table
-from leastnoise.workload import queries
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import data_aware
+from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._session import candidates
+from leastnoise._session._data_aware import ready
+from leastnoise._session._dawa import plan_dawa, refit
+from leastnoise._table import Table
+from leastnoise._workload import queries
 
 Row = dict[str, Any]
 Report = Callable[[str], None]
@@ -216,8 +216,8 @@ def fixed_errors(cells: int, epsilon: str, what: Size, seed: int) -> dict[str, d
 
 def _linear(cells: int, kind: str, epsilon: str, domain: Domain, seed: int) -> Reals:
     """D on no records."""
-    from leastnoise.estimate import Estimate
-    from leastnoise.measure import simulate
+    from leastnoise._estimate import Estimate
+    from leastnoise._kernel import simulate
 
     plan = refit(best_fixed(cells, kind), Privacy(PureDP(epsilon)))
     observation = simulate(plan, Table(domain, {"cell": np.zeros(0, dtype=np.int16)}), SeededEntropy(seed))

@@ -24,22 +24,22 @@ from numpy.typing import NDArray
 
 from experiments.selections.partition_levels import pruned_levels
 from experiments.selections.partition_variants import noisy_aligned, sampled_powers
-from leastnoise.estimate import Halving, Levels, Shrunk, shrink, worth_splitting
-from leastnoise.linop import AllRanges
-from leastnoise.measure._entropy import SeededEntropy
-from leastnoise.measure._partition import least_cost, noisy_costs
-from leastnoise.measure._partition_sampling import exponential_mechanism
-from leastnoise.planner import difference_costs
-from leastnoise.planner._gram import AllRangesGram, DenseGram
-from leastnoise.planner._greedy_h import fit_greedy_h
-from leastnoise.planner._p_identity import fit_p_identity
+from leastnoise._estimate import Halving, Levels, Shrunk, shrink, worth_splitting
+from leastnoise._kernel._entropy import SeededEntropy
+from leastnoise._kernel._partition import least_cost, noisy_costs
+from leastnoise._kernel._partition_sampling import exponential_mechanism
+from leastnoise._linop import AllRanges
+from leastnoise._planner import difference_costs
+from leastnoise._planner._gram import AllRangesGram, DenseGram
+from leastnoise._planner._greedy_h import fit_greedy_h
+from leastnoise._planner._p_identity import fit_p_identity
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 
 CELLS = 4096
 HALVING = Halving(CELLS)
-# The default rule as it was first measured; docs/results/dawa-partition.md. The package's is in leastnoise.session._dawa.
+# The default rule as it was first measured; docs/results/dawa-partition.md. The package's is in leastnoise._session._dawa.
 TEST_SHARE = 0.04
 EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of 1 / epsilon, per cell
 FIRST_SHARE = 0.55

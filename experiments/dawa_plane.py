@@ -27,15 +27,15 @@ from experiments.dawa_rectangles import QUICK, Size, compare
 from experiments.selections.adaptive_blocks import adaptive_blocks
 from experiments.selections.hilbert import hilbert_order
 from leastnoise._check import InputError
-from leastnoise.estimate._blocks import block_counts, bounded_cells
-from leastnoise.linop import BlockTree, block_tree
-from leastnoise.measure._entropy import SeededEntropy
-from leastnoise.measure._partition_sampling import exponential_mechanism
-from leastnoise.measure._plane import least_block_cost, quadtree_mechanism
-from leastnoise.planner import TEST_SHARE, plane_regime
-from leastnoise.planner._gram import AllRangesGram, DenseGram
-from leastnoise.planner._greedy_h import fit_greedy_h
-from leastnoise.planner._p_identity import fit_p_identity
+from leastnoise._estimate._blocks import block_counts, bounded_cells
+from leastnoise._kernel._entropy import SeededEntropy
+from leastnoise._kernel._partition_sampling import exponential_mechanism
+from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism
+from leastnoise._linop import BlockTree, block_tree
+from leastnoise._planner import TEST_SHARE, plane_regime
+from leastnoise._planner._gram import AllRangesGram, DenseGram
+from leastnoise._planner._greedy_h import fit_greedy_h
+from leastnoise._planner._p_identity import fit_p_identity
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]

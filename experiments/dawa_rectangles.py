@@ -21,19 +21,19 @@ from numpy.typing import NDArray
 
 from baselines import TWO_DIMENSIONS, Ranges
 from experiments.dawa_figures import draw_ratios
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import promised
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import promised
-from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import Estimate, data_aware
-from leastnoise.measure import SeededEntropy, Series, simulate
-from leastnoise.plan import DataAwarePlan, Plan
-from leastnoise.session import candidates
-from leastnoise.session._data_aware import ready
-from leastnoise.session._dawa import refit
-from leastnoise.session._dawa_plane import plan_plane
-from leastnoise.table import Table
-from leastnoise.workload import queries
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import Estimate, data_aware
+from leastnoise._kernel import SeededEntropy, Series, simulate
+from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._session import candidates
+from leastnoise._session._data_aware import ready
+from leastnoise._session._dawa import refit
+from leastnoise._session._dawa_plane import plan_plane
+from leastnoise._table import Table
+from leastnoise._workload import queries
 
 Row = dict[str, Any]
 Wholes = NDArray[np.int64]

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from experiments.matrix_mechanism_figures import draw_bound, draw_non_negative, draw_subsets
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accuracy import lower_bound, total_squared_error
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.accuracy import lower_bound, total_squared_error
-from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import Estimate, nnls, synthetic_counts, weak_total
-from leastnoise.fitting import fit
-from leastnoise.linop import Haar, Identity, Operator, Tree
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.session import candidates, choose
-from leastnoise.table import Table
-from leastnoise.workload import Workload, queries, ranges
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import Estimate, nnls, synthetic_counts, weak_total
+from leastnoise._fitting import fit
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._linop import Haar, Identity, Operator, Tree
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._session import candidates, choose
+from leastnoise._table import Table
+from leastnoise._workload import Workload, queries, ranges
 
 Row = dict[str, Any]
 Report = Callable[[str], None]
@@ -204,7 +204,7 @@ def non_negative_inference(data: Path | None, size: int, draws: int, seed: int, 
 
 def _free(observation: Any) -> np.ndarray:
     """Non-negative least squares with nothing fixed, which the library refuses for these strategies: here it is what is to be shown."""
-    from leastnoise.estimate import _nnls
+    from leastnoise._estimate import _nnls
 
     plan = observation.plan
     joint = _nnls._joint(plan, None)  # noqa: SLF001 - the refusal is in the public function

@@ -32,9 +32,9 @@ from experiments.sums_mechanisms import (
     tail_threshold,
     workload,
 )
-from leastnoise.estimate import isotonic
-from leastnoise.measure import SeededEntropy
-from leastnoise.planner._truncated_sums import PrefixSums
+from leastnoise._estimate import isotonic
+from leastnoise._kernel import SeededEntropy
+from leastnoise._planner._truncated_sums import PrefixSums
 
 Row = dict[str, Any]
 Report = Callable[[str], None]

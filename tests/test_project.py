@@ -32,21 +32,21 @@ BANNED_EVERYWHERE = {
     "cvxpy", "diffprivlib", "dp_accounting", "jax", "matplotlib", "mpmath", "opendp", "pandas", "torch",
     "pickle", "marshal", "shelve", "socket", "http", "urllib", "requests", "random",
 }  # fmt: skip
-TRUSTED = {"_check", "accounting", "measure", "table"}
+TRUSTED = {"_check", "_accounting", "_kernel", "_table"}
 LAZY = {"scipy", "polars", "pyarrow"}
 # Where a seeded generator of numpy is allowed: nothing it makes protects anybody.
 SEEDED = (
-    "measure/_entropy.py",  # seeded entropy for tests and experiments, which marks what it makes as not private
-    "planner/",  # starts of a search over public values
-    "accuracy/_iterative.py",  # error bars by simulation of the plan, which is public
-    "estimate/_nnls.py",  # the same, at the estimate
-    "estimate/_quantiles.py",  # simultaneous bands, by simulation of the plan
-    "estimate/_synthetic.py",  # rounding of what is public already
-    "cli/_demo.py",  # the generated survey
-    "session/_demo.py",
+    "_kernel/_entropy.py",  # seeded entropy for tests and experiments, which marks what it makes as not private
+    "_planner/",  # starts of a search over public values
+    "_accuracy/_iterative.py",  # error bars by simulation of the plan, which is public
+    "_estimate/_nnls.py",  # the same, at the estimate
+    "_estimate/_quantiles.py",  # simultaneous bands, by simulation of the plan
+    "_estimate/_synthetic.py",  # rounding of what is public already
+    "_cli/_demo.py",  # the generated survey
+    "_session/_demo.py",
 )
 # Public functions that cannot be shown in an example that runs: the program itself, for instance.
-NO_EXAMPLE = {"leastnoise.cli.main": "it ends the process"}
+NO_EXAMPLE = {"leastnoise._cli.main": "it ends the process"}
 HEAVY = ["scipy", "duckdb", "pandas", "polars", "pyarrow", "numpy", "narwhals", "matplotlib"]
 
 
@@ -64,7 +64,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "leastnoise" and not node.level:
-            # `from leastnoise import plan` and `from leastnoise.plan import _plan` name modules
+            # `from leastnoise import _plan` and `from leastnoise._plan import _plan` name modules
             whole = node.module == "leastnoise"
             for alias in node.names:
                 yield node.lineno, f"{node.module}.{alias.name}" if whole or alias.name.startswith("_") else node.module
@@ -163,7 +163,7 @@ def faults(relative: str, text: str) -> list[str]:
         if isinstance(node, ast.Name) and node.id == "__debug__":
             found.append(f"{line}: __debug__ changes under python -O")
         if isinstance(node, ast.Attribute) and ast.unparse(node) in {"np.random", "numpy.random"} and not relative.startswith(SEEDED):
-            found.append(f"{line}: numpy.random draws nothing that protects anybody; use leastnoise.measure")
+            found.append(f"{line}: numpy.random draws nothing that protects anybody; use leastnoise._kernel")
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng") and not (node.args or node.keywords):
             found.append(f"{line}: a generator without a seed")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec"}:
@@ -199,20 +199,20 @@ def test_source_file_keeps_the_rules(path: Path) -> None:
 @pytest.mark.parametrize(
     ("relative", "text", "complaint"),
     [
-        ("plan/_x.py", "assert 1", "vanishes under python -O"),
-        ("plan/_x.py", "if __debug__: pass", "changes under python -O"),
-        ("plan/_x.py", "import numpy as np\nnp.random.PCG64(1)", "draws nothing that protects"),
-        ("plan/_x.py", "from numpy.random import default_rng", "not to be imported"),
-        ("planner/_x.py", "import numpy as np\nnp.random.default_rng()", "without a seed"),
-        ("plan/_x.py", "def f():\n    import opendp.prelude", "opendp.prelude is not to be imported"),
-        ("plan/_x.py", "eval('1')", "runs text as code"),
-        ("plan/_x.py", "from . import _y", "relative import"),
-        ("plan/_x.py", "from leastnoise.plan import Plan", "own __init__"),
-        ("plan/_x.py", "import leastnoise", "public face above"),
-        ("plan/_x.py", "from leastnoise.domain._kinds import Bins", "private to domain"),
-        ("plan/_x.py", "import scipy.linalg", "imported at import time"),
-        ("measure/_x.py", "def f():\n    import scipy.linalg", "standard library only"),
-        ("measure/_noise/_x.py", "import duckdb", "standard library only"),
+        ("_plan/_x.py", "assert 1", "vanishes under python -O"),
+        ("_plan/_x.py", "if __debug__: pass", "changes under python -O"),
+        ("_plan/_x.py", "import numpy as np\nnp.random.PCG64(1)", "draws nothing that protects"),
+        ("_plan/_x.py", "from numpy.random import default_rng", "not to be imported"),
+        ("_planner/_x.py", "import numpy as np\nnp.random.default_rng()", "without a seed"),
+        ("_plan/_x.py", "def f():\n    import opendp.prelude", "opendp.prelude is not to be imported"),
+        ("_plan/_x.py", "eval('1')", "runs text as code"),
+        ("_plan/_x.py", "from . import _y", "relative import"),
+        ("_plan/_x.py", "from leastnoise._plan import Plan", "own __init__"),
+        ("_plan/_x.py", "import leastnoise", "public face above"),
+        ("_plan/_x.py", "from leastnoise._domain._kinds import Bins", "private to _domain"),
+        ("_plan/_x.py", "import scipy.linalg", "imported at import time"),
+        ("_kernel/_x.py", "def f():\n    import scipy.linalg", "standard library only"),
+        ("_kernel/_noise/_x.py", "import duckdb", "standard library only"),
     ],
 )
 def test_the_rules_are_seen_to_fire(relative: str, text: str, complaint: str) -> None:
@@ -220,12 +220,13 @@ def test_the_rules_are_seen_to_fire(relative: str, text: str, complaint: str) ->
 
 
 def test_the_rules_allow_what_they_should() -> None:
-    text = "import json\nimport numpy as np\nfrom leastnoise._check import refuse\nfrom leastnoise.measure._noise import draw\n"
-    assert faults("measure/_x.py", text) == []
+    text = "import json\nimport numpy as np\nfrom leastnoise._check import refuse\nfrom leastnoise._kernel._noise import draw\n"
+    assert faults("_kernel/_x.py", text) == []
     assert (
-        faults("planner/_x.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import scipy\ndef f():\n    import scipy\n") == []
+        faults("_planner/_x.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import scipy\ndef f():\n    import scipy\n")
+        == []
     )
-    assert faults("measure/_entropy.py", "import numpy as np\nnp.random.PCG64(1)") == []
+    assert faults("_kernel/_entropy.py", "import numpy as np\nnp.random.PCG64(1)") == []
 
 
 @pytest.mark.parametrize("folder", ["src", "tests"])
@@ -264,11 +265,11 @@ def test_no_unfinished_marks() -> None:
 
 
 def test_help_starts_without_the_heavy_libraries() -> None:
-    if not (SOURCE / "cli" / "_main.py").exists():
+    if not (SOURCE / "_cli" / "_main.py").exists():
         pytest.skip("there is no command line yet")
     program = (
         "import json, sys\n"
-        "from leastnoise.cli import main\n"
+        "from leastnoise._cli import main\n"
         "sys.argv = ['leastnoise', '--help']\n"
         "code = 0\n"
         "try:\n    main()\n"
@@ -317,7 +318,7 @@ def test_toml_blocks_are_toml(page: Path) -> None:
 
 
 def test_whole_specs_in_the_documentation_are_accepted() -> None:
-    from leastnoise.session._spec import parse_spec
+    from leastnoise._session._spec import parse_spec
 
     blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs" / "spec.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     whole = [block for block in blocks if "[privacy]" in block and "[[workload]]" in block]

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
-from leastnoise.linop import block_tree
-from leastnoise.measure import Entropy, RectanglePartition
-from leastnoise.measure._drawing import Integers
-from leastnoise.measure._laplace import discrete_laplace
-from leastnoise.measure._partition import noise_scale
-from leastnoise.measure._plane import read_plane, rectangles
-from leastnoise.planner import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, divided, first_level
+from leastnoise._kernel import Entropy, RectanglePartition
+from leastnoise._kernel._drawing import Integers
+from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._partition import noise_scale
+from leastnoise._kernel._plane import read_plane, rectangles
+from leastnoise._linop import block_tree
+from leastnoise._planner import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, divided, first_level
 
 Reals = npt.NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def adaptive_blocks(
     Source:
         The adaptive grid of Qardaji, Yang, Li, ICDE 2013, on a tree and with least squares.
 
-    >>> from leastnoise.measure._entropy import SeededEntropy
+    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> found = adaptive_blocks(np.array([[90, 90, 0, 0]]), 1, SeededEntropy(1), blocks=2)
     >>> [starts.tolist() for starts in found.starts]
     [[0, 1, 2], [0, 2], [0, 2]]

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
-from leastnoise.measure._drawing import Integers
-from leastnoise.measure._entropy import Entropy
-from leastnoise.measure._laplace import discrete_laplace
-from leastnoise.measure._partition import Partition, noise_scale, read_cells
+from leastnoise._kernel._drawing import Integers
+from leastnoise._kernel._entropy import Entropy
+from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._partition import Partition, noise_scale, read_cells
 
 Reals = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def pruned_levels(
 
     Source: penalised least squares on a tree (CART's pruning), for measured hierarchies.
 
-    >>> from leastnoise.measure._entropy import SeededEntropy
+    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> x = np.repeat([9000, 0], [4, 12])
     >>> found = pruned_levels(x, 1, SeededEntropy(3), widths=(16, 4, 1), shares=("1/4", "1/4", "1/2"))
     >>> found.starts.tolist(), [len(level) for level in found.values]

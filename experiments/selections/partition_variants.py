@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._check import Exact, exact_positive, whole
-from leastnoise.measure import Entropy, Partition
-from leastnoise.measure._drawing import Integers
-from leastnoise.measure._entropy import fresh_words
-from leastnoise.measure._interval_costs import aligned_costs, grid_sensitivity
-from leastnoise.measure._laplace import discrete_laplace
-from leastnoise.measure._partition import cheapest_aligned, noise_scale, on_powers, read_cells, read_penalty
-from leastnoise.measure._partition_sampling import Scaled, lowered, settle, weights_of
+from leastnoise._kernel import Entropy, Partition
+from leastnoise._kernel._drawing import Integers
+from leastnoise._kernel._entropy import fresh_words
+from leastnoise._kernel._interval_costs import aligned_costs, grid_sensitivity
+from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._partition import cheapest_aligned, noise_scale, on_powers, read_cells, read_penalty
+from leastnoise._kernel._partition_sampling import Scaled, lowered, settle, weights_of
 
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
 _DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
@@ -34,7 +34,7 @@ def noisy_aligned(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exa
 
     Guarantees: epsilon-DP (theorem N of PROOFS-partition.md, which holds for every family of intervals).
 
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> noisy_aligned(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=200).starts.tolist()
     [0, 2]
     """
@@ -79,7 +79,7 @@ def sampled_powers(
 
     Guarantees: epsilon-DP (X6).
 
-    >>> from leastnoise.measure import SeededEntropy
+    >>> from leastnoise._kernel import SeededEntropy
     >>> sampled_powers(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=2).starts.tolist()
     [0, 2]
     """

@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._check import Exact, exact, exact_positive, refuse, whole
-from leastnoise.measure._drawing import Integers
-from leastnoise.measure._entropy import Entropy
-from leastnoise.measure._laplace import discrete_laplace
+from leastnoise._kernel._drawing import Integers
+from leastnoise._kernel._entropy import Entropy
+from leastnoise._kernel._laplace import discrete_laplace
 
 _MOST_AMOUNT = 2**53 - 1
 _MOST_STEPS = 2**22
@@ -153,7 +153,7 @@ def sparse_vector(
         Dwork and Roth 2014, algorithm 1; Wu et al., "Answering Summation Queries for Numerical Attributes under Differential Privacy",
         with the count of rows made part of the query.
 
-    >>> from leastnoise.measure._entropy import SeededEntropy
+    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> sparse_vector(values, 2, SeededEntropy(1), candidates=(10, 20, 40, 80, 1000), most=1000, kept="0.99").limit
     40
@@ -212,7 +212,7 @@ def recursive(
     Source:
         Chen and Zhou, SIGMOD 2013, with the order statistics as bounding sequence; Wu et al., algorithm 3.
 
-    >>> from leastnoise.measure._entropy import SeededEntropy
+    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> recursive(values, "1/10", SeededEntropy(1), start=20, most=1000).limit
     80

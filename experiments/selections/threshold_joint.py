@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from experiments.selections.threshold import Threshold, read_amounts, read_candidates, scale_up
 from leastnoise._check import Exact, exact_positive, refuse, whole
-from leastnoise.measure._drawing import Integers
-from leastnoise.measure._entropy import Entropy
-from leastnoise.measure._laplace import discrete_laplace
+from leastnoise._kernel._drawing import Integers
+from leastnoise._kernel._entropy import Entropy
+from leastnoise._kernel._laplace import discrete_laplace
 
 Reals = npt.NDArray[np.float64]
 Objects = npt.NDArray[np.object_]  # of Python's integers
@@ -66,7 +66,7 @@ def least_error(
     Source:
         Report noisy max with one-sided noise (permute and flip: McKenna and Sheldon 2020), on monotone scores.
 
-    >>> from leastnoise.measure._entropy import SeededEntropy
+    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> limits = (10, 20, 40, 80, 1000)
     >>> noise = 100.0 * np.array(limits)[:, None]

@@ -5,21 +5,19 @@
 Names are loaded when first used, so that ``import leastnoise`` and ``leastnoise --help`` are quick.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
-    from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
-    from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
-    from leastnoise.estimate import cdf, means, quantiles
-    from leastnoise.measure import Ledger
-    from leastnoise.plan import Plan
-    from leastnoise.release import Release, read_release
-    from leastnoise.session import audit, compare, plan, read_spec, release, resume
-    from leastnoise.workload import (
+    from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
+    from leastnoise._estimate import cdf, means, quantiles
+    from leastnoise._kernel import Ledger
+    from leastnoise._plan import Plan
+    from leastnoise._release import Release, read_release
+    from leastnoise._session import audit, compare, plan, read_spec, release, resume
+    from leastnoise._workload import (
         Workload,
         all_ranges,
         identity,
@@ -36,14 +34,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "_check": ("BudgetError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
-    "accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
-    "domain": ("Bins", "Categories", "Coded", "Domain", "Integers", "Measure"),
-    "estimate": ("cdf", "means", "quantiles"),
-    "measure": ("Ledger",),
-    "plan": ("Plan",),
-    "release": ("Release", "read_release"),
-    "session": ("audit", "compare", "plan", "read_spec", "release", "resume"),
-    "workload": (
+    "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
+    "_domain": ("Bins", "Categories", "Coded", "Domain", "Integers", "Measure"),
+    "_estimate": ("cdf", "means", "quantiles"),
+    "_kernel": ("Ledger",),
+    "_plan": ("Plan",),
+    "_release": ("Release", "read_release"),
+    "_session": ("audit", "compare", "plan", "read_spec", "release", "resume"),
+    "_workload": (
         "Workload",
         "all_ranges",
         "identity",
@@ -99,17 +97,6 @@ __all__ = [
     "resume",
     "total",
 ]
-
-
-class _Package(ModuleType):
-    """Keeps the functions ``plan`` and ``release`` where importing the packages of those names would put the packages."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in ("plan", "release") and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP, budget_from_json, charge, privacy_from_json, whole_budget
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP, budget_from_json, charge, privacy_from_json, whole_budget
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
 BELOW_ONE = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(10**12 - 1, 10**12))

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastnoise._check import InputError
-from leastnoise.accounting import (
+from leastnoise._accounting import (
     ZCDP,
     ApproxDP,
     Charge,
@@ -29,6 +28,7 @@ from leastnoise.accounting import (
     total,
     whole_budget,
 )
+from leastnoise._check import InputError
 
 AMOUNT = st.fractions(min_value=0, max_value=100)
 CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT)

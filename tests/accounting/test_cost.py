@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastnoise._check import InputError
-from leastnoise.accounting import (
+from leastnoise._accounting import (
     ZCDP,
     ApproxDP,
     Charge,
@@ -28,7 +27,8 @@ from leastnoise.accounting import (
     whole_budget,
     zcdp_delta,
 )
-from leastnoise.accounting._rounding import largest
+from leastnoise._accounting._rounding import largest
+from leastnoise._check import InputError
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**6), max_value=100)
 COSTS = st.one_of(POSITIVE.map(PureCost), POSITIVE.map(GaussianCost), POSITIVE.map(ConcentratedCost))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leastnoise._accounting import gaussian_delta, gaussian_is_private, gaussian_mu_squared
+from leastnoise._accounting._gaussian import _delta_between, _mills_by_fraction, _mills_by_series, _pi_between
+from leastnoise._accounting._rounding import rounding
 from leastnoise._check import InputError
-from leastnoise.accounting import gaussian_delta, gaussian_is_private, gaussian_mu_squared
-from leastnoise.accounting._gaussian import _delta_between, _mills_by_fraction, _mills_by_series, _pi_between
-from leastnoise.accounting._rounding import rounding
 
 EPSILONS = ["0", "1e-6", "0.01", "1/3", "1", "3", "10", "50"]
 SQUARES = ["1e-12", "1e-4", "0.01", "0.0718", "1/3", "1", "2", "7", "20", "400"]

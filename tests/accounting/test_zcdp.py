@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leastnoise._accounting import ConcentratedCost, covers, gaussian_delta, zcdp_delta, zcdp_epsilon
+from leastnoise._accounting._budget import ApproxDP
+from leastnoise._accounting._rounding import largest
 from leastnoise._check import InputError
-from leastnoise.accounting import ConcentratedCost, covers, gaussian_delta, zcdp_delta, zcdp_epsilon
-from leastnoise.accounting._budget import ApproxDP
-from leastnoise.accounting._rounding import largest
 
 
 def log_bound(mp, rho: Fraction, epsilon: Fraction, beta):

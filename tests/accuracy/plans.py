@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise.accounting import ApproxDP, Privacy, PureDP
-from leastnoise.accuracy import block_rows, block_variance
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.linop import Contrasts, Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.workload import Workload, marginals, matrix, queries
+from leastnoise._accounting import ApproxDP, Privacy, PureDP
+from leastnoise._accuracy import block_rows, block_variance
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._workload import Workload, marginals, matrix, queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 4), c=["p", "q", "r"], measures={"pay": Measure("pay", 0, 50)})
 NAMES = DOMAIN.names

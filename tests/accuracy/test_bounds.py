@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from accuracy.plans import DOMAIN, NAMES
-from leastnoise import planner
-from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
-from leastnoise.accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised
-from leastnoise.accuracy._bounds import closed_singular_values
-from leastnoise.domain import Domain, Integers
-from leastnoise.fitting import fit
-from leastnoise.linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
-from leastnoise.workload import Workload, marginals, queries
+from leastnoise import _planner
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised
+from leastnoise._accuracy._bounds import closed_singular_values
+from leastnoise._domain import Domain, Integers
+from leastnoise._fitting import fit
+from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
+from leastnoise._workload import Workload, marginals, queries
 
 
 @pytest.mark.parametrize("operator", [Identity(7), Total(7), Prefix(7), AllRanges(7)], ids=lambda operator: type(operator).__name__)
@@ -43,7 +43,7 @@ def test_nuclear_parts(operator: Operator) -> None:
 @pytest.mark.parametrize("make", [Prefix, AllRanges, lambda n: Ranges(n, [0, 5], [9, 12]), lambda n: Dense(np.ones((2, n), dtype=int))])
 def test_long_attributes_get_a_bound_below_the_exact_value(make: object, monkeypatch: pytest.MonkeyPatch) -> None:
     operator = make(40)  # type: ignore[operator]
-    monkeypatch.setattr("leastnoise.accuracy._bounds._MOST_GRAM", 8)
+    monkeypatch.setattr("leastnoise._accuracy._bounds._MOST_GRAM", 8)
     nuclear_parts.cache_clear()
     parts = nuclear_parts(operator)
     nuclear_parts.cache_clear()
@@ -91,10 +91,15 @@ def test_nuclear_norm_of_a_workload(name: str) -> None:
 )
 def test_no_plan_is_below_the_bound(workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
     privacy = Privacy(budget, neighbours)
-    for make in (planner.identity, planner.measured_workload, planner.marginals, partial(planner.kronecker, "h", planner.best_hierarchy)):
+    for make in (
+        _planner.identity,
+        _planner.measured_workload,
+        _planner.marginals,
+        partial(_planner.kronecker, "h", _planner.best_hierarchy),
+    ):
         try:
             strategy = make(workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
-        except planner.NotApplicable:
+        except _planner.NotApplicable:
             continue
         promise = promised(workload, fit(workload.domain, privacy, mechanism, strategy.blocks, strategy.name)).expected_error()
         assert 0 < promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
@@ -104,7 +109,7 @@ def test_the_bound_is_met_where_identity_is_optimal() -> None:
     domain = Domain(a=Integers(0, 9))
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)
-    strategy = planner.identity(workload, privacy, 1)
+    strategy = _planner.identity(workload, privacy, 1)
     promise = promised(workload, fit(domain, privacy, "discrete_laplace", strategy.blocks, "identity")).expected_error()
     assert promise.total_squared_error == pytest.approx(promise.lower_bound)
     assert lower_bound(workload, privacy, "discrete_laplace") == promise.lower_bound

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from accuracy.plans import CASES, DOMAIN, NAMES, Case
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import covariances, joint_rows, structure, structures
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import covariances, joint_rows, structure, structures
-from leastnoise.domain import Coded, Domain, Measure
-from leastnoise.linop import Identity, Total
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.workload import Product, marginals, queries
+from leastnoise._domain import Coded, Domain, Measure
+from leastnoise._linop import Identity, Total
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._workload import Product, marginals, queries
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -5,16 +5,16 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import basis, structure
-from leastnoise.accuracy._basis import Basis
-from leastnoise.accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
-from leastnoise.accuracy._largest import largest_on_tree
-from leastnoise.accuracy._tree import TreeInverse
-from leastnoise.domain import Coded, Domain
-from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, Tree
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.workload import all_ranges, queries
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import basis, structure
+from leastnoise._accuracy._basis import Basis
+from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
+from leastnoise._accuracy._largest import largest_on_tree
+from leastnoise._accuracy._tree import TreeInverse
+from leastnoise._domain import Coded, Domain
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, Tree
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._workload import all_ranges, queries
 
 RNG = np.random.default_rng(5)
 TREES = [Tree.full(n, b) for n, b in [(1, 2), (2, 2), (5, 2), (13, 3), (30, 7), (33, 2), (200, 2), (256, 2), (300, 16), (343, 7)]]
@@ -52,7 +52,7 @@ def test_every_basis_knows_its_largest_variance(name: str, operator: Operator) -
 
 def test_the_largest_of_many_rows_is_found_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = BASES["p-Identity"].largest_variance(AllRanges(12))
-    monkeypatch.setattr("leastnoise.accuracy._largest._NUMBERS", 20)
+    monkeypatch.setattr("leastnoise._accuracy._largest._NUMBERS", 20)
     assert BASES["p-Identity"].largest_variance(AllRanges(12)) == pytest.approx(whole)
     known = TreeInverse(Tree.full(60, 2), RNG.uniform(0.05, 4, Tree.full(60, 2).rows))
     assert largest_on_tree(known) == pytest.approx(float(known.variances(AllRanges(60)).max()), rel=0.01)
@@ -66,7 +66,7 @@ def test_variances_of_a_product_under_one_matrix_are_those_of_its_rows(monkeypat
     rows = joint_rows(MIXED)
     expected = np.einsum("ij,jk,ik->i", rows, root @ root.T, rows)
     np.testing.assert_allclose(joint_variances(root @ root.T, MIXED), expected, rtol=1e-9)
-    monkeypatch.setattr("leastnoise.accuracy._joint_rows._NUMBERS", 500)
+    monkeypatch.setattr("leastnoise._accuracy._joint_rows._NUMBERS", 500)
     np.testing.assert_allclose(joint_variances(root @ root.T, MIXED), expected, rtol=1e-9)
     parts = list(joint_rows_in_parts(MIXED))
     assert len(parts) > 1

@@ -5,8 +5,8 @@ import math
 import mpmath
 import pytest
 
+from leastnoise._accuracy import interval_multiplier, noise_variance
 from leastnoise._check import InputError
-from leastnoise.accuracy import interval_multiplier, noise_variance
 
 SCALES = [0.05, 0.3, 0.5, 1.0, 2.5, 7.9, 8.1, 40.0]
 

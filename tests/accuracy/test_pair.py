@@ -6,16 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import DenseStructure, PairStructure, UnsupportedQuery, block_variance, pair_structure, structure
-from leastnoise.domain import Coded, Domain, Integers
-from leastnoise.estimate import Estimate
-from leastnoise.linop import Dense, Identity, Prefix, Total, Tree
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.table import Table
-from leastnoise.workload import identity, matrix, prefix, queries, ranges
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import DenseStructure, PairStructure, UnsupportedQuery, block_variance, pair_structure, structure
+from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._estimate import Estimate
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._linop import Dense, Identity, Prefix, Total, Tree
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._table import Table
+from leastnoise._workload import identity, matrix, prefix, queries, ranges
 
 DOMAIN = Domain(a=Integers(0, 4), b=Coded(3), c=Integers(0, 5))
 GROUPS = Dense([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]])

@@ -6,17 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import IdentityBasis, IterativeStructure, PairStructure, UnsupportedQuery, row_space, structure
+from leastnoise._accuracy._bounds import squared_norm
+from leastnoise._accuracy._joint import _weighted_diagonal
 from leastnoise._check import InternalError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import IdentityBasis, IterativeStructure, PairStructure, UnsupportedQuery, row_space, structure
-from leastnoise.accuracy._bounds import squared_norm
-from leastnoise.accuracy._joint import _weighted_diagonal
-from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import Estimate
-from leastnoise.linop import Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.workload import identity, matrix, prefix, queries
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import Estimate
+from leastnoise._linop import Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._workload import identity, matrix, prefix, queries
 from linop.conformance import CASES, Case
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from accuracy.plans import CASES, DOMAIN, NAMES, Case, factor
-from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import (
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import (
     DenseStructure,
     ProductStructure,
     UnsupportedQuery,
@@ -19,10 +18,11 @@ from leastnoise.accuracy import (
     structures,
     total_squared_error,
 )
-from leastnoise.domain import Coded, Domain, Integers
-from leastnoise.linop import Dense, Identity, Prefix, Total, Tree
-from leastnoise.plan import Block, Plan
-from leastnoise.workload import Product, marginals, queries
+from leastnoise._check import InputError
+from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._linop import Dense, Identity, Prefix, Total, Tree
+from leastnoise._plan import Block, Plan
+from leastnoise._workload import Product, marginals, queries
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -153,8 +153,8 @@ def test_where_answers_are_too_many_to_list_the_largest_is_bounded_and_the_sum_t
 ) -> None:
     known = structures(case.workload, case.plan)
     listed = [known[product.measure].errors(product) for product in case.workload]
-    monkeypatch.setattr("leastnoise.accuracy._structure.MOST_LISTED", 0)
-    monkeypatch.setattr("leastnoise.accuracy._structure._MOST_SORTED", 0)
+    monkeypatch.setattr("leastnoise._accuracy._structure.MOST_LISTED", 0)
+    monkeypatch.setattr("leastnoise._accuracy._structure._MOST_SORTED", 0)
     for product, exact in zip(case.workload, listed, strict=True):
         found = known[product.measure].errors(product)
         assert not found.exact or product.rows == 1

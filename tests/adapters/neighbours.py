@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adapters.pools import ARROW, DUCKDB, FIELDS, JUNK, NO_PARQUET, PANDAS, POLARS
-from leastnoise.adapters import _lines, read
-from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
-from leastnoise.table._columns import columns_of
+from leastnoise._adapters import _lines, read
+from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
+from leastnoise._table._columns import columns_of
 
 TEXTS = [
     "F",
@@ -260,7 +260,7 @@ class Pair:
         """The rows of both tables."""
         with ExitStack() as stack:
             for name in ("_duckdb", "_frames", "_parquet"):
-                stack.enter_context(mock.patch(f"leastnoise.adapters.{name}.CHUNK", self.small["CHUNK"]))
+                stack.enter_context(mock.patch(f"leastnoise._adapters.{name}.CHUNK", self.small["CHUNK"]))
             for name in ("BLOCK", "LONGEST"):
                 stack.enter_context(mock.patch.object(_lines, name, self.small[name]))
             return [self._table(source, keys) for source, keys in self.sources]

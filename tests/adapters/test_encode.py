@@ -1,4 +1,4 @@
-"""Encoding against a slow reference that reads the rule of `leastnoise.domain` off the page."""
+"""Encoding against a slow reference that reads the rule of `leastnoise._domain` off the page."""
 
 import datetime as dt
 import math
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise.adapters._column import Column
-from leastnoise.adapters._encode import _inner_edges, amount_encoder, cell_encoder
-from leastnoise.adapters._values import text
-from leastnoise.domain import Bins, Categories, Coded, Integers, Measure
+from leastnoise._adapters._column import Column
+from leastnoise._adapters._encode import _inner_edges, amount_encoder, cell_encoder
+from leastnoise._adapters._values import text
+from leastnoise._domain import Bins, Categories, Coded, Integers, Measure
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise.adapters import _lines
-from leastnoise.adapters._lines import cut, split, whole_lines
+from leastnoise._adapters import _lines
+from leastnoise._adapters._lines import cut, split, whole_lines
 
 PIECES = st.sampled_from(
     [b"a", b"bc", b",", b",,", b'"', b'""', b'"x"', b',"y",', b"\r", b"\n", b"\r\n", b"\r\r\n", b"\xff", b"\0", b"\x1f", b";", b"long" * 5]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adapters.neighbours import SOURCES, Pair
-from leastnoise.adapters import _arrow, _csv, _encode, _units
+from leastnoise._adapters import _arrow, _csv, _encode, _units
 
 
 @pytest.mark.parametrize("kind", SOURCES)

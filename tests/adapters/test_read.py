@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from leastnoise._adapters import _column as column_module
+from leastnoise._adapters import columns, read
 from leastnoise._check import InputError
-from leastnoise.adapters import _column as column_module
-from leastnoise.adapters import columns, read
-from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure
-from leastnoise.table import columns_of
+from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
+from leastnoise._table import columns_of
 
 MARK = "SECRETMARK"
 # until version 2 a relation does not keep its connection
@@ -177,8 +177,8 @@ def test_chunks_do_not_change_the_table(constructor, monkeypatch):
     domain = Domain(age=Integers(17, 90, outside="other", null="other"), sex=Categories(SEX, outside="other", null="other"))
     expected = rows_of(read(constructor(FRAME), domain))
     for name in ("_duckdb", "_frames", "_parquet"):
-        monkeypatch.setattr(f"leastnoise.adapters.{name}.CHUNK", 3)
-    monkeypatch.setattr("leastnoise.adapters._lines.BLOCK", 40)
+        monkeypatch.setattr(f"leastnoise._adapters.{name}.CHUNK", 3)
+    monkeypatch.setattr("leastnoise._adapters._lines.BLOCK", 40)
     calls = []
     source = constructor(FRAME)
     assert rows_of(read(source, domain, progress=lambda done, total: calls.append((done, total)))) == expected
@@ -517,7 +517,7 @@ def test_nothing_is_printed(constructor, capfd):
 
 def test_import_brings_no_library():
     libraries = "{'pandas', 'polars', 'pyarrow', 'duckdb', 'narwhals'}"
-    code = f"import sys, leastnoise.adapters; print(sorted({libraries} & set(sys.modules)))"
+    code = f"import sys, leastnoise._adapters; print(sorted({libraries} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
@@ -531,9 +531,9 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
         "        if name in {'pandas', 'polars'}: raise ImportError(name)\n"
         "sys.meta_path.insert(0, Missing())\n"
         "import duckdb\n"
-        "from leastnoise.adapters import read\n"
-        "from leastnoise.table import columns_of\n"
-        "from leastnoise.domain import Domain\n"
+        "from leastnoise._adapters import read\n"
+        "from leastnoise._table import columns_of\n"
+        "from leastnoise._domain import Domain\n"
         "for source in (*sys.argv[1:], duckdb.sql(\"SELECT 'F' AS sex\")): print(columns_of(read(source, Domain(sex=['F']))).rows)\n"
     )
     arguments = [sys.executable, "-c", code, tmp_path / "x.parquet", tmp_path / "x.csv"]

@@ -7,11 +7,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from leastnoise.adapters import read
-from leastnoise.adapters._column import Column
-from leastnoise.adapters._units import Units
-from leastnoise.domain import Categories, Coded, Domain
-from leastnoise.table import columns_of
+from leastnoise._adapters import read
+from leastnoise._adapters._column import Column
+from leastnoise._adapters._units import Units
+from leastnoise._domain import Categories, Coded, Domain
+from leastnoise._table import columns_of
 
 
 def entropy(keys):
@@ -52,7 +52,7 @@ def test_removing_a_unit_changes_at_most_k_rows(most):
 
 
 def test_the_bound_holds_across_chunks(monkeypatch):
-    monkeypatch.setattr("leastnoise.adapters._frames.CHUNK", 2)
+    monkeypatch.setattr("leastnoise._adapters._frames.CHUNK", 2)
     frame = pl.DataFrame({"id": [1, 2, 1, 1, 2, 3, 1], "v": [0, 1, 0, 0, 1, 2, 0]})
     assert encoded(frame, range(7), 1).tolist() == [1, 1, 1]
     assert encoded(frame, range(7), 2).tolist() == [2, 2, 1]

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise.measure import SeededEntropy
+from leastnoise._kernel import SeededEntropy
 
 STEPS = ("laplace", "weighted_laplace", "choose")
 

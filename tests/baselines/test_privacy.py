@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from measure.test_partition_privacy import surely_lost
 
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _fourier, _grids, _linear, _mwem, _noise, _partition, _tree
 from leastnoise._check import InputError, InternalError
-from leastnoise.measure import SeededEntropy
-from measure.test_partition_privacy import surely_lost
+from leastnoise._kernel import SeededEntropy
 
 EPSILON = Fraction(1, 2)
 ROUNDING = 1e-9

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from leastnoise.cli import main
+from leastnoise._cli import main
 
 SOURCE = Path(__file__).parents[2] / "src"
-PROGRAM = "from leastnoise.cli import main; main()"
+PROGRAM = "from leastnoise._cli import main; main()"
 SPEC = """\
 [source]
 path = "people.csv"

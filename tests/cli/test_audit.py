@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leastnoise.measure import _kernel
+from leastnoise._kernel import _kernel
 
 Run = Callable[..., Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from leastnoise.accounting import ApproxDP, Privacy, PureDP
-from leastnoise.session import Ledger
+from leastnoise._accounting import ApproxDP, Privacy, PureDP
+from leastnoise._session import Ledger
 
 Run = Callable[..., Any]
 

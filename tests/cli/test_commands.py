@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from leastnoise.cli import _demo as demo_module
-from leastnoise.cli import _progress as progress_module
-from leastnoise.plan import Plan
-from leastnoise.session import BY_NAME, Ledger, plan, read_spec
+from leastnoise._cli import _demo as demo_module
+from leastnoise._cli import _progress as progress_module
+from leastnoise._plan import Plan
+from leastnoise._session import BY_NAME, Ledger, plan, read_spec
 from waiting import HANGS
 
 Run = Callable[..., Any]
@@ -384,7 +384,7 @@ def test_colours_on_a_terminal_alone(folder: Path, no_color: str, colours: bool)
     main_end, child_end = pty.openpty()
     source = str(Path(demo_module.__file__).parents[2])
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": source, "TERM": "xterm-256color", "COLUMNS": "80"}
-    command = [sys.executable, "-c", "from leastnoise.cli import main; main()", "plan", "people.toml"]
+    command = [sys.executable, "-c", "from leastnoise._cli import main; main()", "plan", "people.toml"]
     process = subprocess.Popen(command, cwd=folder, env={**environment, **({"NO_COLOR": no_color} if no_color else {})}, stdout=child_end)
     process.wait(timeout=HANGS)
     os.close(child_end)
@@ -405,7 +405,7 @@ def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, start: S
 
 
 def test_a_closed_pipe_is_no_fault(folder: Path, start: Start) -> None:
-    program = "import os, sys; os.close(1); os.dup2(os.pipe()[1], 1)\nfrom leastnoise.cli import main; main()"
+    program = "import os, sys; os.close(1); os.dup2(os.pipe()[1], 1)\nfrom leastnoise._cli import main; main()"
     process = start("plan", "people.toml", "--json", program=program)
     _, said = process.communicate(timeout=HANGS)
     assert "Traceback" not in said
@@ -415,11 +415,11 @@ def test_a_closed_pipe_is_no_fault(folder: Path, start: Start) -> None:
 
 def test_progress_tells_the_share_and_never_the_number_of_rows(folder: Path, start: Start) -> None:
     # reading ends when the line of progress has been seen, however long that takes
-    slow = "import sys, threading\nfrom leastnoise import adapters\n"
-    slow += "read, seen, write = adapters.read, threading.Event(), sys.stderr.write\n"
+    slow = "import sys, threading\nfrom leastnoise import _adapters\n"
+    slow += "read, seen, write = _adapters.read, threading.Event(), sys.stderr.write\n"
     slow += "def told(text):\n    write(text)\n    if '12%' in text: seen.set()\nsys.stderr.write = told\n"
     slow += "def slowly(*a, progress, **k):\n    progress(123457, 987654); seen.wait()\n    return read(*a, progress=progress, **k)\n"
-    slow += "adapters.read = slowly\nfrom leastnoise.cli import main; main()"
+    slow += "_adapters.read = slowly\nfrom leastnoise._cli import main; main()"
     _, said = start("release", "people.toml", "--out", "out", program=slow, LEASTNOISE_PROGRESS="1").communicate(timeout=HANGS)
     assert re.search(r"^reading people\.csv: 12% \(\d+ s\)$", said, re.MULTILINE), said
     assert "123457" not in said
@@ -441,7 +441,7 @@ def test_a_run_that_is_quick_enough_says_nothing(folder: Path, start: Start) -> 
 def test_planning_does_not_wait_for_threads_unless_asked(given: str, used: str) -> None:
     program = (
         "import atexit, os, sys\n"
-        "from leastnoise.cli import main\n"
+        "from leastnoise._cli import main\n"
         "early = 'numpy' in sys.modules\n"  # numpy reads the number when it is loaded
         "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'], early, file=sys.stderr))\n"
         "sys.argv = ['leastnoise', '--help']\n"

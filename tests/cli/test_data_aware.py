@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leastnoise.session import Ledger
+from leastnoise._session import Ledger
 from waiting import HANGS
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -29,7 +29,7 @@ strategy = "dawa_levels"
 """
 KILLED = """
 import os, signal
-from leastnoise.measure import _series as series
+from leastnoise._kernel import _series as series
 
 def change(owner, name, calls, before):
     step, seen = getattr(owner, name), []
@@ -44,7 +44,7 @@ def change(owner, name, calls, before):
     setattr(owner, name, changed)
 
 {change}
-from leastnoise.cli import main
+from leastnoise._cli import main
 main()
 """
 STEPS = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import leastnoise as ln
-from leastnoise.session import parse_spec
+from leastnoise._session import parse_spec
 
 Run = Callable[..., Any]
 
@@ -27,7 +27,7 @@ def _unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a plan was made")
 
-    monkeypatch.setattr("leastnoise.session.planned", fail)
+    monkeypatch.setattr("leastnoise._session.planned", fail)
 
 
 def write(folder: Path, text: str) -> None:

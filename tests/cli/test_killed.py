@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import leastnoise
+from leastnoise._accounting import Privacy, PureDP
 from leastnoise._check import LedgerError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.session import Ledger
+from leastnoise._session import Ledger
 from waiting import HANGS, wait_until
 
 SOURCE = Path(leastnoise.__file__).parents[1]
@@ -69,13 +69,13 @@ def fail():
 def full():
     raise OSError(28, "No space left on device")
 
-from leastnoise.measure import _kernel as kernel, _ledger as book
-from leastnoise.release import _directory as directory
-from leastnoise.session import _finish as finish, _session as session
-from leastnoise.cli import _release as said
+from leastnoise._kernel import _kernel as kernel, _ledger as book
+from leastnoise._release import _directory as directory
+from leastnoise._session import _finish as finish, _session as session
+from leastnoise._cli import _release as said
 Ledger = book.Ledger
 {change}
-from leastnoise.cli import main
+from leastnoise._cli import main
 main()
 """
 
@@ -107,7 +107,7 @@ def changed(change: str) -> str:
 
 def is_whole(out: Path) -> bool:
     """Whether every file that the manifest names is there, and readable as a release."""
-    from leastnoise.release import read_release
+    from leastnoise._release import read_release
 
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 5
@@ -273,7 +273,7 @@ def test_a_failure_of_the_last_phase_says_whole_if_it_is(folder: Path, ledger: P
 
 @pytest.mark.parametrize("stream", ["> /dev/full", ">&-", "> /dev/full 2>&-", "<&- >&- 2>&-"])
 def test_what_cannot_be_said_does_not_change_what_is_true(folder: Path, ledger: Path, stream: str) -> None:
-    line = f"{sys.executable} -c 'from leastnoise.cli import main; main()' release people.toml --out out {stream}"
+    line = f"{sys.executable} -c 'from leastnoise._cli import main; main()' release people.toml --out out {stream}"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "LEASTNOISE_PROGRESS": "never"}
     done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANGS, check=False)
     assert is_whole(folder / "out")

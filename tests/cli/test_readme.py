@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from leastnoise.cli import _demo as demo_module
-from leastnoise.session import Ledger
+from leastnoise._cli import _demo as demo_module
+from leastnoise._session import Ledger
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., Any]
@@ -64,7 +64,7 @@ def test_the_example_spec_can_be_planned(folder: Path, run: Run) -> None:
 
 
 def test_the_page_of_commands_names_every_command_option_and_key(run: Run) -> None:
-    from leastnoise.cli import _main
+    from leastnoise._cli import _main
 
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     commands = {**_main.program.commands, **_main.program.commands["ledger"].commands}

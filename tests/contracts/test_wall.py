@@ -14,15 +14,15 @@ SOURCE = ROOT / "src" / "leastnoise"
 
 # Each is put at the end of a file of the session: ``series`` and ``table`` stand for what a session is given.
 LEAKS = {
-    "the opener imported": "from leastnoise.table import columns_of",
-    "the opener imported in a function": "def f():\n    from leastnoise.table import columns_of",
-    "the table imported": "from leastnoise.table import Table",
-    "the table imported where types are not checked": "if TYPE_CHECKING:\n    pass\nelse:\n    import leastnoise.table",
-    "counting imported": "from leastnoise.measure._count import count",
-    "counting imported as a module": "import leastnoise.measure._count as counting",
-    "counting imported from its package": "from leastnoise.measure import _count",
-    "counting found through its package": "from leastnoise import measure\ncount = measure._count.count",
-    "encoding imported": "from leastnoise.table._table import _codes",
+    "the opener imported": "from leastnoise._table import columns_of",
+    "the opener imported in a function": "def f():\n    from leastnoise._table import columns_of",
+    "the table imported": "from leastnoise._table import Table",
+    "the table imported where types are not checked": "if TYPE_CHECKING:\n    pass\nelse:\n    import leastnoise._table",
+    "counting imported": "from leastnoise._kernel._count import count",
+    "counting imported as a module": "import leastnoise._kernel._count as counting",
+    "counting imported from its package": "from leastnoise._kernel import _count",
+    "counting found through its package": "from leastnoise import _kernel\ncount = _kernel._count.count",
+    "encoding imported": "from leastnoise._table._table import _codes",
     "the rows of a series by name": "rows = getattr(series, '_table')",
     "the rows of a series by a computed name": "rows = getattr(series, '_tab' + 'le')",
     "getattr by another name": "look = getattr\nrows = look(series, 'x')",
@@ -35,11 +35,11 @@ LEAKS = {
     "a format": "rows = '{0._table}'.format(series)",
     "attrgetter": "import operator\nrows = operator.attrgetter('_table')(series)",
     "attrgetter imported": "from operator import attrgetter",
-    "importlib": "import importlib\ncount = importlib.import_module('leastnoise.measure._count').count",
+    "importlib": "import importlib\ncount = importlib.import_module('leastnoise._kernel._count').count",
     "import_module imported": "from importlib import import_module",
-    "__import__": "count = __import__('leastnoise.measure._count')",
-    "the list of modules": "import sys\ncount = sys.modules['leastnoise.measure._count'].count",
-    "text as code": "exec('from leastnoise.measure._count import count')",
+    "__import__": "count = __import__('leastnoise._kernel._count')",
+    "the list of modules": "import sys\ncount = sys.modules['leastnoise._kernel._count'].count",
+    "text as code": "exec('from leastnoise._kernel._count import count')",
     "the collector": "import gc\nfound = gc.get_objects()",
     "inspect": "import inspect\nfound = inspect.getmembers(series)",
     "ctypes": "import ctypes",
@@ -51,30 +51,30 @@ LEAKS = {
     "the closure of a function": "inside = series.measure.__closure__",
     "tracing": "import sys\nsys.settrace(print)",
     "profiling": "import threading\nthreading.setprofile(print)",
-    "the sampler replaced": "import leastnoise.measure._kernel as kernel\nkernel._SAMPLERS['discrete_laplace'] = print",
-    "the sampler replaced by name": "from leastnoise import measure\nsetattr(measure, 'draw', print)",
-    "a method replaced": "from leastnoise.measure import Series\nSeries.choose = print",
+    "the sampler replaced": "import leastnoise._kernel._measure as kernel\nkernel._SAMPLERS['discrete_laplace'] = print",
+    "the sampler replaced by name": "from leastnoise import _kernel\nsetattr(_kernel, 'draw', print)",
+    "a method replaced": "from leastnoise._kernel import Series\nSeries.choose = print",
     "a function of numpy replaced": "import numpy as np\nnp.bincount = print",
     "a mock": "from unittest import mock",
-    "a function registered with an operator": "from leastnoise.linop import Identity, apply\n\napply.register(Identity, print)",
-    "a class that the adapters call": "from leastnoise.domain import Categories\n\nclass Spy(Categories):\n    pass",
-    "a class that the kernel calls": "from leastnoise.linop import Identity\n\nclass Spy(Identity):\n    pass",
-    "seeded noise": "from leastnoise.measure import SeededEntropy, simulate",
+    "a function registered with an operator": "from leastnoise._linop import Identity, apply\n\napply.register(Identity, print)",
+    "a class that the adapters call": "from leastnoise._domain import Categories\n\nclass Spy(Categories):\n    pass",
+    "a class that the kernel calls": "from leastnoise._linop import Identity\n\nclass Spy(Identity):\n    pass",
+    "seeded noise": "from leastnoise._kernel import SeededEntropy, simulate",
     "a series that is not paid for": "found = Series.simulated(plan, table, entropy)",
     "the source opened": "import pandas\nrows = pandas.read_csv(path)",
     "the source looked at": "def f(source):\n    return source['age'].sum()",
     "the source counted": "def f(source):\n    return len(source)",
     "the source under another name": "def f(source):\n    rows = source",
-    "the number of rows": "from leastnoise import adapters\nrows = []\nadapters.read(source, domain, progress=rows.append)",
+    "the number of rows": "from leastnoise import _adapters\nrows = []\n_adapters.read(source, domain, progress=rows.append)",
     "the display of progress replaced": "def f(progress):\n    progress = [].append",
-    "keys that are not random": "from leastnoise import adapters\nadapters.read(source, domain, entropy_bytes=bytes)",
+    "keys that are not random": "from leastnoise import _adapters\n_adapters.read(source, domain, entropy_bytes=bytes)",
     "a field of a table set by a function": "def f(self):\n    object.__setattr__(self, 'max_rows', 1)",
     "a field of a table set by a method of another class": "class A:\n    def f(self):\n        object.__setattr__(self, 'max_rows', 1)",
     "a constructor used on another object": "A.__init__(table)",
-    "a class without visible bases": "from leastnoise.measure import Series\nSpy = type('Spy', (Series,), {})",
+    "a class without visible bases": "from leastnoise._kernel import Series\nSpy = type('Spy', (Series,), {})",
     "a private attribute of what a function calls self": "def f(self):\n    return self._table",
     "a payment of one's own": "receipt = ledger.reserve(cost=cost, declared=cost, privacy=privacy, plan_digest='', output='')",
-    "a ledger of one's own": "from leastnoise.measure import Ledger\nbook = Ledger.create('/tmp/x', 'people', privacy)",
+    "a ledger of one's own": "from leastnoise._kernel import Ledger\nbook = Ledger.create('/tmp/x', 'people', privacy)",
     "a computed format": "rows = ('{0.' + '_table}').format(series)",
     "the file of the source": "from pathlib import Path\n\ndef f(source):\n    return Path(source).read_text()",
 }
@@ -96,7 +96,7 @@ def broken(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", LEAKS)
-@pytest.mark.parametrize("place", ["session/_dawa.py", "session/_data_aware.py"])
+@pytest.mark.parametrize("place", ["_session/_dawa.py", "_session/_data_aware.py"])
 def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
     file = copy / "src" / "leastnoise" / place
     whole = file.read_text(encoding="utf-8")
@@ -109,7 +109,9 @@ def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
     assert all(line.startswith(f"{place}:") for line in found)
 
 
-@pytest.mark.parametrize("place", ["planner/_x.py", "estimate/_x.py", "release/_x.py", "cli/_x.py", "accuracy/_x.py", "workload/_x.py"])
+@pytest.mark.parametrize(
+    "place", ["_planner/_x.py", "_estimate/_x.py", "_release/_x.py", "_cli/_x.py", "_accuracy/_x.py", "_workload/_x.py"]
+)
 def test_leaks_are_seen_in_every_package(place: str) -> None:
     session_alone = {"the source looked at", "the source counted", "the source under another name", "the file of the source"}
     session_alone |= {"the display of progress replaced"}
@@ -130,9 +132,9 @@ def contracts_of(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) -> None:
     assert contracts_of(copy).returncode == 0
-    file = copy / "src" / "leastnoise" / "session" / "_dawa.py"
+    file = copy / "src" / "leastnoise" / "_session" / "_dawa.py"
     whole = file.read_text(encoding="utf-8")
-    file.write_text(whole + "\nfrom leastnoise.measure._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n", encoding="utf-8")
+    file.write_text(whole + "\nfrom leastnoise._kernel._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n", encoding="utf-8")
     try:
         run = contracts_of(copy)
     finally:
@@ -140,4 +142,4 @@ def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) ->
     assert run.returncode == 1
     for contract in ("only the kernel counts", "nothing opens, watches or patches what holds private rows"):
         assert f"{contract} BROKEN" in run.stdout
-    assert "session/_dawa.py" in run.stdout
+    assert "_session/_dawa.py" in run.stdout

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise.domain import Bins, Categories, Coded, Domain, Integers, Measure, did_you_mean
-from leastnoise.session._domain_spec import domain_from_spec
+from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure, did_you_mean
+from leastnoise._session._domain_spec import domain_from_spec
 
 PEOPLE = Domain(
     {
@@ -181,5 +181,5 @@ def test_did_you_mean_takes_anything():
 
 
 def test_import_needs_no_numpy():
-    code = "import sys, leastnoise.domain; print('numpy' in sys.modules)"
+    code = "import sys, leastnoise._domain; print('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"

@@ -7,9 +7,9 @@ import pytest
 from experiments.selections.adaptive_blocks import adaptive_blocks
 
 from leastnoise._check import InputError
-from leastnoise.estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances, rectangle_shares
-from leastnoise.linop import block_tree
-from leastnoise.measure import SeededEntropy
+from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances, rectangle_shares
+from leastnoise._kernel import SeededEntropy
+from leastnoise._linop import block_tree
 
 STARTS = [np.arange(9), np.array([0, 2, 3, 4, 7]), np.array([0, 3, 4]), np.array([0])]
 

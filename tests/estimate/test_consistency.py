@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from leastnoise._check import InputError
-from leastnoise.estimate import consistent, disagreement, from_residual_parts, residual_parts, unknowns
+from leastnoise._estimate import consistent, disagreement, from_residual_parts, residual_parts, unknowns
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}
 TABLES = [("a", "b"), ("b", "c"), ("c", "a"), ("d", "b"), ("c",), ()]

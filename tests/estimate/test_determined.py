@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import leastnoise as ln
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accuracy import UnsupportedQuery, block_rows, interval_multiplier, joint_rows
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
-from leastnoise.accuracy import UnsupportedQuery, block_rows, interval_multiplier, joint_rows
-from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.estimate import Estimate, cdf, nnls
-from leastnoise.linop import Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.session._choose import PLANNERS
-from leastnoise.table import Table
-from leastnoise.workload import Product, all_ranges, identity, matrix, predicates, prefix, queries, ranges, total
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._estimate import Estimate, cdf, nnls
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._session._choose import PLANNERS
+from leastnoise._table import Table
+from leastnoise._workload import Product, all_ranges, identity, matrix, predicates, prefix, queries, ranges, total
 
 PRIME = 2**31 - 1
 

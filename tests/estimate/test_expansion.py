@@ -6,19 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.accuracy import block_variance
-from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import DataAware, data_aware, is_data_aware, join
-from leastnoise.estimate._hidden import Hidden
-from leastnoise.fitting import fit
-from leastnoise.linop import Coarse, Tree, dense
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor
-from leastnoise.table import Table
-from leastnoise.workload import Product, all_ranges, matrix, prefix, queries, ranges
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import DataAware, data_aware, is_data_aware, join
+from leastnoise._estimate._hidden import Hidden
+from leastnoise._fitting import fit
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._linop import Coarse, Tree, dense
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor
+from leastnoise._table import Table
+from leastnoise._workload import Product, all_ranges, matrix, prefix, queries, ranges
 
 SIZE = 13
 DOMAIN = Domain(age=Integers(0, SIZE - 1))

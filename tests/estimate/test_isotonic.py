@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.estimate import isotonic, simulated_isotonic_errors
+from leastnoise._estimate import isotonic, simulated_isotonic_errors
 
 
 def test_weighted_answers_are_the_nearest_that_do_not_fall() -> None:

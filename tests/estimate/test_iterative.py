@@ -5,9 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import (
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import (
     DenseStructure,
     IterativeStructure,
     Joint,
@@ -18,13 +17,14 @@ from leastnoise.accuracy import (
     promised,
     structure,
 )
-from leastnoise.accuracy._structure import _dense_structure
-from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import Estimate
-from leastnoise.linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Total, Tree
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.workload import marginals, queries
+from leastnoise._accuracy._structure import _dense_structure
+from leastnoise._check import InputError
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import Estimate
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Total, Tree
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._workload import marginals, queries
 
 SIZES = {"a": 4, "b": 6, "c": 3}
 

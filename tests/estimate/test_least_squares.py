@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from accuracy.plans import CASES, DOMAIN, NAMES, Case
-from leastnoise.accuracy import UnsupportedQuery, joint_rows
-from leastnoise.estimate import Estimate
-from leastnoise.linop import Total
-from leastnoise.observation import Observation
-from leastnoise.workload import Product, marginals
+from leastnoise._accuracy import UnsupportedQuery, joint_rows
+from leastnoise._estimate import Estimate
+from leastnoise._linop import Total
+from leastnoise._observation import Observation
+from leastnoise._workload import Product, marginals
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

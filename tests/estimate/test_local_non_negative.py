@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+from leastnoise._accounting import Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.estimate import Estimate, disagreement, from_residual_parts, locally_non_negative, residual_parts
-from leastnoise.linop import Identity, Prefix
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._estimate import Estimate, disagreement, from_residual_parts, locally_non_negative, residual_parts
+from leastnoise._linop import Identity, Prefix
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
 
 DOMAIN = Domain(
     a=Integers(0, 2),

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls as reference
 
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import block_rows, block_variance
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.estimate import Estimate, NonNegativeCells, nnls, synthetic_counts, weak_total
-from leastnoise.estimate._nnls import _joint, _noise, _onto_simplices, _solved
-from leastnoise.fitting import fit
-from leastnoise.linop import AllRanges, Haar, Identity, Operator, Tree, apply
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.session import choose
-from leastnoise.workload import marginals, queries
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._estimate import Estimate, NonNegativeCells, nnls, synthetic_counts, weak_total
+from leastnoise._estimate._nnls import _joint, _noise, _onto_simplices, _solved
+from leastnoise._fitting import fit
+from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._session import choose
+from leastnoise._workload import marginals, queries
 
 LINE = Domain(x=Integers(0, 127))
 RANGES = queries(LINE, x="all_ranges")
@@ -194,7 +194,7 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
 
 
 def test_a_gap_that_is_not_reached_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leastnoise.estimate._nnls._MOST_STEPS", 50)
+    monkeypatch.setattr("leastnoise._estimate._nnls._MOST_STEPS", 50)
     with pytest.raises(InputError, match=r"did not converge: after 50 steps the duality gap is .*, asked for is 0e"):
         nnls(two_tables(), keep=None, gap=0.0)
 

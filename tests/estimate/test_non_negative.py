@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.estimate import monotone, non_negative, onto_simplex, projection_method, whole_numbers
-from leastnoise.workload import marginals, queries
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._estimate import monotone, non_negative, onto_simplex, projection_method, whole_numbers
+from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(
     sex=["F", "M"], age=Integers(0, 3), size=["S", "M", "L"], measures={"pay": Measure("pay", 0, 9), "gain": Measure("gain", -5, 9)}

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accuracy import interval_multiplier, noise_variance, ratio_interval
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.accuracy import interval_multiplier, noise_variance, ratio_interval
-from leastnoise.domain import Bins, Domain, Integers, Measure
-from leastnoise.estimate import Estimate, cdf, means, quantiles, simulated_noise
-from leastnoise.fitting import fit
-from leastnoise.linop import Tree
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.table import Table, columns_of
-from leastnoise.workload import queries
+from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._estimate import Estimate, cdf, means, quantiles, simulated_noise
+from leastnoise._fitting import fit
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._linop import Tree
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._table import Table, columns_of
+from leastnoise._workload import queries
 
 DOMAIN = Domain(age=Integers(1, 30), sex=["F", "M"], pay=Bins(0, 100, 20), measures={"pay": Measure("pay", 0, 100)})
 RNG = np.random.default_rng(8)

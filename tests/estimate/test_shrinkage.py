@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from leastnoise.estimate import Halving, Levels, shrink, worth_splitting
-from leastnoise.estimate._shrinkage import checked_errors
+from leastnoise._estimate import Halving, Levels, shrink, worth_splitting
+from leastnoise._estimate._shrinkage import checked_errors
 
 SHAPES = [(16, (1, 4), (3.0, 2.0)), (13, (1, 2, 8), (3.0, 2.0, 5.0)), (9, (1, 4), (0.5, 40.0)), (2, (1,), (1.0,)), (1, (1,), (2.0,))]
 

@@ -5,12 +5,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from leastnoise.accounting import ZCDP, Privacy
-from leastnoise.domain import Coded, Domain
-from leastnoise.estimate import Estimate, _least_squares, disagreement
-from leastnoise.linop import Contrasts, Identity
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
+from leastnoise._accounting import ZCDP, Privacy
+from leastnoise._domain import Coded, Domain
+from leastnoise._estimate import Estimate, _least_squares, disagreement
+from leastnoise._linop import Contrasts, Identity
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
 
 NAMES = tuple("abcdefgh")
 SIZES = dict(zip(NAMES, (4, 2, 3, 2, 2, 3, 2, 2), strict=True))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import synthetic_counts, synthetic_rows
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import synthetic_counts, synthetic_rows
 
 
 def test_every_run_of_cells_is_rounded_up_or_down_and_a_whole_total_stays() -> None:

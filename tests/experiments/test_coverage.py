@@ -12,7 +12,7 @@ from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
 
 from experiments import coverage
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
 
 AWARE: list[Budget] = [PureDP("1/2"), ZCDP("1/8"), ApproxDP("1/2", "1e-9")]
 

@@ -8,7 +8,7 @@ import pytest
 from experiments.selections.partition_levels import prune, pruned_levels
 
 from leastnoise._check import InputError
-from leastnoise.measure import SeededEntropy
+from leastnoise._kernel import SeededEntropy
 
 
 def test_pruned_levels_measure_what_they_say():

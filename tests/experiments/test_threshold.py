@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise.measure._entropy import SeededEntropy
+from leastnoise._kernel._entropy import SeededEntropy
 
 CANDIDATES = (1, 2, 4, 6)
 MOST = 6

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 def killed_after_the_record() -> None:
     """A release up to the moment before its answers are written."""
-    from leastnoise.session import _finish
+    from leastnoise._session import _finish
 
     _finish.fill_draft = lambda *_, **__: os._exit(9)
     command("release", "people.toml", "--out", "out")()
@@ -57,9 +57,9 @@ def main() -> int:
     import duckdb  # noqa: F401 - once, before the forks
     import scipy.linalg  # noqa: F401
 
-    import leastnoise.cli._main
-    import leastnoise.release
-    import leastnoise.session  # noqa: F401
+    import leastnoise._cli._main
+    import leastnoise._release
+    import leastnoise._session  # noqa: F401
 
     base = Path(tempfile.mkdtemp(prefix="faults-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))  # noqa: S108
     begun, lines, wrong = time.process_time(), [], []
@@ -106,9 +106,9 @@ def swept(scenario: Scenario, folder: Path, every: int, wrong: list[str]) -> lis
 
 def damaged(folder: Path, every: int, wrong: list[str]) -> list[tuple[str, str, int, Counter[str]]]:
     """A ledger with two entries, cut at and flipped in every byte: noticed, or as it was."""
+    from leastnoise._accounting import PureCost, PureDP
     from leastnoise._check import LedgerError
-    from leastnoise.accounting import PureCost, PureDP
-    from leastnoise.session import Ledger
+    from leastnoise._session import Ledger
 
     with_ledger(folder)
     book = Ledger.open(folder / "people.ledger")

@@ -146,7 +146,7 @@ def command(*arguments: str) -> Callable[[], None]:
     """The program with these arguments."""
 
     def run() -> None:
-        from leastnoise.cli import main
+        from leastnoise._cli import main
 
         sys.argv = ["leastnoise", *arguments]
         main()
@@ -164,8 +164,8 @@ def fresh(folder: Path, strategy: str = "identity") -> None:
 
 def with_ledger(folder: Path) -> None:
     """And a ledger for three releases."""
-    from leastnoise.accounting import Privacy, PureDP
-    from leastnoise.session import Ledger
+    from leastnoise._accounting import Privacy, PureDP
+    from leastnoise._session import Ledger
 
     fresh(folder)
     Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(3)))
@@ -176,7 +176,7 @@ def with_ledger(folder: Path) -> None:
 
 def truth(folder: Path, known: int) -> dict[str, Any]:
     """What became of the release, by the files alone; run in a child, with nothing faulty."""
-    from leastnoise.session import Ledger, is_published
+    from leastnoise._session import Ledger, is_published
 
     ledger = folder / "people.ledger"
     if not ledger.exists():
@@ -250,8 +250,8 @@ def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True)
 
 def next_runs(folder: Path, found: dict[str, Any], known: int, *, further: bool) -> list[str]:
     """The run after a fault is right about it, finishes what can be finished, once, and pays for itself alone."""
-    from leastnoise.cli import main
-    from leastnoise.session import Ledger
+    from leastnoise._cli import main
+    from leastnoise._session import Ledger
 
     def ran(*arguments: str) -> int:
         sys.argv = ["leastnoise", *arguments]

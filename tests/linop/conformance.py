@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise.linop import (
+from leastnoise._linop import (
     AllRanges,
     Coarse,
     Contrasts,

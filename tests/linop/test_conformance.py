@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from leastnoise._check import InputError, InternalError
-from leastnoise.linop import (
+from leastnoise._linop import (
     AllRanges,
     Contrasts,
     Dense,

@@ -23,9 +23,9 @@ TARGETS = (
 )
 # They read the code or change its text, and fail for any change of it.
 READ_THE_CODE = (
-    "tests/measure/test_noise_proofs.py",
-    "tests/measure/test_noise_mutants.py",
-    "tests/measure/test_noise_arguments.py::test_no_floating_point_in_the_source",
+    "tests/kernel/test_noise_proofs.py",
+    "tests/kernel/test_noise_mutants.py",
+    "tests/kernel/test_noise_arguments.py::test_no_floating_point_in_the_source",
 )
 
 
@@ -114,13 +114,13 @@ class Cover:
         Of a file that only runs at import, those of the names that packages offer, and its package's own.
         """
         package = mutant.file.partition("/")[0]
-        own = {test for test in self.seconds if test.startswith((f"tests/{package}/", NAMES))}
+        own = {test for test in self.seconds if test.startswith((f"tests/{package[1:]}/", NAMES))}
         return self.in_order(self._files[mutant.file] or own, mutant)
 
     def in_order(self, tests: set[str], mutant: Mutant) -> list[str]:
         """Those of the mutant's package first, quick ones before slow ones, without those that fail on the code as it is or read it."""
         package = mutant.file.partition("/")[0]
-        own = (f"tests/{package}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
+        own = (f"tests/{package[1:]}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
         fit = {test for test in tests - set(self.failed) if not test.startswith(READ_THE_CODE)}
         return sorted(fit, key=lambda test: (not test.startswith(own), self.seconds.get(test, 0.0), test))
 

@@ -10,7 +10,7 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
-PACKAGES = ("_check", "accounting", "adapters", "domain", "linop", "measure", "observation", "plan", "table")
+PACKAGES = ("_check", "_accounting", "_adapters", "_domain", "_linop", "_kernel", "_observation", "_plan", "_table")
 
 
 # Their first argument is the name of what they check, for the message.

@@ -38,7 +38,7 @@ class Pair:
 
 @pytest.fixture
 def module(tmp_path):
-    path = tmp_path / "measure" / "sample.py"
+    path = tmp_path / "_kernel" / "sample.py"
     path.parent.mkdir()
     path.write_text(CODE, "utf-8")
     spec = importlib.util.spec_from_file_location("sample", path)
@@ -48,7 +48,7 @@ def module(tmp_path):
 
 
 def found(tmp_path, name):
-    (one,) = [mutant for mutant in mutants_of(tmp_path, "measure/sample.py") if mutant.name == f"measure/sample.py: {name}"]
+    (one,) = [mutant for mutant in mutants_of(tmp_path, "_kernel/sample.py") if mutant.name == f"_kernel/sample.py: {name}"]
     return one
 
 
@@ -57,7 +57,7 @@ def text_of(tmp_path, name):
 
 
 def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path, module):
-    names = {mutant.name.partition(": ")[2]: mutant.words for mutant in mutants_of(tmp_path, "measure/sample.py")}
+    names = {mutant.name.partition(": ")[2]: mutant.words for mutant in mutants_of(tmp_path, "_kernel/sample.py")}
     assert {"LIMIT = 5 -> LIMIT = None", "5 -> 6", "3 -> 4", "> least -> >= least", "self.left * 2 -> self.left / 2"} <= names.keys()
     assert not any("Whether" in name or "bool" in name or "dataclass" in name for name in names)
     assert {name for name, words in names.items() if words} == {
@@ -68,7 +68,7 @@ def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path, mod
 
 
 def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path, module):
-    texts = mutated(tmp_path, mutants_of(tmp_path, "measure/sample.py")).values()
+    texts = mutated(tmp_path, mutants_of(tmp_path, "_kernel/sample.py")).values()
     assert len(set(texts)) == len(texts) == 13
     for text in texts:
         compile(text, "sample.py", "exec")
@@ -80,13 +80,13 @@ def test_a_function_is_changed_in_place_wherever_it_is_held(tmp_path, module):
     held, pair = module.above, module.Pair()
     for name, check in (("> least -> >= least", lambda: held(3)), ("self.left * 2 -> self.left / 2", lambda: pair.double == 0.5)):
         assert not check()
-        assert replace_code(tmp_path / "measure" / "sample.py", text_of(tmp_path, name))
+        assert replace_code(tmp_path / "_kernel" / "sample.py", text_of(tmp_path, name))
         assert check()
 
 
 @pytest.mark.parametrize("name", ["5 -> 6", "3 -> 4", "left: int = 1 -> left: int = None"])
 def test_what_runs_at_import_is_not_changed_in_place(tmp_path, module, name):
-    assert not replace_code(tmp_path / "measure" / "sample.py", text_of(tmp_path, name))
+    assert not replace_code(tmp_path / "_kernel" / "sample.py", text_of(tmp_path, name))
 
 
 def test_a_child_says_what_became_of_the_mutant():
@@ -99,7 +99,7 @@ def test_a_child_says_what_became_of_the_mutant():
 
 
 def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path, module):
-    mutants = list(mutants_of(tmp_path, "measure/sample.py"))
+    mutants = list(mutants_of(tmp_path, "_kernel/sample.py"))
     drawn = sample(mutants, 8, 1)
     assert drawn == sample(mutants, 8, 1) != sample(mutants, 8, 2)
     assert sum(not mutant.words for mutant in drawn) == 8
@@ -107,8 +107,8 @@ def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path, modul
 
 
 def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp_path, module):
-    quick, slow, other, bad = "tests/measure/a.py::quick", "tests/measure/a.py::slow", "tests/session/b.py::c", "tests/measure/a.py::bad"
-    lines = {"measure/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
+    quick, slow, other, bad = "tests/kernel/a.py::quick", "tests/kernel/a.py::slow", "tests/session/b.py::c", "tests/kernel/a.py::bad"
+    lines = {"_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
     known = {"seconds": {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0}, "failed": [bad], "lines": lines}
     (tmp_path / "lines.json").write_text(json.dumps(known), "utf-8")
     cover = Cover(tmp_path)
@@ -119,7 +119,7 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
 
 
 def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeypatch):
-    mutants = [mutant for mutant in mutants_of(tmp_path, "measure/sample.py") if mutant.before in {"5", "> least", "3"}]
+    mutants = [mutant for mutant in mutants_of(tmp_path, "_kernel/sample.py") if mutant.before in {"5", "> least", "3"}]
     states = dict(zip([mutant.key for mutant in mutants], ("survived", "survived", "killed"), strict=True))
     facts = {"seed": 1, "commit": "abc", "date": "today", "all": 99, "mutants": [dataclasses.asdict(mutant) for mutant in mutants]}
     (tmp_path / "sample.json").write_text(json.dumps(facts), "utf-8")
@@ -127,7 +127,7 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeyp
         json.dumps({"key": key, "limit": 6.0, "outcome": dataclasses.asdict(Outcome(state, 1, "", 0.0))}) for key, state in states.items()
     ]
     (tmp_path / "results.jsonl").write_text("\n".join(lines), "utf-8")
-    (tmp_path / "reasons.toml").write_text('"measure/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n', "utf-8")
+    (tmp_path / "reasons.toml").write_text('"_kernel/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n', "utf-8")
     monkeypatch.setattr(report, "REASONS", tmp_path / "reasons.toml")
     report.write(tmp_path, tmp_path / "page.md", 60, 30)
     page = (tmp_path / "page.md").read_text("utf-8")

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from leastnoise._accounting import Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.domain import Domain
-from leastnoise.estimate import join
-from leastnoise.linop import Identity
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
+from leastnoise._domain import Domain
+from leastnoise._estimate import join
+from leastnoise._linop import Identity
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
 
 DOMAIN = Domain(a=["x", "y"])
 PLAN = Plan(

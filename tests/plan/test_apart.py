@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.domain import Coded, Domain, Measure
-from leastnoise.linop import (
+from leastnoise._domain import Coded, Domain, Measure
+from leastnoise._linop import (
     AllRanges,
     Coarse,
     Contrasts,
@@ -27,8 +27,8 @@ from leastnoise.linop import (
     Tree,
     dense,
 )
-from leastnoise.plan import Block, Factor, Limits, Plan, _apart, _pairs, cost
-from leastnoise.plan._apart import largest_distance
+from leastnoise._plan import Block, Factor, Limits, Plan, _apart, _pairs, cost
+from leastnoise._plan._apart import largest_distance
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}

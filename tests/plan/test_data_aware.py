@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from leastnoise._accounting import Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.domain import Domain
-from leastnoise.plan import DataAwarePlan, Plan
+from leastnoise._domain import Domain
+from leastnoise._plan import DataAwarePlan, Plan
 
 DETAILS: dict[str, Any] = {"shares": {"test": "1/25"}, "steps": [1, [2]]}
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
 from leastnoise._check import InputError, InternalError
-from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.fitting import fit, root_up, round_up
-from leastnoise.linop import Dense, Identity, Prefix, Tree
-from leastnoise.plan import Block, Factor, Limits, Plan, Promise, TableError, cost
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._fitting import fit, root_up, round_up
+from leastnoise._linop import Dense, Identity, Prefix, Tree
+from leastnoise._plan import Block, Factor, Limits, Plan, Promise, TableError, cost
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 7), measures={"pay": Measure("pay", 0, 1000)})
 TREE = Block((Factor(("b",), Tree.full(8, 2)),), Fraction(1))

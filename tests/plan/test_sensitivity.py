@@ -10,15 +10,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leastnoise import planner
+from leastnoise import _planner
+from leastnoise._accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
-from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.fitting import fit
-from leastnoise.linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
-from leastnoise.plan import Block, Factor, Limits, Plan, column_norm, cost, row_scales, sum_up
-from leastnoise.plan._scales import _root_up
-from leastnoise.workload import marginals, queries
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._fitting import fit
+from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
+from leastnoise._plan import Block, Factor, Limits, Plan, column_norm, cost, row_scales, sum_up
+from leastnoise._plan._scales import _root_up
+from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)})
 BUDGET = {"discrete_laplace": PureDP(1), "discrete_gaussian": ZCDP(1), "rounded_gaussian": ApproxDP(1, "1e-6")}
@@ -253,7 +253,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
     domain = Domain({f"a{place}": Integers(0, 8 + place) for place in range(11)})
     workload = marginals(domain, ways=2)
     for mechanism, budget in BUDGET.items():
-        strategy = planner.marginals(workload, Privacy(budget), 1 if mechanism == "discrete_laplace" else 2)
+        strategy = _planner.marginals(workload, Privacy(budget), 1 if mechanism == "discrete_laplace" else 2)
         plan = fit(domain, Privacy(budget), mechanism, strategy.blocks, "marginals")
         text = json.dumps(cost(plan).to_json())
         assert len({block.scale for block in plan.blocks}) > 30
@@ -265,7 +265,7 @@ def test_uneven_blocks_can_be_fitted_at_any_budget(epsilon: str) -> None:
     """Sums that are rounded up do not scale exactly; a plan must still meet its budget."""
     domain = Domain(a=Integers(0, 4), b=Integers(0, 2), s=["F", "M"])
     workload = queries(domain, a="prefix") + queries(domain, s="prefix") + queries(domain, b="prefix", a="identity")
-    strategy = planner.measured_workload(workload, Privacy(PureDP(epsilon)), 1)
+    strategy = _planner.measured_workload(workload, Privacy(PureDP(epsilon)), 1)
     plan = fit(domain, Privacy(PureDP(epsilon)), "discrete_laplace", strategy.blocks, "workload")
     assert Fraction(epsilon) * (1 - Fraction(1, 2**20)) < cost(plan).epsilon <= Fraction(epsilon)
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from leastnoise.estimate import Halving
-from leastnoise.linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
-from leastnoise.planner import bucket_gram, difference_costs, first_levels, on_buckets
-from leastnoise.planner._gram import AllRangesGram, strategy_rmse
-from leastnoise.planner._greedy_h import fit_greedy_h
+from leastnoise._estimate import Halving
+from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
+from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets
+from leastnoise._planner._gram import AllRangesGram, strategy_rmse
+from leastnoise._planner._greedy_h import fit_greedy_h
 
 
 def operators(size):

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.domain import Coded, Domain
-from leastnoise.planner import union
-from leastnoise.workload import QuerySet, Workload, identity, matrix, queries
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._domain import Coded, Domain
+from leastnoise._planner import union
+from leastnoise._workload import QuerySet, Workload, identity, matrix, queries
 
 _SCHEMA = Path(__file__).resolve().parents[3] / "shared" / "data" / "schemas" / "census_sf1_person.json"
 

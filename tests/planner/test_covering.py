@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner import _block_designs as blocks
-from leastnoise.planner._covering import covering_design
-from leastnoise.planner._marginal_weights import optimal_weights
-from leastnoise.planner._residual_algebra import (
+from leastnoise._planner import _block_designs as blocks
+from leastnoise._planner._covering import covering_design
+from leastnoise._planner._marginal_weights import optimal_weights
+from leastnoise._planner._residual_algebra import (
     attribute_sets,
     coefficients,
     downward_closure,

@@ -7,17 +7,17 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from leastnoise import planner
-from leastnoise.accounting import ZCDP, Budget, Privacy, PureDP, covers
-from leastnoise.accuracy import joint_rows
-from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.linop import Dense, Identity, Total
-from leastnoise.plan import Plan, cost
-from leastnoise.planner._covering import covering_design
-from leastnoise.planner._fourier import bits_of, signs
-from leastnoise.planner._residual_algebra import coefficients, downward_closure
-from leastnoise.session import BY_NAME, candidates
-from leastnoise.workload import Product, Workload, identity, marginals, predicates, queries, ranges
+from leastnoise import _planner
+from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
+from leastnoise._accuracy import joint_rows
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._linop import Dense, Identity, Total
+from leastnoise._plan import Plan, cost
+from leastnoise._planner._covering import covering_design
+from leastnoise._planner._fourier import bits_of, signs
+from leastnoise._planner._residual_algebra import coefficients, downward_closure
+from leastnoise._session import BY_NAME, candidates
+from leastnoise._workload import Product, Workload, identity, marginals, predicates, queries, ranges
 
 EPSILON = Fraction(1, 1000)  # so small that Laplace noise has its continuous variance
 
@@ -84,7 +84,7 @@ def test_replacing_a_row_costs_twice_and_no_more(name: str) -> None:
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_best_split_is_never_worse_than_the_even_one_before_recovery(name: str, power: int) -> None:
     workload = cube((3, 2, 4, 2), [(0,), (1, 2), (2, 3), (0, 1, 3)])
-    make = {"workload": planner.measured_workload, "fourier": planner.fourier, "cuboids": planner.cuboids}[name]
+    make = {"workload": _planner.measured_workload, "fourier": _planner.fourier, "cuboids": _planner.cuboids}[name]
     best, even = (make(workload, Privacy(PureDP(1)), power, even=even) for even in (False, True))
     assert [block for block, _ in best.blocks] == [block for block, _ in even.blocks]
     assert len({weight for _, weight in even.blocks}) == 1
@@ -129,10 +129,10 @@ def test_tables_that_see_different_cells_share_the_budget_of_each() -> None:
     domain = Domain(a=["p", "q", "r", "s"], b=["x", "y"])
     first, second = predicates([["p"], ["q"]]), predicates([["r"], ["s"]])
     workload = queries(domain, a=first) + queries(domain, a=second)
-    strategy = planner.measured_workload(workload, Privacy(PureDP(1)), 1)
+    strategy = _planner.measured_workload(workload, Privacy(PureDP(1)), 1)
     assert [weight for _, weight in strategy.blocks] == pytest.approx([1, 1])  # and not a half each
     overlapping = queries(domain, a=first) + queries(domain, a=second) + queries(domain, a=predicates([["p", "r"]]), weight=2)
-    weights = [weight for _, weight in planner.measured_workload(overlapping, Privacy(PureDP(1)), 1).blocks]
+    weights = [weight for _, weight in _planner.measured_workload(overlapping, Privacy(PureDP(1)), 1).blocks]
     assert weights[0] == pytest.approx(weights[1], rel=1e-2)
     assert weights[0] + weights[2] == pytest.approx(1, rel=1e-2)
 
@@ -141,7 +141,7 @@ def test_a_single_product_has_a_weight_for_every_query() -> None:
     domain = Domain(a=Integers(0, 15))
     workload = queries(domain, a=ranges([(0, 15), (0, 3), (4, 5), (5, 11), (12, 15), *((i, i) for i in range(16))]))
     for power in (1, 2):
-        ((block, _),) = planner.measured_workload(workload, Privacy(PureDP(1)), power).blocks
+        ((block, _),) = _planner.measured_workload(workload, Privacy(PureDP(1)), power).blocks
         weights = block.factors[0].row_weights
         assert weights is not None
         assert weights.max() == 2**20
@@ -157,17 +157,17 @@ def test_auto_leaves_them_out() -> None:
 
 def test_what_cannot_be_planned_is_refused() -> None:
     long = Domain(a=Integers(0, 1999))
-    with pytest.raises(planner.NotApplicable, match="coded in bits at most 1024"):
-        planner.fourier(queries(long, a="prefix"), Privacy(PureDP(1)), 1)
+    with pytest.raises(_planner.NotApplicable, match="coded in bits at most 1024"):
+        _planner.fourier(queries(long, a="prefix"), Privacy(PureDP(1)), 1)
     wide = Domain({f"a{i}": Coded(2) for i in range(50)})
-    with pytest.raises(planner.NotApplicable, match="coefficients; at most"):
-        planner.fourier(
+    with pytest.raises(_planner.NotApplicable, match="coefficients; at most"):
+        _planner.fourier(
             queries(Domain({f"a{i}": Coded(1000) for i in range(3)}), a0="identity", a1="identity", a2="identity"), Privacy(PureDP(1)), 1
         )
     pairs = marginals(wide, ways=3)
-    with pytest.raises(planner.NotApplicable, match="pairs of the two"):
-        planner.cuboids(pairs, Privacy(PureDP(1)), 1)
-    assert isinstance(planner.fourier(marginals(SMALL, ways=1), Privacy(PureDP(1)), 1).blocks[1][0].factors[0].operator, Dense)
+    with pytest.raises(_planner.NotApplicable, match="pairs of the two"):
+        _planner.cuboids(pairs, Privacy(PureDP(1)), 1)
+    assert isinstance(_planner.fourier(marginals(SMALL, ways=1), Privacy(PureDP(1)), 1).blocks[1][0].factors[0].operator, Dense)
 
 
 def test_the_largest_variance_is_least_under_residual_max() -> None:
@@ -181,10 +181,10 @@ def test_the_largest_variance_is_least_under_residual_max() -> None:
         if name == "residual_max":
             assert plan.details["largest_variance_over_least"] <= 1 + 2e-6
     assert largest["residual_max"] < 0.99 * largest["residual"]
-    with pytest.raises(planner.NotApplicable, match="choose cuboids"):
-        planner.residual_max(workload, Privacy(PureDP(1)), 1)
-    with pytest.raises(planner.NotApplicable, match="counts alone"):
-        planner.residual_max(MIXED, Privacy(ZCDP(1)), 2)
+    with pytest.raises(_planner.NotApplicable, match="choose cuboids"):
+        _planner.residual_max(workload, Privacy(PureDP(1)), 1)
+    with pytest.raises(_planner.NotApplicable, match="counts alone"):
+        _planner.residual_max(MIXED, Privacy(ZCDP(1)), 2)
 
 
 def test_covering_measures_signs_beside_tables_as_the_design_has_them() -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner._eigen import fit_eigen_design
-from leastnoise.planner._gram import AllRangesGram, DenseGram, PrefixGram, WidthGram, column_norm, singular_value_bound, strategy_rmse
+from leastnoise._planner._eigen import fit_eigen_design
+from leastnoise._planner._gram import AllRangesGram, DenseGram, PrefixGram, WidthGram, column_norm, singular_value_bound, strategy_rmse
 
 
 @pytest.mark.parametrize("norm", [1, 2])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner._gaussian_optimal import _mirrored, _plain, _tridiagonal, fit_gaussian_optimum
-from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, singular_value_bound, strategy_rmse
+from leastnoise._planner._gaussian_optimal import _mirrored, _plain, _tridiagonal, fit_gaussian_optimum
+from leastnoise._planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, singular_value_bound, strategy_rmse
 
 # FORMULAS 8.1, the optimum columns, and 12.2 for the ranges of one width.
 OPTIMA = [

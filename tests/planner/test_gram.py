@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner._gram import (
+from leastnoise._planner._gram import (
     AllRangesGram,
     DenseGram,
     GeneratedGram,

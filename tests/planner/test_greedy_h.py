@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner._gram import AllRangesGram, DenseGram, PrefixGram, WidthGram, strategy_rmse
-from leastnoise.planner._greedy_h import fit_greedy_h
+from leastnoise._planner._gram import AllRangesGram, DenseGram, PrefixGram, WidthGram, strategy_rmse
+from leastnoise._planner._greedy_h import fit_greedy_h
 
 
 # FORMULAS 1.6 and 8.2, the column "GreedyH eq.9"; lambda on a grid of 0.01.

@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import minimize
 
 from leastnoise._check import InputError
-from leastnoise.linop import AllRanges, Haar, Identity, Operator, Prefix, Total, Tree, dense
-from leastnoise.planner._fourier import signs
-from leastnoise.planner._grouping import grouping, optimal_budgets
-from leastnoise.planner._marginal_weights import Norm
+from leastnoise._linop import AllRanges, Haar, Identity, Operator, Prefix, Total, Tree, dense
+from leastnoise._planner._fourier import signs
+from leastnoise._planner._grouping import grouping, optimal_budgets
+from leastnoise._planner._marginal_weights import Norm
 
 NORMS: tuple[Norm, ...] = ("l1", "l2")
 

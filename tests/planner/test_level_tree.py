@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
-from leastnoise.planner._level_tree import _curvature, _slopes, _weigh, block_traces, fit_haar, fit_level_tree, level_tree, uniform_tree
-from leastnoise.planner._tree import full_chain, node_counts, tree_error
+from leastnoise._planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
+from leastnoise._planner._level_tree import _curvature, _slopes, _weigh, block_traces, fit_haar, fit_level_tree, level_tree, uniform_tree
+from leastnoise._planner._tree import full_chain, node_counts, tree_error
 
 
 def cells_and_total(size: int) -> Gram:
@@ -177,8 +177,8 @@ def test_slopes_and_curvature_of_levels_agree_with_differences(norm: int) -> Non
 
 def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
     code = (
-        "import sys; from leastnoise.accounting import Privacy, PureDP; from leastnoise.domain import Domain, Integers;"
-        "from leastnoise.session import choose; from leastnoise.workload import queries;"
+        "import sys; from leastnoise._accounting import Privacy, PureDP; from leastnoise._domain import Domain, Integers;"
+        "from leastnoise._session import choose; from leastnoise._workload import queries;"
         "choose(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), 'level_tree'); print('scipy' in sys.modules)"
     )
     found = subprocess.run(

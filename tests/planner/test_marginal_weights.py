@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner import _marginal_weights as weights
-from leastnoise.planner._residual_algebra import (
+from leastnoise._planner import _marginal_weights as weights
+from leastnoise._planner._residual_algebra import (
     attribute_sets,
     coefficients,
     dimensions,

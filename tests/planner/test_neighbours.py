@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from leastnoise.accounting import ZCDP, Budget, Privacy, PureDP, covers
-from leastnoise.accuracy import joint_rows
-from leastnoise.domain import Coded, Domain, Integers
-from leastnoise.linop import Contrasts, Total
-from leastnoise.plan import Block, Factor, Plan, cost
-from leastnoise.session import PLANNERS, candidates
-from leastnoise.workload import marginals, queries
+from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
+from leastnoise._accuracy import joint_rows
+from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._linop import Contrasts, Total
+from leastnoise._plan import Block, Factor, Plan, cost
+from leastnoise._session import PLANNERS, candidates
+from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2))
 WORKLOADS = {"marginals": marginals(DOMAIN, upto=2), "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2)}

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
-from leastnoise.planner._greedy_h import fit_greedy_h
-from leastnoise.planner._level_tree import fit_level_tree
-from leastnoise.planner._node_tree import fit_node_tree, node_objective, shares_of
-from leastnoise.planner._tree import full_chain, node_counts, path_scales, scaled_tree
+from leastnoise._planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
+from leastnoise._planner._greedy_h import fit_greedy_h
+from leastnoise._planner._level_tree import fit_level_tree
+from leastnoise._planner._node_tree import fit_node_tree, node_objective, shares_of
+from leastnoise._planner._tree import full_chain, node_counts, path_scales, scaled_tree
 
 MIXED = ScaledSum(((3.0, PrefixGram(20)), (1.0, WidthGram(20, 6))))
 CHAINS = [(1, 2, 4, 8, 16, 32), (1, 4, 12), (1, 3, 27), (1,)]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError, InternalError
-from leastnoise.planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
-from leastnoise.planner._level_tree import fit_level_tree
-from leastnoise.planner._p_identity import PIdentity, Support, _inverse, fit_p_identity, p_identity_objective, p_identity_rmse
+from leastnoise._planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
+from leastnoise._planner._level_tree import fit_level_tree
+from leastnoise._planner._p_identity import PIdentity, Support, _inverse, fit_p_identity, p_identity_objective, p_identity_rmse
 
 
 def cells_and_total(size: int) -> Gram:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner import plane_regime
+from leastnoise._planner import plane_regime
 
 
 def test_the_default_begins_with_more_blocks_where_there_is_more_structure():

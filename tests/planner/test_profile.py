@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner._gram import PrefixGram, column_norm, strategy_rmse
-from leastnoise.planner._profile import reduce_l1_norm, smooth_norm
+from leastnoise._planner._gram import PrefixGram, column_norm, strategy_rmse
+from leastnoise._planner._profile import reduce_l1_norm, smooth_norm
 
 
 def haar(size: int) -> np.ndarray:

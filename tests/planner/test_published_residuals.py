@@ -5,11 +5,11 @@ import math
 
 import pytest
 
-from leastnoise.accounting import ZCDP, Privacy, covers
-from leastnoise.domain import Coded, Domain
-from leastnoise.plan import cost
-from leastnoise.session import candidates
-from leastnoise.workload import Workload, marginals, queries
+from leastnoise._accounting import ZCDP, Privacy, covers
+from leastnoise._domain import Coded, Domain
+from leastnoise._plan import cost
+from leastnoise._session import candidates
+from leastnoise._workload import Workload, marginals, queries
 
 DOMAINS = {
     "adult": ((100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2), (3.047, 6.359, 10.515, 10.665)),

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from leastnoise import planner
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
-from leastnoise.accuracy import joint_rows, promised
-from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.estimate import Estimate
-from leastnoise.fitting import fit
-from leastnoise.linop import AllRanges, Prefix, Total, dense
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.plan import Plan, cost
-from leastnoise.planner._tilt import balanced_rounding, rest, spread, tilt
-from leastnoise.session import candidates
-from leastnoise.table import Table
-from leastnoise.workload import Workload, marginals, matrix, queries, ranges
+from leastnoise import _planner
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
+from leastnoise._accuracy import joint_rows, promised
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._estimate import Estimate
+from leastnoise._fitting import fit
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._linop import AllRanges, Prefix, Total, dense
+from leastnoise._plan import Plan, cost
+from leastnoise._planner._tilt import balanced_rounding, rest, spread, tilt
+from leastnoise._session import candidates
+from leastnoise._table import Table
+from leastnoise._workload import Workload, marginals, matrix, queries, ranges
 
 
 def gram(operator: Prefix | AllRanges) -> np.ndarray:
@@ -37,7 +37,7 @@ def table(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str = 
 
 def plan_of(workload: Workload, budget: Budget = ZCDP("1/2"), neighbours: str = "add_remove") -> Plan:  # noqa: B008
     privacy = Privacy(budget, neighbours)  # type: ignore[arg-type]
-    found = planner.tilted(workload, privacy, 2)
+    found = _planner.tilted(workload, privacy, 2)
     mechanism = "discrete_gaussian" if isinstance(budget, ZCDP) else "rounded_gaussian"
     return promised(workload, fit(workload.domain, privacy, mechanism, found.blocks, found.name))
 
@@ -161,29 +161,29 @@ def test_the_promise_is_that_of_dense_least_squares(budget: Budget, neighbours: 
 
 
 def test_the_error_of_the_strategy_is_that_of_the_plan() -> None:
-    found = planner.tilted(MIXED, Privacy(ZCDP("1/200")), 2)
+    found = _planner.tilted(MIXED, Privacy(ZCDP("1/200")), 2)
     assert plan_of(MIXED, ZCDP("1/200")).expected_error().total_squared_error == pytest.approx(found.error * 100, rel=2e-3)
 
 
 def test_cells_alone_belong_to_residual_and_mixtures_are_better_than_it() -> None:
-    with pytest.raises(planner.NotApplicable, match="only cells are asked for"):
-        planner.tilted(marginals(SMALL, ways=2), Privacy(ZCDP(1)), 2)
-    other = planner.residual(MIXED, Privacy(ZCDP("1/200")), 2)
+    with pytest.raises(_planner.NotApplicable, match="only cells are asked for"):
+        _planner.tilted(marginals(SMALL, ways=2), Privacy(ZCDP(1)), 2)
+    other = _planner.residual(MIXED, Privacy(ZCDP("1/200")), 2)
     cells = promised(MIXED, fit(SMALL, Privacy(ZCDP("1/200")), "discrete_gaussian", other.blocks, "r")).expected_error()
     assert plan_of(MIXED, ZCDP("1/200")).expected_error().total_squared_error < 0.9 * cells.total_squared_error
 
 
 def test_what_cannot_be_planned_is_refused() -> None:
-    with pytest.raises(planner.NotApplicable, match="not spent evenly"):
-        planner.tilted(MIXED, Privacy(PureDP(1)), 1)
-    with pytest.raises(planner.NotApplicable, match="does not give pure"):
-        planner.tilted(MIXED, Privacy(PureDP(1)), 2)
+    with pytest.raises(_planner.NotApplicable, match="not spent evenly"):
+        _planner.tilted(MIXED, Privacy(PureDP(1)), 1)
+    with pytest.raises(_planner.NotApplicable, match="does not give pure"):
+        _planner.tilted(MIXED, Privacy(PureDP(1)), 2)
     long = Domain(a=Integers(0, 1999))
-    with pytest.raises(planner.NotApplicable, match=r"2000 x 2000; at most 1024 cells"):
-        planner.tilted(queries(long, a="prefix"), Privacy(ZCDP(1)), 2)
+    with pytest.raises(_planner.NotApplicable, match=r"2000 x 2000; at most 1024 cells"):
+        _planner.tilted(queries(long, a="prefix"), Privacy(ZCDP(1)), 2)
     wide = Domain({f"a{i}": Integers(0, 3) for i in range(9)})
-    with pytest.raises(planner.NotApplicable, match="no room for whole coefficients"):
-        planner.tilted(queries(wide, **dict.fromkeys(wide.names, "prefix")), Privacy(ZCDP(1)), 2)
+    with pytest.raises(_planner.NotApplicable, match="no room for whole coefficients"):
+        _planner.tilted(queries(wide, **dict.fromkeys(wide.names, "prefix")), Privacy(ZCDP(1)), 2)
 
 
 @pytest.mark.parametrize("rho", ["1000", "1/10000000"])
@@ -206,14 +206,14 @@ def test_extreme_budgets_are_met(rho: str) -> None:
 )
 def test_queries_that_do_not_tell_all_cells_apart(asked: Workload) -> None:
     plan = plan_of(asked, ZCDP("1/200"))
-    best = planner.kronecker("g", planner.gaussian_optimum, asked, Privacy(ZCDP("1/200")), 2)
+    best = _planner.kronecker("g", _planner.gaussian_optimum, asked, Privacy(ZCDP("1/200")), 2)
     other = promised(asked, fit(SMALL, Privacy(ZCDP("1/200")), "discrete_gaussian", best.blocks, "g")).expected_error()
     assert plan.expected_error().total_squared_error < 1.2 * other.total_squared_error
 
 
 def test_totals_in_disguise_are_refused() -> None:
-    with pytest.raises(planner.NotApplicable, match="only totals are asked for"):
-        planner.tilted(queries(SMALL, b=matrix([[1] * 10])), Privacy(ZCDP(1)), 2)
+    with pytest.raises(_planner.NotApplicable, match="only totals are asked for"):
+        _planner.tilted(queries(SMALL, b=matrix([[1] * 10])), Privacy(ZCDP(1)), 2)
 
 
 @pytest.mark.parametrize("name", ["tilted", "residual", "fourier"])

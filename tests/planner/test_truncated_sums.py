@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.planner import _truncated_sums as sums
-from leastnoise.planner._gram import AllRangesGram, PrefixGram, strategy_rmse
-from leastnoise.planner._truncated_sums_tree import fit_halved_tree
+from leastnoise._planner import _truncated_sums as sums
+from leastnoise._planner._gram import AllRangesGram, PrefixGram, strategy_rmse
+from leastnoise._planner._truncated_sums_tree import fit_halved_tree
 
 LAPLACE = math.sqrt(2)
 PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))

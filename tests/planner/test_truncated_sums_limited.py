@@ -5,19 +5,19 @@ import math
 import numpy as np
 import pytest
 
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accuracy import total_squared_error
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.accuracy import total_squared_error
-from leastnoise.domain import Bins, Domain, Integers, Measure
-from leastnoise.fitting import fit
-from leastnoise.linop import dense
-from leastnoise.planner import _truncated_sums_plans as plans
-from leastnoise.planner._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
-from leastnoise.planner._truncated_sums import PrefixSums, sum_strategy, weighted_gram
-from leastnoise.planner._truncated_sums_limited import fit_limited_tree
-from leastnoise.planner._truncated_sums_plans import asked_along, limited_strategy, noise_along
-from leastnoise.planner._truncated_sums_threshold import _falling, candidate_cells, choose_threshold, falling_counts, quick_noise
-from leastnoise.workload import queries
+from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._fitting import fit
+from leastnoise._linop import dense
+from leastnoise._planner import _truncated_sums_plans as plans
+from leastnoise._planner._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
+from leastnoise._planner._truncated_sums import PrefixSums, sum_strategy, weighted_gram
+from leastnoise._planner._truncated_sums_limited import fit_limited_tree
+from leastnoise._planner._truncated_sums_plans import asked_along, limited_strategy, noise_along
+from leastnoise._planner._truncated_sums_threshold import _falling, candidate_cells, choose_threshold, falling_counts, quick_noise
+from leastnoise._workload import queries
 
 LIMITS = np.minimum(np.arange(1, 81) * 25, 900)
 

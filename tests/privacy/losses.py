@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from measure.test_selection_privacy import EPSILON, LAWS, loss_of_choice
 
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP, gaussian_mu_squared
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP, gaussian_mu_squared
-from leastnoise.domain import Bins, Coded, Domain, Integers, Measure
-from leastnoise.fitting import fit
-from leastnoise.linop import (
+from leastnoise._domain import Bins, Coded, Domain, Integers, Measure
+from leastnoise._fitting import fit
+from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._linop import (
     AllRanges,
     Coarse,
     Contrasts,
@@ -33,14 +35,12 @@ from leastnoise.linop import (
     Tree,
     dense,
 )
-from leastnoise.measure import SeededEntropy, Series
-from leastnoise.plan import Block, Factor, Limits, Plan, cost
-from leastnoise.planner import NotApplicable
-from leastnoise.session import PLANNERS
-from leastnoise.session._data_aware import MECHANISMS
-from leastnoise.table import Table
-from leastnoise.workload import Workload, marginals, queries
-from measure.test_selection_privacy import EPSILON, LAWS, loss_of_choice
+from leastnoise._plan import Block, Factor, Limits, Plan, cost
+from leastnoise._planner import NotApplicable
+from leastnoise._session import PLANNERS
+from leastnoise._session._data_aware import MECHANISMS
+from leastnoise._table import Table
+from leastnoise._workload import Workload, marginals, queries
 
 LEAST = 0.9  # below this share of the claim a reason is written down
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
@@ -271,7 +271,7 @@ PLANE = Domain(a=Integers(0, 3), b=Integers(0, 3))
 def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Every data-aware mechanism: the exact losses of the measurements of a run, and what its private choices are charged, together.
 
-    The choices' own losses are tried over all neighbours in tests/measure/test_selection_privacy.py.
+    The choices' own losses are tried over all neighbours in tests/kernel/test_selection_privacy.py.
     """
     for name, (budget, (declared, noise)) in itertools.product(MECHANISMS, KINDS.items()):
         if budget == "(epsilon, delta), Laplace":

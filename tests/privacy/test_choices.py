@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from leastnoise.measure import _partition, _partition_sampling, _plane
 from measure.test_selection_privacy import EPSILON, LAWS, loss_of_choice
+
+from leastnoise._kernel import _partition, _partition_sampling, _plane
 
 UNITS = [("add_remove", 1)]
 
@@ -53,7 +53,7 @@ def test_draws_follow_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """4000 partitions of four cells: a law that is sharper by a quarter has a frequency that Clopper and Pearson exclude at 1e-6."""
     from scipy.stats import binomtest
 
-    from leastnoise.measure import SampledPartition, SeededEntropy
+    from leastnoise._kernel import SampledPartition, SeededEntropy
 
     cells = np.array([3, 0, 4, 4])
     selection = SampledPartition(attributes=("age",), epsilon=Fraction(2), penalty=Fraction(1), prior=Fraction(0))

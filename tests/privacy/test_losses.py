@@ -5,11 +5,11 @@ from typing import get_args
 
 import pytest
 
-from leastnoise.accounting import Budget
-from leastnoise.measure import Selection
-from leastnoise.plan import MECHANISMS as NOISES
-from leastnoise.session import PLANNERS
-from leastnoise.session._data_aware import MECHANISMS
+from leastnoise._accounting import Budget
+from leastnoise._kernel import Selection
+from leastnoise._plan import MECHANISMS as NOISES
+from leastnoise._session import PLANNERS
+from leastnoise._session._data_aware import MECHANISMS
 from privacy import losses
 from privacy.losses import CLASSES, KINDS, LEAST, OPERATORS, PAGE, REASONS, Row
 

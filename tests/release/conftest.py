@@ -6,14 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.accuracy import promised
-from leastnoise.domain import Categories, Domain, Integers, Measure
-from leastnoise.fitting import fit
-from leastnoise.linop import Dense, Identity, dense
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor
-from leastnoise.workload import Workload, queries
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accuracy import promised
+from leastnoise._domain import Categories, Domain, Integers, Measure
+from leastnoise._fitting import fit
+from leastnoise._linop import Dense, Identity, dense
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor
+from leastnoise._workload import Workload, queries
 
 DOMAIN = Domain(
     {"sex": ["F", "M"], "age": Integers(17, 21), "Answer": Categories(["<b>a & b</b>", 'say "x"'], outside="other")},

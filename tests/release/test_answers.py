@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, Privacy, PureDP
-from leastnoise.accuracy import block_variance, interval_multiplier
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.release import _release, _tables, build
-from leastnoise.workload import marginals, queries
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._release import _release, _tables, build
+from leastnoise._workload import marginals, queries
 
 
 @pytest.mark.parametrize("mechanism", ["discrete_laplace", "rounded_gaussian", "discrete_gaussian"])

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import promised
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import promised
-from leastnoise.domain import Domain, Integers
-from leastnoise.estimate import Estimate, locally_non_negative, nnls
-from leastnoise.linop import Identity, Ranges
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.release import _extras, build, check_columns
-from leastnoise.workload import marginals, queries
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import Estimate, locally_non_negative, nnls
+from leastnoise._linop import Identity, Ranges
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._release import _extras, build, check_columns
+from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(sex=["F", "M"], age=Integers(0, 7))
 
@@ -79,7 +79,7 @@ def test_the_columns_are_those_of_the_functions():
 
 def test_nothing_that_is_iterated_fails_after_the_payment(monkeypatch):
     observation = Observation(planned(CELLS), (np.random.default_rng(5).integers(-9, 12, 16),), "", private=False)
-    monkeypatch.setattr("leastnoise.estimate._nnls._MOST_STEPS", 1)
+    monkeypatch.setattr("leastnoise._estimate._nnls._MOST_STEPS", 1)
     with pytest.raises(InputError, match="Non-negative least squares did not converge: after 1 steps"):
         nnls(observation)
     stopped = build(observation, joint=True).tables["sex x age"]

@@ -17,14 +17,14 @@ import duckdb
 import numpy as np
 import pytest
 
+from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
-from leastnoise.accounting import cost_from_json
-from leastnoise.observation import Observation
-from leastnoise.plan import Plan, cost
-from leastnoise.release import _directory, _files, _manifest, _writing, build, check_target, write
-from leastnoise.release import read_release as read
-from leastnoise.release._manifest import manifest, versions
-from leastnoise.workload import marginals
+from leastnoise._observation import Observation
+from leastnoise._plan import Plan, cost
+from leastnoise._release import _directory, _files, _manifest, _writing, build, check_target, write
+from leastnoise._release import read_release as read
+from leastnoise._release._manifest import manifest, versions
+from leastnoise._workload import marginals
 from waiting import HANGS
 
 
@@ -230,7 +230,7 @@ def test_the_manifest_lists_every_other_file_with_its_digest(rich, tmp_path):
 
 
 def test_limits_name_the_unit(making):
-    from leastnoise.accounting import Privacy, PureDP
+    from leastnoise._accounting import Privacy, PureDP
 
     workload = marginals(making.domain, ways=1)
     plan = making.plan(workload, Privacy(PureDP(40), unit_column="person", max_rows=5))
@@ -317,8 +317,8 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(rich, tmp_path, monkeyp
 KILLED = """
     import os, sys
     from pathlib import Path
-    from leastnoise.release import _directory
-    from leastnoise.release._directory import draft
+    from leastnoise._release import _directory
+    from leastnoise._release._directory import draft
 
     if sys.argv[2] == "kill":
         _directory._rename = lambda *_: os._exit(9)

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
-from leastnoise.accounting import Privacy, PureDP
-from leastnoise.accuracy import promised
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.estimate import nnls
-from leastnoise.linop import Identity, Tree
-from leastnoise.observation import Observation
-from leastnoise.plan import Block, Factor, Plan
-from leastnoise.release import Release, build, write
-from leastnoise.release import read_release as read
-from leastnoise.workload import marginals, queries
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import promised
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._estimate import nnls
+from leastnoise._linop import Identity, Tree
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, Factor, Plan
+from leastnoise._release import Release, build, write
+from leastnoise._release import read_release as read
+from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(x=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)})
 

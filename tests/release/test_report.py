@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
-from leastnoise.domain import Bins, Categories, Domain, Integers, Measure
-from leastnoise.release import _report, _words, build, write
-from leastnoise.release._charts import chart, chart_kind, ticks
-from leastnoise.workload import marginals, queries
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
+from leastnoise._release import _report, _words, build, write
+from leastnoise._release._charts import chart, chart_kind, ticks
+from leastnoise._workload import marginals, queries
 
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
@@ -116,7 +116,7 @@ def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(observation,
 
 
 def _entries(release):
-    from leastnoise.release._files import _entry
+    from leastnoise._release._files import _entry
 
     return [_entry(release, table, f"answers/{table.id}") for table in release.tables]
 
@@ -175,7 +175,7 @@ def test_charts_stay_finite_for_any_answers(asked, level):
     domain = Domain(sex=Categories(["F" * 100, "M"]), age=Integers(17, 90), pay=Bins(0, 1000, 700, closed="right"))
     workload = queries(domain, **asked)
     product = workload.products[0]
-    from leastnoise.release._tables import Table
+    from leastnoise._release._tables import Table
 
     answer = np.full(product.shape, level) + np.arange(product.rows).reshape(product.shape)
     std = np.full(product.shape, 3.0)

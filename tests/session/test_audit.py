@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise.accounting import Privacy
-from leastnoise.measure import SeededEntropy, _kernel
-from leastnoise.plan import Plan
-from leastnoise.session import _audit
+from leastnoise._accounting import Privacy
+from leastnoise._kernel import SeededEntropy, _kernel
+from leastnoise._plan import Plan
+from leastnoise._session import _audit
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)})
 ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, age="prefix")
@@ -68,7 +68,7 @@ def test_a_cost_that_forgets_a_factor_is_seen(monkeypatch: pytest.MonkeyPatch) -
         blocks=tuple(type(block)(block.factors, block.scale * 4 / 5) for block in plan.blocks[:1]),
         strategy="wrong",
     )
-    from leastnoise.accounting import PureCost
+    from leastnoise._accounting import PureCost
 
     claimed = PureCost(_audit.cost(cheaper).epsilon * 2 / 3)  # type: ignore[union-attr]
     for module in (_kernel, _audit):

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.fitting import fit
-from leastnoise.linop import unpack
-from leastnoise.measure import LeastCost, Ledger, SeededEntropy, Series
-from leastnoise.plan import DataAwarePlan
-from leastnoise.release import read_release as read
-from leastnoise.session import _dawa as dawa
-from leastnoise.session import compare, plan, release
-from leastnoise.session._data_aware import MECHANISMS, ready
-from leastnoise.table import Table
-from leastnoise.workload import Workload, all_ranges, marginals, queries
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._fitting import fit
+from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, Series
+from leastnoise._linop import unpack
+from leastnoise._plan import DataAwarePlan
+from leastnoise._release import read_release as read
+from leastnoise._session import _dawa as dawa
+from leastnoise._session import compare, plan, release
+from leastnoise._session._data_aware import MECHANISMS, ready
+from leastnoise._table import Table
+from leastnoise._workload import Workload, all_ranges, marginals, queries
 
 BUDGETS = [PureDP("1/4"), ZCDP("1/40"), ApproxDP("1/2", "1/1000000")]
 SIZE = 60

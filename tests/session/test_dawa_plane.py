@@ -9,22 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._accuracy import block_variance
 from leastnoise._check import BudgetError, InputError
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise.accuracy import block_variance
-from leastnoise.domain import Domain, Integers, Measure
-from leastnoise.estimate import data_aware
-from leastnoise.linop import dense
-from leastnoise.measure import LeastBlockCost, Ledger, SeededEntropy, Series
-from leastnoise.observation import Observation
-from leastnoise.plan import DataAwarePlan, cost
-from leastnoise.planner import _plane_blocks
-from leastnoise.release import read_release as read
-from leastnoise.session import _dawa_plane as plane
-from leastnoise.session import plan, release
-from leastnoise.session._data_aware import ready
-from leastnoise.table import Table
-from leastnoise.workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._estimate import data_aware
+from leastnoise._kernel import LeastBlockCost, Ledger, SeededEntropy, Series
+from leastnoise._linop import dense
+from leastnoise._observation import Observation
+from leastnoise._plan import DataAwarePlan, cost
+from leastnoise._planner import _plane_blocks
+from leastnoise._release import read_release as read
+from leastnoise._session import _dawa_plane as plane
+from leastnoise._session import plan, release
+from leastnoise._session._data_aware import ready
+from leastnoise._table import Table
+from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
 from session.test_dawa import surely_lost
 
 SHAPE = (11, 6)
@@ -163,7 +163,7 @@ def test_intervals_cover(way: tuple[str, int]) -> None:
     """
     random = np.random.default_rng(4)
     cells = random.poisson(np.where(CELLS > 0, CELLS, 2))
-    from leastnoise.release import build
+    from leastnoise._release import build
 
     hit = []
     for observation in observed(PRIVACY[0], way, cells, range(60)):
@@ -181,7 +181,7 @@ EASY_CELLS[16:32, 32:48], EASY_CELLS[32:, :32] = 200, 12
 
 def test_intervals_cover_on_easy_data_where_the_quadtree_is_chosen() -> None:
     """As above over 30 releases at noise of 2 records and more; the test chooses."""
-    from leastnoise.release import build
+    from leastnoise._release import build
 
     asked = queries(EASY, a=ranges([(0, 20), (8, 40), (31, 63), (5, 5)]), b="prefix") + queries(EASY, a="prefix")
     made = plan(asked, PureDP("1/2"), strategy="dawa")

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise.accuracy import _memory, available_memory, joint_rows, require_memory
-from leastnoise.linop import AllRanges, Identity
-from leastnoise.session import candidates
-from leastnoise.session._choose import PLANNERS
-from leastnoise.session._memory import release_memory
+from leastnoise._accuracy import _memory, available_memory, joint_rows, require_memory
+from leastnoise._linop import AllRanges, Identity
+from leastnoise._session import candidates
+from leastnoise._session._choose import PLANNERS
+from leastnoise._session._memory import release_memory
 from waiting import HANGS
 
 
@@ -102,7 +102,7 @@ def test_a_budget_and_its_unit_mean_the_same_to_plan_and_to_compare() -> None:
 def test_planning_in_the_command_line_cannot_take_more_than_there_is() -> None:
     program = """
 import numpy, resource
-from leastnoise.cli._memory import within_memory
+from leastnoise._cli._memory import within_memory
 before = resource.getrlimit(resource.RLIMIT_DATA)
 with within_memory():
     numpy.ones(2**20)

@@ -17,15 +17,15 @@ import numpy.typing as npt
 import pytest
 
 import leastnoise as ln
-from leastnoise import adapters
-from leastnoise.estimate import Estimate
-from leastnoise.linop import along, apply
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.measure._count import count
-from leastnoise.plan import Plan
-from leastnoise.release import build
-from leastnoise.table import Table
-from leastnoise.workload import Product, Workload
+from leastnoise import _adapters
+from leastnoise._estimate import Estimate
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._kernel._count import count
+from leastnoise._linop import along, apply
+from leastnoise._plan import Plan
+from leastnoise._release import build
+from leastnoise._table import Table
+from leastnoise._workload import Product, Workload
 
 MICRODATA = Path(__file__).parents[3] / "shared" / "data" / "microdata"
 ADULT = {"workclass": 9, "education": 16, "marital-status": 7, "occupation": 15, "relationship": 6, "race": 5, "sex": 2, "salary": 2}
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(not MICRODATA.is_dir(), reason=f"the real data a
 
 @pytest.fixture(scope="module")
 def adult() -> Table:
-    return adapters.read(MICRODATA / "adult8.csv", ln.Domain({name: ln.Coded(size) for name, size in ADULT.items()}))
+    return _adapters.read(MICRODATA / "adult8.csv", ln.Domain({name: ln.Coded(size) for name, size in ADULT.items()}))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def cps() -> Table:
         {"income": ln.Bins(0, 500_000, 500), "age": ln.Integers(15, 90), "sex": ln.Categories([1, 2])},
         measures={"pay": ln.Measure("income", 0, 150_000, unit=100)},
     )
-    return adapters.read(MICRODATA / "cps.csv", domain)
+    return _adapters.read(MICRODATA / "cps.csv", domain)
 
 
 @dataclass

@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.estimate import Estimate
-from leastnoise.linop import Operator, dense
-from leastnoise.measure import SeededEntropy, simulate
-from leastnoise.plan import Plan
-from leastnoise.session import BY_NAME, PLANNERS, Candidate, candidates, plan, release
-from leastnoise.table import Table
-from leastnoise.workload import Workload, marginals, queries
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._estimate import Estimate
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._linop import Operator, dense
+from leastnoise._plan import Plan
+from leastnoise._session import BY_NAME, PLANNERS, Candidate, candidates, plan, release
+from leastnoise._table import Table
+from leastnoise._workload import Workload, marginals, queries
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)})
 WORKLOADS = {

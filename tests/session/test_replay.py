@@ -24,14 +24,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from leastnoise.accounting import ZCDP, ApproxDP, Privacy, PureDP
-from leastnoise.cli import main
-from leastnoise.domain import Bins, Categories, Domain, Integers, Measure
-from leastnoise.measure import _kernel, _ledger, _ledger_file, _partition, _plane, _selections, _series
-from leastnoise.plan import DataAwarePlan, Plan
-from leastnoise.release import _manifest, _report
-from leastnoise.session import _dawa, _dawa_plane, plan, release
-from leastnoise.workload import marginals, queries
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._cli import main
+from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
+from leastnoise._kernel import _kernel, _ledger, _ledger_file, _partition, _plane, _selections, _series
+from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._release import _manifest, _report
+from leastnoise._session import _dawa, _dawa_plane, plan, release
+from leastnoise._workload import marginals, queries
 
 Rows = list[tuple[int, str | None, int | None, int | None]]
 COLUMNS = ("person", "sex", "age", "pay")
@@ -345,7 +345,7 @@ def _written(rows: int) -> None:
 
 
 def _sampled(rows: int) -> None:
-    from leastnoise.measure import SeededEntropy
+    from leastnoise._kernel import SeededEntropy
 
     _kernel._SAMPLERS["discrete_laplace"](rows, 1, 1, SeededEntropy(1))
 

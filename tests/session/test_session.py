@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise.session import candidates, choose, settle
+from leastnoise._session import candidates, choose, settle
 
 PEOPLE = pd.DataFrame(
     {

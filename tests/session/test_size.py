@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise.accounting import Privacy
-from leastnoise.accuracy import basis, pair_structure
-from leastnoise.linop import AllRanges, Identity, Prefix
-from leastnoise.plan import Block, Factor
-from leastnoise.session import candidates
-from leastnoise.session._session import _check_promise
-from leastnoise.workload import QuerySet
+from leastnoise._accounting import Privacy
+from leastnoise._accuracy import basis, pair_structure
+from leastnoise._linop import AllRanges, Identity, Prefix
+from leastnoise._plan import Block, Factor
+from leastnoise._session import candidates
+from leastnoise._session._session import _check_promise
+from leastnoise._workload import QuerySet
 
 MEMORY = 700e6
 

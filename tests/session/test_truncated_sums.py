@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
+from leastnoise._accounting import Privacy
 from leastnoise._check import InputError
-from leastnoise.accounting import Privacy
-from leastnoise.estimate import Estimate
-from leastnoise.estimate._truncated import Truncated
-from leastnoise.measure import SeededEntropy, Series, simulate
-from leastnoise.plan import DataAwarePlan
-from leastnoise.session import _truncated_sums as sums
-from leastnoise.table import Table
+from leastnoise._estimate import Estimate
+from leastnoise._estimate._truncated import Truncated
+from leastnoise._kernel import SeededEntropy, Series, simulate
+from leastnoise._plan import DataAwarePlan
+from leastnoise._session import _truncated_sums as sums
+from leastnoise._table import Table
 
 DOMAIN = ln.Domain(sex=["F", "M"], pay=ln.Bins(0, 4000, 80, closed="right"), measures={"wages": ln.Measure("pay", 0, 4000)})
 RNG = np.random.default_rng(6)

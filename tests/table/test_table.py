@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InternalError
-from leastnoise.domain import Coded, Domain, Integers, Measure
-from leastnoise.table import Columns, Table, columns_of
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._table import Columns, Table, columns_of
 from table.reach import reachable
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise.domain import Bins, Coded, Domain, Integers, Measure
-from leastnoise.linop import dense
-from leastnoise.workload import (
+from leastnoise._domain import Bins, Coded, Domain, Integers, Measure
+from leastnoise._linop import dense
+from leastnoise._workload import (
     QuerySet,
     Workload,
     all_ranges,

@@ -1,0 +1,338 @@
+"""Budgets and the privacy unit: what a data holder promises to every person."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, short_exact
+from leastnoise._check import Exact, InputError, one_of, refuse, whole
+
+Neighbours = Literal["add_remove", "replace"]
+Json = dict[str, str | int | None]
+_GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
+
+
+def _positive(name: str, value: Exact) -> Fraction:
+    number = short_exact(name, value)
+    if not number > 0:
+        raise refuse(name, value, "a number above 0", "A budget of nothing allows no release.")
+    return number
+
+
+def _delta(value: Exact) -> Fraction:
+    number = short_exact("delta", value)
+    if number == 0:
+        raise refuse("delta", value, "a number above 0 and below 1", "For delta = 0 use PureDP(epsilon).")
+    if not 0 < number < 1:
+        advice = "Choose far less than one over the number of people, for example '1e-9'."
+        raise refuse("delta", value, "a number above 0 and below 1", advice)
+    return number
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PureDP:
+    """Pure differential privacy: no output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
+
+    Args:
+        epsilon: above 0, read exactly: an int, a Fraction, a Decimal, a text such as "1/3", or a float (read as the decimal it prints as).
+
+    Raises:
+        InputError: epsilon is NaN, infinite, zero, negative, or longer than 1000 digits.
+
+    Source: Dwork, McSherry, Nissim, Smith (TCC 2006), definition 1.
+
+    >>> PureDP("1/3").epsilon, PureDP(0.1)
+    (Fraction(1, 3), PureDP(epsilon='1/10'))
+    """
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Exact) -> None:
+        object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
+
+    def __repr__(self) -> str:
+        return f"PureDP(epsilon='{self.epsilon}')"
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `budget_from_json` reads them back.
+
+        >>> PureDP("1/3").to_json()
+        {'definition': 'PureDP', 'epsilon': '1/3'}
+        """
+        return {"definition": "PureDP", "epsilon": fraction_to_text("epsilon", self.epsilon)}
+
+    def share(self, part: Fraction) -> "PureDP":
+        """Give a part of this budget: steps whose parts add up to 1 together satisfy it.
+
+        >>> PureDP(1).share(Fraction(1, 4))
+        PureDP(epsilon='1/4')
+        """
+        return PureDP(self.epsilon * part)
+
+    def pure_share(self, part: Fraction) -> Fraction:
+        """Give the epsilon of a step of pure privacy that takes a part of this budget."""
+        return self.epsilon * part
+
+    def without(self, epsilon: Fraction | int) -> "PureDP":
+        """Give what a step of pure privacy leaves of this budget.
+
+        >>> PureDP(1).without(Fraction(1, 4))
+        PureDP(epsilon='3/4')
+        """
+        return PureDP(self.epsilon - epsilon)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ApproxDP:
+    """Approximate differential privacy: ``P(S) <= exp(epsilon) P'(S) + delta`` for all sets S of outputs.
+
+    Args:
+        epsilon: above 0, read exactly.
+        delta: above 0 and below 1, read exactly.
+
+    Raises:
+        InputError: one of them is NaN, infinite, out of range, or longer than 1000 digits.
+
+    Source: Dwork, Kenthapadi, McSherry, Mironov, Naor (EUROCRYPT 2006).
+
+    >>> ApproxDP(1, "1e-9")
+    ApproxDP(epsilon='1', delta='1/1000000000')
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Exact, delta: Exact) -> None:
+        object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
+        object.__setattr__(self, "delta", _delta(delta))
+
+    def __repr__(self) -> str:
+        return f"ApproxDP(epsilon='{self.epsilon}', delta='{self.delta}')"
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `budget_from_json` reads them back.
+
+        >>> ApproxDP(1, "1e-3").to_json()
+        {'definition': 'ApproxDP', 'epsilon': '1', 'delta': '1/1000'}
+        """
+        return {
+            "definition": "ApproxDP",
+            "epsilon": fraction_to_text("epsilon", self.epsilon),
+            "delta": fraction_to_text("delta", self.delta),
+        }
+
+    def share(self, part: Fraction) -> "ApproxDP":
+        """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it.
+
+        >>> ApproxDP(1, "1e-9").share(Fraction(1, 2))
+        ApproxDP(epsilon='1/2', delta='1/2000000000')
+        """
+        return ApproxDP(self.epsilon * part, self.delta * part)
+
+    def pure_share(self, part: Fraction) -> Fraction:
+        """Give the epsilon of a step of pure privacy that takes a part of epsilon and nothing of delta."""
+        return self.epsilon * part
+
+    def without(self, epsilon: Fraction | int) -> "ApproxDP":
+        """Give what a step of pure privacy leaves of this budget: all of delta."""
+        return ApproxDP(self.epsilon - epsilon, self.delta)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ZCDP:
+    """Zero-concentrated differential privacy: the Renyi divergence of every order alpha > 1 is at most ``alpha * rho``.
+
+    Args:
+        rho: above 0, read exactly.
+
+    Raises:
+        InputError: rho is NaN, infinite, zero, negative, or longer than 1000 digits.
+
+    Source: Bun and Steinke (TCC 2016), definition 1.1.
+
+    >>> ZCDP("1/2")
+    ZCDP(rho='1/2')
+    """
+
+    rho: Fraction
+
+    def __init__(self, rho: Exact) -> None:
+        object.__setattr__(self, "rho", _positive("rho", rho))
+
+    def __repr__(self) -> str:
+        return f"ZCDP(rho='{self.rho}')"
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `budget_from_json` reads them back.
+
+        >>> ZCDP("1/2").to_json()
+        {'definition': 'ZCDP', 'rho': '1/2'}
+        """
+        return {"definition": "ZCDP", "rho": fraction_to_text("rho", self.rho)}
+
+    def share(self, part: Fraction) -> "ZCDP":
+        """Give a part of this budget: steps whose parts add up to 1 together satisfy it."""
+        return ZCDP(self.rho * part)
+
+    def pure_share(self, part: Fraction) -> Fraction:
+        """Give the epsilon of a step of pure privacy that takes a part of rho: epsilon^2 / 2 is at most that part.
+
+        >>> ZCDP("1/2").pure_share(Fraction(1, 4))
+        Fraction(1, 2)
+        """
+        return Fraction(math.isqrt(math.floor(2 * self.rho * part * _GRAIN**2)), _GRAIN)
+
+    def without(self, epsilon: Fraction | int) -> "ZCDP":
+        """Give what a step of pure privacy leaves of this budget, which is charged epsilon^2 / 2.
+
+        >>> ZCDP(1).without(1)
+        ZCDP(rho='1/2')
+        """
+        return ZCDP(self.rho - Fraction(epsilon) ** 2 / 2)
+
+
+Budget = PureDP | ApproxDP | ZCDP
+
+
+def fields_of(name: str, data: object, fields: set[str]) -> Mapping[str, object]:
+    """Check that ``data`` is a JSON object with exactly these keys.
+
+    >>> fields_of("budget", {"definition": "ZCDP", "rho": "1"}, {"definition", "rho"})["rho"]
+    '1'
+    """
+    if not isinstance(data, Mapping) or set(data) != fields:
+        got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
+        raise refuse(name, got, "a JSON object with the keys " + ", ".join(sorted(fields)))
+    return data
+
+
+def budget_from_json(data: object) -> Budget:
+    """Read a budget back from the values its ``to_json`` gave.
+
+    Raises:
+        InputError: an unknown definition, a missing or superfluous key, or a number that is not an exact positive fraction.
+
+    >>> budget_from_json({"definition": "ZCDP", "rho": "1/2"})
+    ZCDP(rho='1/2')
+    """
+    definition = one_of("definition", data.get("definition") if isinstance(data, Mapping) else data, ["PureDP", "ApproxDP", "ZCDP"])
+    if definition == "PureDP":
+        fields = fields_of("a PureDP budget", data, {"definition", "epsilon"})
+        return PureDP(fraction_from_text("epsilon", fields["epsilon"]))
+    if definition == "ApproxDP":
+        fields = fields_of("an ApproxDP budget", data, {"definition", "epsilon", "delta"})
+        return ApproxDP(fraction_from_text("epsilon", fields["epsilon"]), fraction_from_text("delta", fields["delta"]))
+    return ZCDP(fraction_from_text("rho", fields_of("a ZCDP budget", data, {"definition", "rho"})["rho"]))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Privacy:
+    """A budget, and what it protects: the privacy unit and the neighbours.
+
+    Args:
+        budget: PureDP, ApproxDP or ZCDP.
+        neighbours: "add_remove" (one unit more or less) or "replace" (one unit becomes another).
+        unit_column: name of the column whose value names the unit; None if every row is a unit of its own.
+        max_rows: the most rows of one unit that are counted; 1 if the unit is a row.
+
+    Raises:
+        InputError: another word, an empty column name, max_rows below 1, or above 1 without a column.
+
+    >>> Privacy(PureDP(1), unit_column="person_id", max_rows=5).max_rows
+    5
+    """
+
+    budget: Budget
+    neighbours: Neighbours
+    unit_column: str | None
+    max_rows: int
+
+    def __init__(self, budget: Budget, neighbours: str = "add_remove", unit_column: str | None = None, max_rows: int = 1) -> None:
+        if not isinstance(budget, PureDP | ApproxDP | ZCDP):
+            raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
+        if unit_column is not None and (not isinstance(unit_column, str) or not unit_column.strip()):
+            raise refuse("unit_column", unit_column, "the name of a column, or None if every row is a unit")
+        rows = whole("max_rows", max_rows, 1)
+        if unit_column is None and rows != 1:
+            raise InputError(f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the unit (unit_column).")
+        object.__setattr__(self, "budget", budget)
+        object.__setattr__(self, "neighbours", one_of("neighbours", neighbours, ["add_remove", "replace"]))
+        object.__setattr__(self, "unit_column", unit_column)
+        object.__setattr__(self, "max_rows", rows)
+
+    @property
+    def unit(self) -> str:
+        """The unit and the neighbours in words.
+
+        >>> Privacy(PureDP(1), unit_column="id", max_rows=5).unit
+        "at most 5 rows of one value of the column 'id' (add_remove)"
+        """
+        if self.unit_column is None:
+            return f"one row ({self.neighbours})"
+        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+        return f"at most {rows} of one value of the column {self.unit_column!r} ({self.neighbours})"
+
+    @property
+    def distance(self) -> int:
+        """By how many rows neighbours differ at most: the rows of a unit, twice that where one unit becomes another.
+
+        >>> Privacy(PureDP(1), "replace", "id", 5).distance
+        10
+        """
+        return self.max_rows * (2 if self.neighbours == "replace" else 1)
+
+    def within(self, budget: Budget) -> "Privacy":
+        """Give the same unit and neighbours with another budget.
+
+        >>> Privacy(PureDP(1), "replace").within(PureDP("1/2"))
+        Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1)
+        """
+        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows)
+
+    def share(self, part: Fraction) -> "Privacy":
+        """Give the same unit and neighbours with a part of the budget."""
+        return self.within(self.budget.share(part))
+
+    def same_unit(self, other: "Privacy") -> bool:
+        """Tell whether two promises protect the same thing, so that their costs can be added.
+
+        >>> Privacy(PureDP(1)).same_unit(Privacy(PureDP(2), neighbours="replace"))
+        False
+        """
+        return (self.neighbours, self.unit_column, self.max_rows) == (other.neighbours, other.unit_column, other.max_rows)
+
+    def to_json(self) -> dict[str, Json | str | int | None]:
+        """Give the values for a JSON object; `privacy_from_json` reads them back.
+
+        >>> Privacy(ZCDP(1)).to_json()
+        {'budget': {'definition': 'ZCDP', 'rho': '1'}, 'neighbours': 'add_remove', 'unit_column': None, 'max_rows': 1}
+        """
+        return {
+            "budget": self.budget.to_json(),
+            "neighbours": self.neighbours,
+            "unit_column": self.unit_column,
+            "max_rows": self.max_rows,
+        }
+
+
+def privacy_from_json(data: object) -> Privacy:
+    """Read a promise back from the values `Privacy.to_json` gave.
+
+    Raises:
+        InputError: a missing or superfluous key, or a value that `Privacy` refuses.
+
+    >>> privacy_from_json(Privacy(ZCDP(1), "replace").to_json()) == Privacy(ZCDP(1), "replace")
+    True
+    """
+    fields = fields_of("privacy", data, {"budget", "neighbours", "unit_column", "max_rows"})
+    column = fields["unit_column"]
+    if column is not None and not isinstance(column, str):
+        raise refuse("unit_column", column, "the name of a column, or null")
+    return Privacy(
+        budget_from_json(fields["budget"]),
+        one_of("neighbours", fields["neighbours"], ["add_remove", "replace"]),
+        column,
+        whole("max_rows", fields["max_rows"], 1),
+    )

@@ -1,0 +1,210 @@
+"""Charges: what a ledger adds up, in the definition of the budget set for its data set."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fields_of
+from leastnoise._accounting._cost import Cost, PureCost, SeriesCost, covers, rho_of
+from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
+from leastnoise._check import InputError, refuse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """An amount of a budget: epsilon, delta and rho, each a fraction of at least zero; those foreign to the definition are 0.
+
+    >>> Charge(epsilon=Fraction(1, 3)) + Charge(epsilon=Fraction(1, 6))
+    Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1))
+    """
+
+    epsilon: Fraction = field(default=Fraction(0))
+    delta: Fraction = field(default=Fraction(0))
+    rho: Fraction = field(default=Fraction(0))
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta", "rho"):
+            value = getattr(self, name)
+            if not isinstance(value, Fraction) or not value >= 0:
+                raise refuse(name, value, "a Fraction of at least 0")
+
+    def __add__(self, other: "Charge") -> "Charge":
+        return Charge(epsilon=self.epsilon + other.epsilon, delta=self.delta + other.delta, rho=self.rho + other.rho)
+
+    def __str__(self) -> str:
+        """Write the parts above zero for people.
+
+        >>> str(Charge(epsilon=Fraction(1), delta=Fraction(1, 10**9)))
+        'epsilon = 1, delta = 1e-9'
+        """
+        parts = [f"{name} = {readable(getattr(self, name))}" for name in ("epsilon", "delta", "rho") if getattr(self, name)]
+        return ", ".join(parts) or "nothing"
+
+    def within(self, other: "Charge") -> bool:
+        """Tell whether no part of this charge is above that part of the other.
+
+        >>> Charge(rho=Fraction(1)).within(Charge(rho=Fraction(2)))
+        True
+        """
+        return self.epsilon <= other.epsilon and self.delta <= other.delta and self.rho <= other.rho
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `charge_from_json` reads them back.
+
+        >>> Charge(rho=Fraction(1, 2)).to_json()
+        {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
+        """
+        return {name: fraction_to_text(name, getattr(self, name)) for name in ("epsilon", "delta", "rho")}
+
+
+def charge_from_json(data: object) -> Charge:
+    """Read a charge back from the values `Charge.to_json` gave.
+
+    Raises:
+        InputError: a missing or superfluous key, or a number that is not an exact fraction of at least zero.
+
+    >>> charge_from_json({"epsilon": "1/3", "delta": "0", "rho": "0"}).epsilon
+    Fraction(1, 3)
+    """
+    fields: Mapping[str, object] = fields_of("a charge", data, {"epsilon", "delta", "rho"})
+    return Charge(**{name: fraction_from_text(name, fields[name]) for name in ("epsilon", "delta", "rho")})
+
+
+def whole_budget(budget: Budget) -> Charge:
+    """Give the charge that would use a budget up.
+
+    >>> str(whole_budget(ApproxDP(1, "1e-9")))
+    'epsilon = 1, delta = 1e-9'
+    """
+    if isinstance(budget, PureDP):
+        return Charge(epsilon=budget.epsilon)
+    if isinstance(budget, ApproxDP):
+        return Charge(epsilon=budget.epsilon, delta=budget.delta)
+    return Charge(rho=budget.rho)
+
+
+def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
+    """Compute what a release takes from the budget of a data set.
+
+    Args:
+        budget: the budget of the data set; its definition decides what is added up.
+        declared: what the plan of the release promises.
+        cost: what the plan was found to spend.
+
+    Returns:
+        The charge: see the table. It is what was declared, never less than the cost: scales are rounded up to short fractions, so a plan
+        costs a hair less than its budget, and a ledger that kept such hairs would be hard to read and useful to nobody.
+
+    Raises:
+        InputError: the declared budget does not cover the cost, or the definition of the data set's budget cannot hold such a release.
+
+    Guarantees:
+        The release satisfies the charge read as a budget: epsilon-DP, (epsilon, delta)-DP or rho-zCDP. The sum of charges is then valid for
+        releases that were chosen after seeing earlier ones (PROOFS-accounting.md, theorem 6).
+
+    | budget   | pure cost       | Gaussian cost                 | concentrated cost             |
+    |----------|-----------------|-------------------------------|-------------------------------|
+    | PureDP   | epsilon         | refused                       | refused                       |
+    | ApproxDP | (epsilon, 0)    | (epsilon, delta)              | (epsilon, delta)              |
+    | ZCDP     | epsilon^2 / 2   | rho                           | rho                           |
+
+    A series of steps is charged like a pure cost if it declares PureDP, and with all of its declared parts otherwise; under ZCDP it cannot
+    declare ApproxDP. All are the declared ones; a release that declared ApproxDP charges a ZCDP budget with the rho of its cost, rounded
+    up to 128 bits, and delta is left out of a pure cost because pure noise never needs it. Under ApproxDP a release that declared ZCDP is
+    refused, and so is one under PureDP that declared ApproxDP or ZCDP.
+
+    >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
+    (Fraction(1, 3), Fraction(1, 2))
+    """
+    if not covers(declared, cost):
+        raise InputError(f"The plan declares {declared}, which is not proved to cover its cost, {cost}. Make the plan again.")
+    limit = whole_budget(declared)
+    if isinstance(budget, ZCDP):
+        if isinstance(declared, ZCDP):
+            return limit
+        return Charge(rho=rho_of(PureCost(declared.epsilon)) if isinstance(declared, PureDP) else round_up(rho_of(cost)))
+    if isinstance(budget, PureDP):
+        if not (isinstance(declared, PureDP) and isinstance(cost, PureCost | SeriesCost)):
+            raise InputError(
+                f"The data set has a PureDP budget, which only pure releases can be charged to; the plan declares {declared}. "
+                "Plan with PureDP(epsilon), or set a ZCDP or ApproxDP budget for the data set."
+            )
+        return Charge(epsilon=limit.epsilon)
+    if isinstance(declared, ZCDP):
+        raise InputError(
+            f"The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan declares {declared}. "
+            "Plan with ApproxDP(epsilon, delta), or set a ZCDP budget for the data set, which adds many Gaussian releases up more tightly."
+        )
+    if isinstance(cost, PureCost) or isinstance(declared, PureDP):
+        return Charge(epsilon=limit.epsilon)
+    return limit
+
+
+def total(charges: Iterable[Charge]) -> Charge:
+    """Add charges up, exactly.
+
+    >>> total([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
+    Fraction(1, 1)
+    """
+    # Summed in three plain loops and not by +, to check each part once only.
+    listed = list(charges)
+    zero = Fraction(0)
+    return Charge(
+        epsilon=sum((one.epsilon for one in listed), zero),
+        delta=sum((one.delta for one in listed), zero),
+        rho=sum((one.rho for one in listed), zero),
+    )
+
+
+def left(budget: Budget, spent: Charge) -> Charge:
+    """Give what is left of a budget; no part is below zero.
+
+    >>> left(PureDP(1), Charge(epsilon=Fraction(1, 3))).epsilon
+    Fraction(2, 3)
+    """
+    limit, zero = whole_budget(budget), Fraction(0)
+    return Charge(
+        epsilon=max(zero, limit.epsilon - spent.epsilon),
+        delta=max(zero, limit.delta - spent.delta),
+        rho=max(zero, limit.rho - spent.rho),
+    )
+
+
+def missing(requested: Charge, available: Charge) -> Charge:
+    """Give by how much a request exceeds what is available; no part is below zero.
+
+    >>> str(missing(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
+    'rho = 0.25'
+    """
+    zero = Fraction(0)
+    return Charge(
+        epsilon=max(zero, requested.epsilon - available.epsilon),
+        delta=max(zero, requested.delta - available.delta),
+        rho=max(zero, requested.rho - available.rho),
+    )
+
+
+def in_words(budget: Budget, amount: Charge) -> str:
+    """Write a charge for people, with every part that the definition of the budget has, also those that are zero.
+
+    >>> in_words(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
+    'epsilon = 0.5 and delta = 0'
+    """
+    if isinstance(budget, PureDP):
+        return f"epsilon = {readable(amount.epsilon)}"
+    if isinstance(budget, ApproxDP):
+        return f"epsilon = {readable(amount.epsilon)} and delta = {readable(amount.delta)}"
+    return f"rho = {readable(amount.rho)}"
+
+
+def is_charge_of(budget: Budget, amount: Charge) -> bool:
+    """Tell whether a charge could have come from `charge` for this budget: above zero, and no part that its definition does not have.
+
+    >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
+    (True, False)
+    """
+    if isinstance(budget, PureDP):
+        return amount.epsilon > 0 and amount.delta == amount.rho == 0
+    if isinstance(budget, ApproxDP):
+        return amount.epsilon > 0 and amount.rho == 0
+    return amount.rho > 0 and amount.epsilon == amount.delta == 0

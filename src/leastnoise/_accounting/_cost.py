@@ -1,0 +1,208 @@
+"""Costs: what a plan really spends, computed from its integers, and whether a budget covers it."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, budget_from_json, fields_of
+from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable
+from leastnoise._accounting._gaussian import gaussian_is_private
+from leastnoise._accounting._zcdp import zcdp_delta
+from leastnoise._check import Exact, exact_positive, one_of, refuse
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PureCost:
+    """The cost of discrete Laplace noise: epsilon, the largest over the cells j of ``sum_i |A_ij| / s_i``.
+
+    >>> PureCost("1/3").epsilon
+    Fraction(1, 3)
+    """
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Exact) -> None:
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", epsilon))
+
+    def __str__(self) -> str:
+        return f"epsilon = {readable(self.epsilon)} (discrete Laplace noise)"
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `cost_from_json` reads them back.
+
+        >>> PureCost(1).to_json()
+        {'kind': 'pure', 'epsilon': '1'}
+        """
+        return {"kind": "pure", "epsilon": fraction_to_text("epsilon", self.epsilon)}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class GaussianCost:
+    """The cost of rounded continuous Gaussian noise: mu squared, the largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
+
+    The mechanism is mu-GDP exactly, as rounding an integer plus a continuous Gaussian is post-processing.
+
+    >>> GaussianCost("1/4").mu_squared
+    Fraction(1, 4)
+    """
+
+    mu_squared: Fraction
+
+    def __init__(self, mu_squared: Exact) -> None:
+        object.__setattr__(self, "mu_squared", exact_positive("mu_squared", mu_squared))
+
+    def __str__(self) -> str:
+        return f"mu squared = {readable(self.mu_squared)} (Gaussian noise)"
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `cost_from_json` reads them back.
+
+        >>> GaussianCost(1).to_json()
+        {'kind': 'gaussian', 'mu_squared': '1'}
+        """
+        return {"kind": "gaussian", "mu_squared": fraction_to_text("mu_squared", self.mu_squared)}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ConcentratedCost:
+    """The cost of discrete Gaussian noise: rho, the largest over the cells j of ``sum_i A_ij^2 / (2 sigma_i^2)``.
+
+    >>> ConcentratedCost("1/2").rho
+    Fraction(1, 2)
+    """
+
+    rho: Fraction
+
+    def __init__(self, rho: Exact) -> None:
+        object.__setattr__(self, "rho", exact_positive("rho", rho))
+
+    def __str__(self) -> str:
+        return f"rho = {readable(self.rho)} (discrete Gaussian noise)"
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `cost_from_json` reads them back.
+
+        >>> ConcentratedCost(1).to_json()
+        {'kind': 'concentrated', 'rho': '1'}
+        """
+        return {"kind": "concentrated", "rho": fraction_to_text("rho", self.rho)}
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCost:
+    """The cost of a series of steps, each chosen after seeing the ones before: all of a budget, which its steps share out.
+
+    That the steps' charges never exceed it is the business of whoever carries them out (theorem 6 of PROOFS-accounting.md).
+
+    Args:
+        budget: what the whole series satisfies.
+
+    Raises:
+        InputError: ``budget`` is something else.
+
+    >>> str(SeriesCost(PureDP(1)))
+    'a series of steps within epsilon = 1'
+    """
+
+    budget: Budget
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.budget, PureDP | ApproxDP | ZCDP):
+            raise refuse("budget", self.budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
+
+    def __str__(self) -> str:
+        parts = {name: value for name, value in self.budget.to_json().items() if name != "definition"}
+        return "a series of steps within " + ", ".join(
+            f"{name} = {readable(fraction_from_text(name, value))}" for name, value in parts.items()
+        )
+
+    def to_json(self) -> dict[str, Json | str]:
+        """Give the values for a JSON object; `cost_from_json` reads them back.
+
+        >>> SeriesCost(PureDP(1)).to_json()
+        {'kind': 'series', 'budget': {'definition': 'PureDP', 'epsilon': '1'}}
+        """
+        return {"kind": "series", "budget": self.budget.to_json()}
+
+
+Cost = PureCost | GaussianCost | ConcentratedCost | SeriesCost
+
+
+def cost_from_json(data: object) -> Cost:
+    """Read a cost back from the values its ``to_json`` gave.
+
+    Raises:
+        InputError: an unknown kind, a missing or superfluous key, or a number that is not an exact positive fraction.
+
+    >>> cost_from_json({"kind": "pure", "epsilon": "1/2"})
+    PureCost(epsilon=Fraction(1, 2))
+    """
+    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, ["pure", "gaussian", "concentrated", "series"])
+    if kind == "pure":
+        return PureCost(fraction_from_text("epsilon", fields_of("a pure cost", data, {"kind", "epsilon"})["epsilon"]))
+    if kind == "gaussian":
+        return GaussianCost(fraction_from_text("mu_squared", fields_of("a gaussian cost", data, {"kind", "mu_squared"})["mu_squared"]))
+    if kind == "series":
+        return SeriesCost(budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"]))
+    return ConcentratedCost(fraction_from_text("rho", fields_of("a concentrated cost", data, {"kind", "rho"})["rho"]))
+
+
+def rho_of(cost: Cost) -> Fraction:
+    """Give the least rho for which a mechanism of this cost is known to be rho-zCDP: ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself; exact.
+
+    Raises:
+        InputError: a series within (epsilon, delta), for which none is known.
+
+    Source: Bun and Steinke (TCC 2016), proposition 1.4 (pure) and lemma 2.4 (Gaussian).
+
+    >>> rho_of(PureCost(1)), rho_of(GaussianCost("1/2"))
+    (Fraction(1, 2), Fraction(1, 4))
+    """
+    if isinstance(cost, PureCost):
+        return cost.epsilon * cost.epsilon / 2
+    if isinstance(cost, GaussianCost):
+        return cost.mu_squared / 2
+    if isinstance(cost, ConcentratedCost):
+        return cost.rho
+    if isinstance(cost.budget, ApproxDP):
+        raise refuse("a series of steps", str(cost), "one within epsilon or rho", "Declare PureDP or ZCDP where rho is added up.")
+    return cost.budget.epsilon * cost.budget.epsilon / 2 if isinstance(cost.budget, PureDP) else cost.budget.rho
+
+
+def covers(budget: Budget, cost: Cost) -> bool:
+    """Tell whether every mechanism of this cost is proved to satisfy the budget.
+
+    Args:
+        budget: what was promised.
+        cost: what is spent.
+
+    Returns:
+        True only where it is proved; False where it is false, or (within a relative 1e-12 of the boundary) not decided.
+
+    Raises:
+        InputError: one of the two is something else.
+
+    Guarantees:
+        All comparisons are between exact fractions, one side possibly a proved upper bound; see PROOFS-accounting.md.
+
+    Source: `gaussian_delta` and `zcdp_delta` name theirs.
+
+    >>> covers(PureDP(1), PureCost(1)), covers(PureDP(1), GaussianCost("1e-9"))
+    (True, False)
+    >>> covers(ApproxDP(1, "1e-5"), GaussianCost("0.0718")), covers(ApproxDP(1, "1e-5"), GaussianCost("0.0719"))
+    (True, False)
+    """
+    if not isinstance(cost, PureCost | GaussianCost | ConcentratedCost | SeriesCost):
+        raise refuse("cost", cost, "PureCost, GaussianCost, ConcentratedCost or SeriesCost")
+    if isinstance(cost, SeriesCost):
+        return isinstance(budget, PureDP | ApproxDP | ZCDP) and cost.budget == budget
+    if isinstance(budget, PureDP):
+        return isinstance(cost, PureCost) and cost.epsilon <= budget.epsilon
+    if isinstance(budget, ZCDP):
+        return rho_of(cost) <= budget.rho
+    if not isinstance(budget, ApproxDP):
+        raise refuse("budget", budget, "PureDP, ApproxDP or ZCDP")
+    if isinstance(cost, PureCost):
+        return cost.epsilon <= budget.epsilon
+    if isinstance(cost, GaussianCost):
+        return gaussian_is_private(budget.epsilon, cost.mu_squared, budget.delta)
+    return zcdp_delta(cost.rho, budget.epsilon) <= budget.delta

@@ -1,0 +1,226 @@
+"""What Gaussian noise promises as (epsilon, delta), proved: Balle and Wang's formula in directed rounding.
+
+With ``a = epsilon/mu - mu/2``, ``b = epsilon/mu + mu/2``, phi the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio),
+as ``e^epsilon phi(b) = phi(a)``,
+
+    delta(epsilon) = Q(a) - e^epsilon Q(b) = phi(a) (R(a) - R(b))                if a >= 0
+                                           = 1 - phi(a) (R(-a) + R(b))           if a < 0.
+
+Every factor is enclosed; the digits are doubled until the enclosure of delta is tight. PROOFS-accounting.md has the proof.
+"""
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from leastnoise._accounting._rounding import HOPELESS, LEAST_DELTA, Between, Rounding, largest, rounding, short_upper
+from leastnoise._check import Exact, exact, exact_positive, refuse
+
+_FIRST_DIGITS = 40
+_MOST_DIGITS = 40 * 2**8
+
+
+def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
+    """Give the least delta for which a mu-GDP mechanism is (epsilon, delta)-private, rounded up.
+
+    Args:
+        epsilon: at least 0.
+        mu_squared: above 0; for independent Gaussian noise the largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
+
+    Returns:
+        A fraction of 17 digits in ``[delta, delta * (1 + 1e-15)]``, at most 1; where delta is below 1e-3000, the number 1e-3000.
+
+    Raises:
+        InputError: an argument is not a finite number in its range.
+
+    Guarantees:
+        Never below the true delta.
+
+    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
+
+    >>> float(gaussian_delta(1, "0.1"))  # rho = 0.05
+    0.00010981048091928274
+    """
+    eps, square = _arguments(epsilon, mu_squared)
+    if _hopeless(eps, square):
+        return LEAST_DELTA if 2 * eps > square else Fraction(1)
+    digits = _FIRST_DIGITS
+    while True:
+        low, high = _delta_between(eps, square, digits)
+        up = rounding(digits).up
+        if up.subtract(high, low) <= up.multiply(high, Decimal("1e-17")) or digits >= _MOST_DIGITS:
+            return min(short_upper(high), Fraction(1))
+        digits *= 2
+
+
+def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
+    """Tell whether every mu-GDP mechanism is proved to be (epsilon, delta)-private.
+
+    Args:
+        epsilon: at least 0.
+        mu_squared: above 0.
+        delta: the delta to stay at or below.
+
+    Returns:
+        True only where it is proved; undecided cases (nearer to delta than 10000 digits tell, or delta below 1e-3000) are False.
+
+    Raises:
+        InputError: an argument is not a finite number in its range.
+
+    Source: as `gaussian_delta`.
+
+    >>> gaussian_is_private(1, "0.0718", "1e-5"), gaussian_is_private(1, "0.0719", "1e-5")
+    (True, False)
+    """
+    eps, square = _arguments(epsilon, mu_squared)
+    limit = exact("delta", delta)
+    if _hopeless(eps, square):
+        return limit >= (LEAST_DELTA if 2 * eps > square else 1)
+    digits = _FIRST_DIGITS
+    while digits <= _MOST_DIGITS:
+        low, high = _delta_between(eps, square, digits)
+        if Fraction(high) <= limit:
+            return True
+        if Fraction(low) > limit:
+            return False
+        digits *= 2
+    return False
+
+
+def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
+    """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down.
+
+    Args:
+        epsilon: at least 0.
+        delta: from 1e-1000 to below 1.
+
+    Returns:
+        A dyadic rational of 44 bits, below the true value by at most a relative 1e-12. Noise of variance ``sigma^2 = D^2 / mu^2`` is then
+        the least for an L2 sensitivity of D.
+
+    Raises:
+        InputError: an argument is not a finite number in its range.
+
+    Guarantees:
+        ``gaussian_is_private(epsilon, result, delta)`` was seen to be true.
+
+    Source: as `gaussian_delta`.
+
+    >>> round(float(gaussian_mu_squared(1, "1e-5")) ** -0.5, 9)  # sigma for a sensitivity of 1
+    3.730631635
+    """
+    eps = exact("epsilon", epsilon)
+    if not eps >= 0:
+        raise refuse("epsilon", epsilon, "a number of at least 0")
+    limit = exact("delta", delta)
+    if not Fraction(1, 10**1000) <= limit < 1:
+        raise refuse("delta", delta, "at least 1e-1000 and below 1 for Gaussian noise", "Choose for example '1e-9', or PureDP.")
+    return _mu_squared(eps, limit)
+
+
+@lru_cache(maxsize=256)
+def _mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
+    return largest(lambda square: gaussian_is_private(epsilon, square, delta))
+
+
+def _arguments(epsilon: Exact, mu_squared: Exact) -> tuple[Fraction, Fraction]:
+    eps = exact("epsilon", epsilon)
+    if not eps >= 0:
+        raise refuse("epsilon", epsilon, "a number of at least 0")
+    return eps, exact_positive("mu_squared", mu_squared)
+
+
+def _hopeless(epsilon: Fraction, square: Fraction) -> bool:
+    """Tell whether ``a^2 / 2 >= 7000``: then ``Q(|a|) <= exp(-a^2/2) / 2 < 1e-3000``."""
+    return (epsilon - square / 2) ** 2 >= 2 * HOPELESS * square
+
+
+def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
+    """Enclose delta; a and b are square roots of exact fractions, so that no difference is taken before the last step."""
+    way = rounding(digits)
+    down, up = way.down, way.up
+    half = square / 2
+    a_squared, b_squared = (epsilon - half) ** 2 / square, (epsilon + half) ** 2 / square
+    mills_a, mills_b = _mills_between(a_squared, way), _mills_between(b_squared, way)
+    exp_low, exp_high = way.exp(-a_squared / 2)
+    root_low, root_high = way.sqrt(2 * _pi_between(digits)[0]), way.sqrt(2 * _pi_between(digits)[1])
+    density_low, density_high = down.divide(exp_low, root_high[1]), up.divide(exp_high, root_low[0])
+    zero, one = Decimal(0), Decimal(1)
+    if epsilon >= half:
+        low = down.multiply(density_low, max(zero, down.subtract(mills_a[0], mills_b[1])))
+        high = up.multiply(density_high, up.subtract(mills_a[1], mills_b[0]))
+    else:
+        low = down.subtract(one, up.multiply(density_high, up.add(mills_a[1], mills_b[1])))
+        high = up.subtract(one, down.multiply(density_low, down.add(mills_a[0], mills_b[0])))
+    return max(zero, low), min(one, high)
+
+
+def _mills_between(x_squared: Fraction, way: Rounding) -> Between:
+    """Enclose Mills' ratio ``R(x) = Q(x)/phi(x)``, which falls in x, at ``x = sqrt(x_squared) >= 0``."""
+    x_low, x_high = way.sqrt(x_squared)
+    if x_squared < way.digits:
+        return _mills_by_series(x_high, way)[0], _mills_by_series(x_low, way)[1]
+    return _mills_by_fraction(x_high, way)[0], _mills_by_fraction(x_low, way)[1]
+
+
+def _mills_by_series(x: Decimal, way: Rounding) -> Between:
+    """Enclose ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``, whose terms are all positive.
+
+    About ``0.22 x^2`` digits cancel, at most ``0.22 digits`` here; they are added beforehand.
+    """
+    exact_square = Fraction(x) ** 2
+    wide = rounding(way.digits + int(exact_square * 11 / 50) + 10)
+    down, up = wide.down, wide.up
+    square_low, square_high = wide.fraction(exact_square)
+    term_low = term_high = x
+    sum_low = sum_high = x
+    odd = 1
+    enough = Decimal((0, (1,), -wide.digits))
+    # Once a term is at most half of the one before, all that follow together are at most that term.
+    while not (term_high <= up.multiply(sum_low, enough) and 2 * exact_square <= odd + 2):
+        odd += 2
+        divisor = Decimal(odd)
+        term_low = down.divide(down.multiply(term_low, square_low), divisor)
+        term_high = up.divide(up.multiply(term_high, square_high), divisor)
+        sum_low, sum_high = down.add(sum_low, term_low), up.add(sum_high, term_high)
+    sum_high = up.add(sum_high, term_high)
+    exp_low, exp_high = wide.exp(exact_square / 2)
+    pi_low, pi_high = _pi_between(wide.digits)
+    whole_low = down.multiply(wide.sqrt(pi_low / 2)[0], exp_low)
+    whole_high = up.multiply(wide.sqrt(pi_high / 2)[1], exp_high)
+    return max(Decimal(0), down.subtract(whole_low, sum_high)), up.subtract(whole_high, sum_low)
+
+
+def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
+    """Enclose ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))`` for x > 0 by Laplace's continued fraction.
+
+    Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion backwards from any n encloses T_0 = 1/R.
+    """
+    down, up = way.down, way.up
+    depth = 2 * way.digits
+    low, high = x, up.add(x, up.divide(Decimal(depth + 1), x))
+    for k in range(depth, 0, -1):
+        step = Decimal(k)
+        low, high = down.add(x, down.divide(step, high)), up.add(x, up.divide(step, low))
+    return down.divide(Decimal(1), high), up.divide(Decimal(1), low)
+
+
+@lru_cache(maxsize=64)
+def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
+    """Enclose pi by Machin's formula ``16 arctan(1/5) - 4 arctan(1/239)`` in integers."""
+    unit = 10 ** (digits + 10)
+
+    def arctan_of_inverse(k: int) -> tuple[int, int]:
+        """Give ``unit * arctan(1/k)`` and a bound on the error: below 1 for each floor, below 1 for what was left out."""
+        power, total, n = unit // k, 0, 0
+        while power:
+            total += (-1) ** n * (power // (2 * n + 1))
+            power //= k * k
+            n += 1
+        # power is the floor of a quotient of floors, which is the floor of the whole quotient, and so is the next division.
+        return total, n + 1
+
+    five, five_error = arctan_of_inverse(5)
+    other, other_error = arctan_of_inverse(239)
+    middle, error = 16 * five - 4 * other, 16 * five_error + 4 * other_error
+    return Fraction(middle - error, unit), Fraction(middle + error, unit)

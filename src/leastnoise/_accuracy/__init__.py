@@ -1,0 +1,75 @@
+"""Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
+
+from leastnoise._accuracy._across import across_basis, measured_across
+from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
+from leastnoise._accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
+from leastnoise._accuracy._covariance import MOST_COVARIANCES, covariances
+from leastnoise._accuracy._determined import Span, UnsupportedQuery
+from leastnoise._accuracy._iterative import IterativeStructure, confidence_factor, repetitions
+from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
+from leastnoise._accuracy._joint_rows import joint_rows
+from leastnoise._accuracy._largest import Errors
+from leastnoise._accuracy._memory import available_memory, require_memory
+from leastnoise._accuracy._noise import interval_multiplier, noise_variance
+from leastnoise._accuracy._pair import PairStructure, pair_structure, pair_terms
+from leastnoise._accuracy._promise import promised, structures, total_squared_error
+from leastnoise._accuracy._ratio import ratio_interval
+from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, row_space
+from leastnoise._accuracy._structure import (
+    DenseStructure,
+    ProductStructure,
+    Structure,
+    block_rows,
+    block_variance,
+    explained,
+    measured_along,
+    structure,
+    subsets,
+)
+
+__all__ = [
+    "MOST_COVARIANCES",
+    "MOST_DENSE",
+    "MOST_JOINT",
+    "Basis",
+    "DenseStructure",
+    "Errors",
+    "IdentityBasis",
+    "IterativeStructure",
+    "Joint",
+    "PairStructure",
+    "ProductStructure",
+    "RowSpace",
+    "Span",
+    "Structure",
+    "Undetermined",
+    "UnsupportedQuery",
+    "across_basis",
+    "available_memory",
+    "basis",
+    "block_rows",
+    "block_variance",
+    "confidence_factor",
+    "covariances",
+    "explained",
+    "interval_multiplier",
+    "joint_rows",
+    "lower_bound",
+    "measured_across",
+    "measured_along",
+    "noise_variance",
+    "nuclear_norm",
+    "nuclear_parts",
+    "pair_structure",
+    "pair_terms",
+    "promised",
+    "ratio_interval",
+    "repetitions",
+    "require_memory",
+    "row_space",
+    "structure",
+    "structures",
+    "subsets",
+    "total_squared_error",
+    "used",
+]

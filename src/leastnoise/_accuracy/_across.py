@@ -1,0 +1,75 @@
+"""Strategies along an attribute that see its cells only across their total: contrasts, and their generalisation to any tilt.
+
+A factor F of n - 1 independent rows has one vector that it does not see, F m = 0. Scaled to 1^T m = 1 it is the *tilt*: with nothing but
+the total known, the cells are estimated as the total times m. V = F^T F and 1 1^T then are diagonal in one basis, with (1) to (4) of
+docs/mathematics.md for any kappa. Equal noise on contrasts has the tilt 1/n.
+
+Source: the bases of ResidualPlanner+ (arXiv 2305.08175v4), here with any tilt; docs/mathematics.md, section 1.
+"""
+
+import numpy as np
+
+from leastnoise._accuracy._basis import Basis, DenseBasis, IdentityBasis, Undetermined
+from leastnoise._linop import Contrasts, Dense, dense
+from leastnoise._plan import Factor
+
+
+def measured_across(factor: Factor) -> bool:
+    """Whether a factor is of the kind that leaves out the total along its attribute: contrasts, or one row less than there are cells.
+
+    >>> measured_across(Factor(("a",), Contrasts(3))), measured_across(Factor(("a",), Dense([[1, -1]])))
+    (True, True)
+    """
+    operator = factor.operator
+    return isinstance(operator, Contrasts) or (isinstance(operator, Dense) and operator.rows == operator.size - 1)
+
+
+def contrast_strength(factor: Factor) -> float | None:
+    """The c for which a factor that is measured across its total has the Gram matrix c (I - J / n), else None.
+
+    Such a factor knows of the differences between cells what c cells of that noise would: it goes together with whole cells measured
+    elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
+    bits on their 2^m cells have 2^m.
+
+    >>> contrast_strength(Factor(("a",), Contrasts(3))), contrast_strength(Factor(("a",), Dense([[1, -1]])))
+    (1.0, 2.0)
+    >>> contrast_strength(Factor(("a",), Dense([[2, -1]])))
+    """
+    operator = factor.operator
+    if isinstance(operator, Contrasts):
+        return 1.0
+    if not (isinstance(operator, Dense) and measured_across(factor) and factor.even) or operator.matrix.sum(axis=1).any():
+        return None
+    gram = operator.matrix.astype(float).T @ operator.matrix
+    off = -gram[0, -1]
+    return float(off * operator.size) if np.array_equal(gram, off * (operator.size * np.eye(operator.size) - 1)) else None
+
+
+def across_basis(factor: Factor) -> Basis:
+    """The basis of such a factor; of its kappa everything else is independent.
+
+    Args:
+        factor: queries along one attribute with their row weights.
+
+    Raises:
+        InputError: the rows are not independent, or what they do not see has no total.
+
+    >>> across_basis(Factor(("a",), Dense([[3, -1]]))).mean.round(6).tolist()
+    [0.25, 0.75]
+    """
+    operator = factor.operator
+    if isinstance(operator, Contrasts):
+        return IdentityBasis(operator.size)
+    rows = dense(operator).astype(float) * factor.weights[:, None]
+    unseen = np.linalg.svd(rows)[2][-1]
+    total = float(unseen.sum())
+    # Coordinates of the sum-zero vectors: the first n - 1 cells, the last one balances them.
+    square = rows[:, :-1] - rows[:, -1:]
+    if abs(total) > 1e-7 and np.linalg.cond(square) < 1e7:
+        inverse = np.linalg.inv(square)
+        lifted = np.vstack([inverse, -inverse.sum(axis=0)])
+        mean = unseen / total
+        residual = lifted @ lifted.T
+        kappa = float(np.trace(residual)) / float(mean @ mean)
+        return DenseBasis(residual + kappa * np.outer(mean, mean))
+    raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")

@@ -1,0 +1,286 @@
+"""What a strategy along one attribute knows: the split of its Gram matrix into the total and the rest.
+
+Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the
+residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, the residual basis of
+ResidualPlanner; for any other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals
+of any such product strategies is.
+
+Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in docs/mathematics.md.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from leastnoise._accuracy._gram import weighted_gram
+from leastnoise._accuracy._largest import largest_apart, largest_between
+from leastnoise._accuracy._noise import FloatArray
+from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, interval_ends, inverted, row_space
+from leastnoise._accuracy._tree import TreeInverse
+from leastnoise._check import InputError
+from leastnoise._linop import AllRanges, DiagonalAndRows, Identity, Operator, Total, Tree, apply, apply_gram, dense, gram_diagonal, zero_one
+from leastnoise._plan import Factor
+
+
+class Undetermined(InputError):
+    """The queries along an attribute do not determine its cells."""
+
+
+class Basis(Protocol):
+    """Questions about a strategy along one attribute of ``size`` cells."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """The estimate of the cells if only the total is known to be 1, shape (size,)."""
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row q of an operator, shape (rows,)."""
+
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``, without listing rows where there are many."""
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``, or a bound above it, without listing rows where there are many."""
+
+    def mean_squares(self, operator: Operator) -> float:
+        """The sum over rows of (q mean)^2, without listing them."""
+
+
+class _Sums:
+    """What every basis answers by the Gram matrix of the queries."""
+
+    __slots__ = ()
+
+    def mean_squares(self: Any, operator: Operator) -> float:
+        """The sum over rows of (q mean)^2."""
+        return float(self.mean @ apply_gram(operator, self.mean))
+
+    def total_variance(self: Any, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        return float(self.variances(operator).sum())
+
+    def largest_variance(self: Any, operator: Operator) -> float:
+        """The largest of ``variances``."""
+        return float(self.variances(operator).max())
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityBasis(_Sums):
+    """Every cell is measured by itself, with equal noise."""
+
+    size: int
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.size)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Uniform."""
+        return np.full(self.size, 1 / self.size)
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """Subtract the mean."""
+        return v - v.mean(axis=0, keepdims=True)
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """Row norms squared."""
+        return apply(operator, np.ones(self.size)) if zero_one(operator) else (dense(operator).astype(float) ** 2).sum(axis=1)
+
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``."""
+        return float(gram_diagonal(operator).sum())
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``: of all ranges that of the widest."""
+        return float(self.size) if isinstance(operator, AllRanges) else _Sums.largest_variance(self, operator)
+
+
+@dataclass(frozen=True, slots=True)
+class DenseBasis(_Sums):
+    """Any strategy that determines the total, by the inverse of its Gram matrix.
+
+    Args:
+        inverse: shape (size, size); the pseudo-inverse if not every cell is determined.
+        space: the row space, or None if it is everything.
+    """
+
+    inverse: FloatArray
+    space: RowSpace | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.inverse)
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.inverse.sum())
+
+    @property
+    def mean(self) -> FloatArray:
+        """G^-1 1 / kappa."""
+        return self.inverse.sum(axis=1) / self.kappa
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        flat = v.reshape(self.size, -1)
+        solved = self.inverse @ flat
+        return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row."""
+        self._refuse_undetermined(operator)
+        ends = interval_ends(operator)
+        if ends is None:
+            rows = dense(operator).astype(float)
+            return np.einsum("ij,ij->i", rows @ self.inverse, rows)
+        low, high = ends
+        sums = np.zeros((self.size + 1, self.size + 1))
+        sums[1:, 1:] = self.inverse.cumsum(axis=0).cumsum(axis=1)
+        return sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low]
+
+    def total_variance(self, operator: Operator) -> float:
+        """tr(M G^-1)."""
+        self._refuse_undetermined(operator)
+        return float(np.trace(apply_gram(operator, self.inverse)))
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``."""
+        self._refuse_undetermined(operator)
+        return largest_between(self.inverse) if isinstance(operator, AllRanges) else _Sums.largest_variance(self, operator)
+
+    def _refuse_undetermined(self, operator: Operator) -> None:
+        if self.space is not None and not self.space.holds(operator):
+            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WoodburyBasis(_Sums):
+    """A multiple of every cell and a few dense rows T, by Woodbury's formula.
+
+    G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.
+
+    Args:
+        inverse_squares: D^-2, shape (size,).
+        lifted: C^(-1/2) Y, shape (p, size), so that G^-1 = D^-2 - lifted^T lifted.
+    """
+
+    inverse_squares: FloatArray
+    lifted: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.inverse_squares)
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.inverse_squares.sum() - (self.lifted.sum(axis=1) ** 2).sum())
+
+    @property
+    def mean(self) -> FloatArray:
+        """G^-1 1 / kappa."""
+        return (self.inverse_squares - self.lifted.T @ self.lifted.sum(axis=1)) / self.kappa
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        flat = v.reshape(self.size, -1)
+        solved = self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)
+        return (solved - np.outer(self.mean, solved.sum(axis=0))).reshape(v.shape)
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row; never more than 2^24 numbers at a time."""
+        ends = interval_ends(operator)
+        if ends is None:
+            rows = dense(operator).astype(float)
+            return (rows**2) @ self.inverse_squares - ((rows @ self.lifted.T) ** 2).sum(axis=1)
+        low, high = ends
+        cells = np.concatenate([[0.0], np.cumsum(self.inverse_squares)])
+        lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
+        answer = cells[high + 1] - cells[low]
+        step = max(1, 2**24 // max(1, len(self.lifted)))
+        for start in range(0, len(low), step):
+            part = slice(start, start + step)
+            answer[part] -= ((lifted[high[part] + 1] - lifted[low[part]]) ** 2).sum(axis=1)
+        return answer
+
+    def total_variance(self, operator: Operator) -> float:
+        """tr(M G^-1)."""
+        return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``."""
+        if isinstance(operator, AllRanges):
+            return largest_apart(self.inverse_squares, self.lifted)
+        return _Sums.largest_variance(self, operator)
+
+
+def _woodbury(operator: DiagonalAndRows, weights: FloatArray) -> WoodburyBasis:
+    inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
+    below = operator.below * weights[operator.size :, None]
+    lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
+    return WoodburyBasis(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
+
+
+@lru_cache(maxsize=8)
+def basis(factor: Factor) -> Basis:
+    """The basis of a factor on one attribute.
+
+    Args:
+        factor: queries along one attribute with their row weights.
+
+    Raises:
+        InputError: the queries do not determine every cell, or there are more than 4096 cells and no structure to use.
+
+    >>> basis(Factor(("age",), Identity(4))).kappa
+    4.0
+    """
+    operator = factor.operator
+    if isinstance(operator, Identity) and factor.row_weights is None:
+        return IdentityBasis(operator.size)
+    if isinstance(operator, Tree) and operator.widths[-1] == 1:
+        return TreeInverse(operator, factor.weights.astype(float) ** 2)
+    if isinstance(operator, DiagonalAndRows):
+        return _woodbury(operator, factor.weights.astype(float))
+    if operator.size > MOST_DENSE:
+        raise InputError(
+            f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "
+            "Choose a hierarchy or the identity along this attribute."
+        )
+    gram = weighted_gram(factor)
+    try:
+        lower = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        lower = np.zeros((1, 1))
+    if not np.min(np.diag(lower)) > 1e-7 * np.max(np.diag(lower)):
+        return _within(factor, gram)
+    inverse = np.linalg.inv(lower)
+    return DenseBasis(inverse.T @ inverse)
+
+
+def _within(factor: Factor, gram: FloatArray) -> DenseBasis:
+    """The basis of queries that do not determine every cell; what follows needs the total, with it all holds within their row space."""
+    space = row_space(factor.operator)
+    if space is None or space.everything or not space.holds(Total(space.size)):
+        raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")
+    inverse = inverted(gram, space)
+    if inverse is None:
+        raise Undetermined(f"The noise of the queries measured on {' x '.join(factor.attributes)} is too unequal. Choose another strategy.")
+    return DenseBasis(inverse, space)

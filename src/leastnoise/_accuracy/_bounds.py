@@ -1,0 +1,167 @@
+"""Lower bounds on the total squared error of any unbiased plan, from singular values.
+
+For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n
+times the squared sensitivity (Cauchy-Schwarz; Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided
+by sqrt(n), so that domains of any size can be handled. It holds for pure DP too, because the L1 norm of a column is at least its L2 norm.
+
+A union is split by orthogonal projectors on the left (its products) and on the right (the residual subspaces tau): the nuclear norm of W
+is at least the sum of those of the parts, if every tau is given to one part; pinching never increases a nuclear norm. The marginals
+together are diagonal in the tau; another product takes the tau of all its attributes, or, one product at most, all tau within its
+attributes.
+
+Source: Li and Miklau (arXiv 1202.3399), with closed forms for prefix sums, ranges and marginals; replace neighbours are derived in
+docs/mathematics.md.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from leastnoise._accounting import ApproxDP, Privacy, PureDP, gaussian_mu_squared
+from leastnoise._accuracy._noise import noise_variance
+from leastnoise._accuracy._structure import Names, subsets
+from leastnoise._check import InternalError
+from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Total, apply, apply_gram, dense, zero_one
+from leastnoise._workload import Product, Workload
+
+_MOST_GRAM = 2048
+
+
+def closed_singular_values(operator: Operator) -> np.ndarray | None:
+    """Singular values where a closed form is known, largest first, else None.
+
+    >>> closed_singular_values(Prefix(2)).round(3)
+    array([1.618, 0.618])
+    """
+    n = operator.size
+    if isinstance(operator, Identity):
+        return np.ones(n)
+    if isinstance(operator, Total):
+        return np.array([math.sqrt(n)])
+    if isinstance(operator, Prefix):
+        return 0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2))
+    if isinstance(operator, AllRanges):
+        return math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1))))
+    return None
+
+
+@lru_cache(maxsize=256)
+def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
+    """Nuclear norms over sqrt(n): of the matrix, of its part along the total, and of its part across it.
+
+    Returns:
+        ||W||_* / sqrt(n), |W 1| / n, and ||W (I - J/n)||_* / sqrt(n); beyond 2048 cells the last, and without a closed form the first,
+        are replaced by smaller quantities (Frobenius norms or the triangle inequality).
+
+    >>> [round(part, 4) for part in nuclear_parts(Identity(4))]
+    [2.0, 0.5, 1.5]
+    """
+    n = operator.size
+    along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
+    if isinstance(operator, Identity):
+        return math.sqrt(n), along, (n - 1) / math.sqrt(n)
+    closed = closed_singular_values(operator)
+    if n <= _MOST_GRAM:
+        gram = apply_gram(operator, np.eye(n))
+        centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+        whole = closed.sum() if closed is not None else np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum()
+        across = np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()
+        return float(whole) / math.sqrt(n), along, float(across) / math.sqrt(n)
+    if closed is not None:
+        return float(closed.sum()) / math.sqrt(n), along, max(0.0, float(closed.sum()) / math.sqrt(n) - along)
+    # The nuclear norm is at least the Frobenius norm.
+    mean_square = squared_norm(operator) / n
+    return math.sqrt(mean_square), along, math.sqrt(max(0.0, mean_square - along**2))
+
+
+def squared_norm(operator: Operator) -> float:
+    """Sum of the squares of all entries.
+
+    >>> squared_norm(Prefix(3))
+    6.0
+    """
+    if zero_one(operator):
+        return float(apply(operator, np.ones(operator.size)).sum())
+    return float((dense(operator).astype(float) ** 2).sum())
+
+
+def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
+    """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
+
+    Exact for marginals and for single products. A sum's data are counted in the largest value that one row can add, so that a row
+    changes them by 1 as it does a count.
+
+    Returns:
+        The bound, and the part of it that lies across the total.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> [round(x, 4) for x in nuclear_norm(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1).products)]
+    [2.4142, 1.4142]
+    """
+    domain = products[0].domain
+    gram: dict[Names, float] = {}
+    others = [product for product in products if not product.is_marginal]
+    for product in products:
+        if product.is_marginal:
+            share = float(product.weight) ** 2 / math.prod(operator.size for operator in product.operators)
+            for tau in subsets(product.attributes):
+                gram[tau] = gram.get(tau, 0.0) + share
+    best = {tau: math.prod(domain.kind(name).size - 1 for name in tau) * math.sqrt(value) for tau, value in gram.items()}
+    for product in others:
+        top = float(product.weight) * math.prod(nuclear_parts(operator)[2] for operator in product.operators)
+        best[product.attributes] = max(best.get(product.attributes, 0.0), top)
+    total = math.fsum(best.values())
+    whole, across = total, total - best.get((), 0.0)
+    for product in others:
+        rest = total - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
+        own, along = (
+            float(product.weight) * math.prod(nuclear_parts(operator)[place] for operator in product.operators) for place in (0, 1)
+        )
+        whole, across = max(whole, rest + own), max(across, rest + own - along)
+    return whole, across
+
+
+def lower_bound(workload: Workload, privacy: Privacy, mechanism: str, unit_bound: float = 0.0) -> float:
+    """A total squared error that no unbiased plan with this noise can go below.
+
+    Args:
+        workload: what is asked.
+        privacy: budget, neighbours, unit.
+        mechanism: the noise distribution.
+        unit_bound: a bound at sensitivity 1 and noise variance 1 that a planner has found for add_remove, such as a dual one; 0 if none.
+
+    Returns:
+        In squared counts, weights included, as ``Promise.total_squared_error``.
+
+    Guarantees: valid for every strategy with integer queries and least squares, at any dimension; loose for Laplace noise.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> round(lower_bound(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP("0.01")), "discrete_laplace"))
+    40000
+    """
+    norms = [nuclear_norm([product for product in workload if product.measure == measure]) for measure in workload.measures]
+    rows = privacy.max_rows
+    replace = privacy.neighbours == "replace"
+    # Counts and sums share the sensitivity of a row, so their nuclear norms add up.
+    norm = sum(across if replace else whole for whole, across in norms)
+    # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
+    unit = 2 * norm**2 if replace else max(norm**2, unit_bound)
+    return unit * _least_variance(privacy, mechanism, rows)
+
+
+def _least_variance(privacy: Privacy, mechanism: str, rows: int) -> float:
+    """Least noise variance of a query that one unit changes by ``rows``, over that change squared, times it."""
+    budget = privacy.budget
+    if mechanism == "discrete_laplace":
+        epsilon = float(budget.epsilon) if isinstance(budget, (PureDP, ApproxDP)) else math.sqrt(2 * float(budget.rho))
+        # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
+        return noise_variance(mechanism, rows / epsilon)
+    if isinstance(budget, PureDP):
+        raise InternalError("Gaussian noise cannot meet a PureDP budget.")
+    mu_squared = float(gaussian_mu_squared(budget.epsilon, budget.delta)) if isinstance(budget, ApproxDP) else 2 * float(budget.rho)
+    sigma = rows / math.sqrt(mu_squared)
+    return noise_variance(mechanism, sigma) if mechanism == "discrete_gaussian" else sigma**2

@@ -1,0 +1,69 @@
+"""Exact variances and quantiles of the three noise distributions, in double precision. Nothing here draws noise."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import one_of
+from leastnoise._plan import MECHANISMS
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:
+    """Variance of one noise draw, in squared units of the query.
+
+    Args:
+        mechanism: discrete_laplace, discrete_gaussian or rounded_gaussian.
+        scale: b or sigma in units of the query, above 0.
+        grid: the noise is a multiple of 1/grid.
+
+    Returns:
+        2 q / (1 - q)^2 with q = exp(-1/b) for Laplace; the exact second moment of the discrete Gaussian (just below sigma^2); the exact
+        variance of the nearest integer to a Gaussian (just below sigma^2 + 1/12).
+
+    Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
+
+    >>> round(noise_variance("discrete_laplace", 10.0), 4)
+    199.8334
+    >>> round(noise_variance("rounded_gaussian", 10.0, grid=16), 4)
+    100.0003
+    """
+    one_of("mechanism", mechanism, MECHANISMS)
+    fine = scale * grid
+    if mechanism == "discrete_laplace":
+        return 0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2 if fine > 1e-3 else 2 * math.exp(-1 / fine) / grid**2
+    if fine > 8:
+        # Poisson summation: what is left out is below exp(-2 pi^2 64) relatively.
+        return (fine**2 + (1 / 12 if mechanism == "rounded_gaussian" else 0.0)) / grid**2
+    places = np.arange(1, 12 + math.ceil(12 * fine), dtype=float)
+    if mechanism == "discrete_gaussian":
+        mass = np.exp(-0.5 * (places / fine) ** 2)
+        return float(2 * (places**2 @ mass) / (1 + 2 * mass.sum())) / grid**2
+    # E Z^2 = sum over k >= 1 of (2k - 1) P(|Z| >= k), and |Z| >= k when |N| >= k - 1/2.
+    tails = np.array([math.erfc((place - 0.5) / (fine * math.sqrt(2))) for place in places])
+    return float((2 * places - 1) @ tails) / grid**2
+
+
+def interval_multiplier(mechanism: str, level: float) -> float:
+    """Half width of an interval at ``level``, in standard errors of the answer.
+
+    Args:
+        mechanism: the noise.
+        level: above 0 and below 1, such as 0.95.
+
+    Returns:
+        The normal quantile for Gaussian noise. For Laplace noise the larger of the normal and the Laplace quantile: an answer is a
+        weighted sum of independent Laplace variables, and its quantile lies between the two at the usual levels, so the interval covers
+        at least ``level``.
+
+    Edge cases: noise in whole steps takes few values where it is small; half a step must be added to the half width for it to cover.
+
+    >>> round(interval_multiplier("rounded_gaussian", 0.95), 3), round(interval_multiplier("discrete_laplace", 0.95), 3)
+    (1.96, 2.118)
+    """
+    from statistics import NormalDist
+
+    normal = NormalDist().inv_cdf(0.5 + level / 2)
+    return normal if mechanism != "discrete_laplace" else max(normal, -math.log1p(-level) / math.sqrt(2))

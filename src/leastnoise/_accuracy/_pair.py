@@ -1,0 +1,278 @@
+"""The covariance of least squares from two tables of any strategies: two forms along an attribute always are diagonal in one basis.
+
+With X and Y the Gram matrices of the two tables along an attribute (of what is summed over: 11^T) and Z their sum, X + Y = Z and
+Z^(-1/2) X Z^(-1/2) = Q diag(a) Q^T give V = Q^T Z^(1/2) with X = V^T diag(a) V and Y = V^T diag(1 - a) V. The information matrix of both
+tables is the Kronecker product of the V around a diagonal matrix with entries
+
+    lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i]
+
+p and q one over the noise variances. So a query, a product of q_i, has the variance sum over k of prod_i (q_i V_i^+)[k_i]^2 / lambda(k),
+and is determined if it has no part outside the space of Z and none where lambda is 0. Nothing is larger than one joint table.
+
+Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._accuracy._basis import DenseBasis
+from leastnoise._accuracy._determined import Span, require, split, undetermined
+from leastnoise._accuracy._gram import applied_in_parts, weighted_gram
+from leastnoise._accuracy._largest import MOST_LISTED, Errors
+from leastnoise._accuracy._noise import FloatArray
+from leastnoise._linop import Operator, Total, along, apply, apply_gram, apply_transpose
+from leastnoise._plan import Block, Factor
+from leastnoise._workload import Product
+
+Names = tuple[str, ...]
+MOST_LONG = 2048
+"""The longest attribute whose eigenvectors are affordable."""
+_ZERO = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairAxis:
+    """Two strategies along one attribute in their common basis of r vectors.
+
+    Args:
+        outward: V^+ = Z^(-1/2) Q, shape (size, r).
+        shares: a and b, each of shape (r,).
+        determined: the projector on what the two see, shape (size, size), or None if that is everything.
+    """
+
+    outward: FloatArray
+    shares: tuple[FloatArray, FloatArray]
+    determined: FloatArray | None
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.outward)
+
+    def sees(self, operator: Operator) -> bool:
+        """Whether the rows of an operator are within what is seen."""
+        if self.determined is None:
+            return True
+        asked, seen = (float(np.trace(apply_gram(operator, part))) for part in (np.eye(self.size), self.determined))
+        return asked - seen <= _ZERO * asked
+
+    def squares(self, operator: Operator) -> Iterator[tuple[slice, FloatArray]]:
+        """(q V^+)^2 for some rows q at a time: which, and an array of shape (rows, r)."""
+        for part, rows in applied_in_parts(operator, self.outward):
+            yield part, rows**2
+
+    def largest(self, operator: Operator) -> float:
+        """The largest sum of the squares of a row."""
+        return DenseBasis(self.outward @ self.outward.T).largest_variance(operator)
+
+    def summed(self, operator: Operator) -> FloatArray:
+        """The sum of ``squares`` over the rows, without listing them, shape (r,)."""
+        return np.maximum((self.outward * apply_gram(operator, self.outward)).sum(axis=0), 0.0)
+
+
+def pair_axis(size: int, factors: tuple[Factor | None, Factor | None]) -> PairAxis:
+    """The common basis of two strategies along an attribute; None is for summing over it.
+
+    >>> from leastnoise._linop import Identity
+    >>> axis = pair_axis(2, (Factor(("a",), Identity(2)), None))
+    >>> [share.round(6).tolist() for share in axis.shares]
+    [[1.0, 0.333333], [0.0, 0.666667]]
+    """
+    forms = [np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors]
+    # Forms of like size: which of the two a vector belongs to is then seen from its shares.
+    sizes = [float(np.trace(form)) / size for form in forms]
+    first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
+    values, vectors = np.linalg.eigh(first + second)
+    kept = values > 1e-10 * values[-1]
+    whitened = vectors[:, kept] / np.sqrt(values[kept])
+    shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
+    # From the largest share of the first on; rounding errors of 0 are 0.
+    shares, outward = np.clip(shares[::-1], 0.0, 1.0), whitened @ turn[:, ::-1]
+    a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
+    projector = None if kept.all() else vectors[:, kept] @ vectors[:, kept].T
+    return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairStructure:
+    """Covariance of least squares from two tables.
+
+    Args:
+        axes: for every attribute that one of them measures, in the order of the domain.
+        information: lambda, shape: the axes' numbers of vectors.
+        span: what the tables determine, or None to leave it to their eigenvalues.
+    """
+
+    axes: Mapping[str, PairAxis]
+    information: FloatArray
+    span: Span | None = None
+
+    def asked(self, product: Product) -> FloatArray:
+        """What each entry of one over ``information`` adds to the total variance of a product's answers, of that shape."""
+        return _outer(self._summed(self._operators(product)))
+
+    def inverse(self) -> FloatArray:
+        """One over lambda, 0 where nothing is known."""
+        return np.divide(1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0)
+
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine, or only with noise too unequal for the solver."""
+        inner, _, _ = split(product, self.axes)
+        self._refuse_undetermined(product, self._summed(self._operators(inner)))
+
+    def variances(self, product: Product) -> FloatArray:
+        """Variance of every answer of a product, shape ``product.shape``."""
+        inner, shape, times = split(product, self.axes)
+        if inner is not product:
+            return self.variances(inner).reshape(shape) * times**2
+        operators = self._operators(product)
+        self._refuse_undetermined(product, self._summed(operators))
+        cube = self.inverse()
+        # What shrinks the array most comes first.
+        for place, operator in sorted(enumerate(operators), key=lambda one: one[1].rows / one[1].size):
+            moved = np.moveaxis(cube, place, 0)
+            answer = np.empty((operator.rows, *moved.shape[1:]))
+            for part, weight in list(self.axes.values())[place].squares(operator):
+                answer[part] = np.tensordot(weight, moved, axes=(1, 0))
+            cube = np.moveaxis(answer, 0, place)
+        return cube.reshape(product.shape)
+
+    def errors(self, product: Product) -> Errors:
+        """The sum and the largest of the variances of a product's answers."""
+        if product.rows <= MOST_LISTED:
+            found = self.variances(product)
+            return Errors(float(found.sum()), float(found.max()))
+        inner, _, times = split(product, self.axes)
+        if inner is not product:
+            return self.errors(inner).times(times)
+        each = zip(self.axes.values(), self._operators(product), strict=True)
+        return Errors(self.total(product), float(self.inverse().max()) * math.prod(axis.largest(one) for axis, one in each), exact=False)
+
+    def total(self, product: Product) -> float:
+        """Sum of the variances of a product's answers, without listing them."""
+        inner, _, times = split(product, self.axes)
+        weights = self._summed(self._operators(inner))
+        self._refuse_undetermined(product, weights)
+        return _contracted(self.inverse(), weights) * float((times**2).sum())
+
+    def solve(self, gathered: FloatArray, names: Names) -> FloatArray:
+        """The estimated cells of a marginal, shape: the sizes of ``names``, from coordinates of A^T D^-1 z.
+
+        Args:
+            gathered: sum over the tables of prod_i (V_i^+)^T F_i^T diag(w_i^2) z / variance, shape as ``information``.
+            names: attributes in the order of the domain.
+        """
+        cube = gathered * self.inverse()
+        for name, axis in self.axes.items():
+            moved = np.tensordot(cube, axis.outward if name in names else axis.outward.sum(axis=0)[None], axes=(0, 1))
+            cube = moved if name in names else moved[..., 0]
+        return cube
+
+    def measured(self, block: Block, gathered: FloatArray) -> FloatArray:
+        """What a table would have answered without noise if the estimate were the truth, shape (rows,).
+
+        Args:
+            block: one of the two tables.
+            gathered: as in ``solve``.
+        """
+        factors = {factor.attributes[0]: factor for factor in block.factors}
+        cube = gathered * self.inverse()
+        for name, axis in self.axes.items():
+            operator: Operator = factors[name].operator if name in factors else Total(axis.size)
+            cube = np.tensordot(cube, apply(operator, axis.outward), axes=(0, 1))
+        return np.asarray(cube, dtype=np.float64).reshape(-1)
+
+    def gather(self, block: Block, values: FloatArray) -> FloatArray:
+        """What a table adds to the ``gathered`` of ``solve``, per unit of precision.
+
+        Args:
+            block: one of the two tables.
+            values: its noisy answers, shape (rows,).
+        """
+        factors = {factor.attributes[0]: factor for factor in block.factors}
+        cube = values.reshape([factor.operator.rows for factor in block.factors])
+        for name, axis in self.axes.items():
+            factor = factors.get(name)
+            if factor is None:
+                cube = np.multiply.outer(cube, axis.outward.sum(axis=0))
+                continue
+            cube = np.moveaxis(cube, 0, -1) * factor.scaling**2
+            spread = along(apply_transpose, factor.operator, cube, cube.ndim - 1)
+            cube = np.tensordot(spread, axis.outward, axes=(-1, 0))
+        return np.asarray(cube, dtype=np.float64)
+
+    def _operators(self, product: Product) -> list[Operator]:
+        require(self.span, product)
+        asked = dict(zip(product.attributes, product.operators, strict=True))
+        if not set(asked) <= set(self.axes):
+            raise undetermined(product)
+        operators: list[Operator] = [asked.get(name, Total(axis.size)) for name, axis in self.axes.items()]
+        if not all(axis.sees(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)):
+            raise undetermined(product)
+        return operators
+
+    def _summed(self, operators: Sequence[Operator]) -> list[FloatArray]:
+        return [axis.summed(operator) for axis, operator in zip(self.axes.values(), operators, strict=True)]
+
+    def _refuse_undetermined(self, product: Product, weights: Sequence[FloatArray]) -> None:
+        unknown = self.information <= 0
+        if unknown.any():
+            lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
+            if not lost <= _ZERO * whole:
+                raise undetermined(product)
+
+
+def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
+    for weight in weights:
+        cube = np.tensordot(weight, cube, axes=(0, 0))
+    return float(cube)
+
+
+def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]], span: Span | None = None) -> PairStructure:
+    """The structure of two tables.
+
+    Args:
+        sizes: cells of every attribute that one of them measures, in the order of the domain.
+        tables: each with its noise variance at weight 1.
+        span: what they determine, if that is known.
+
+    >>> from leastnoise._linop import Identity, Prefix
+    >>> cells, sums = (Block((Factor(("a",), operator),), 1) for operator in (Identity(3), Prefix(3)))
+    >>> pair_structure({"a": 3}, [(cells, 1.0), (sums, 1.0)]).information.shape
+    (3,)
+    """
+    along_each = [{factor.attributes[0]: factor for factor in block.factors} for block, _ in tables]
+    axes = {name: pair_axis(size, (along_each[0].get(name), along_each[1].get(name))) for name, size in sizes.items()}
+    first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))
+    return PairStructure(axes, first + second, span)
+
+
+def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
+    """What each table adds to the information per unit of precision, two arrays of its shape.
+
+    >>> from leastnoise._linop import Identity
+    >>> [term.round(6).tolist() for term in pair_terms({"a": pair_axis(2, (Factor(("a",), Identity(2)), None))})]
+    [[1.0, 0.333333], [0.0, 0.666667]]
+    """
+    first, second = (_outer([axis.shares[place] for axis in axes.values()]) for place in (0, 1))
+    return first, second
+
+
+def _outer(parts: Sequence[FloatArray]) -> FloatArray:
+    whole: FloatArray = np.ones(())
+    for part in parts:
+        whole = np.multiply.outer(whole, part)
+    return whole
+
+
+def is_pair(sizes: Mapping[str, int], blocks: Sequence[Block], most: int) -> bool:
+    """Whether blocks are two tables whose joint table of those sizes is affordable, each factor along one attribute."""
+    return (
+        len(blocks) == 2
+        and all(len(factor.attributes) == 1 for block in blocks for factor in block.factors)
+        and all(size <= MOST_LONG for size in sizes.values())
+        and math.prod(sizes.values()) <= most
+    )

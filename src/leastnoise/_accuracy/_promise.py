@@ -1,0 +1,98 @@
+"""The expected error of a workload under a plan: the same formula for planners, for plans and for error bars."""
+
+import math
+
+from leastnoise._accuracy._bounds import lower_bound
+from leastnoise._accuracy._iterative import IterativeStructure
+from leastnoise._accuracy._structure import Structure, structure
+from leastnoise._check import InputError
+from leastnoise._plan import Plan, Promise, TableError
+from leastnoise._workload import Workload
+
+
+def structures(workload: Workload, plan: Plan) -> dict[str | None, Structure]:
+    """The covariance structure of every measure that a workload asks about.
+
+    Raises:
+        InputError: a measure is asked about and not measured, or least squares would need too large a matrix.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._plan import Block
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> list(structures(marginals(domain, ways=0), plan))
+    [None]
+    """
+    return {measure: structure(plan, measure) for measure in workload.measures}
+
+
+def total_squared_error(workload: Workload, plan: Plan) -> float:
+    """Sum over all queries of their importance times the variance of their answer.
+
+    Args:
+        workload: what is asked.
+        plan: how it is measured.
+
+    Raises:
+        InputError: the measurements do not determine a query.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._plan import Block
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> round(total_squared_error(marginals(domain, ways=0, weight=2), plan), 2)
+    799.33
+    """
+    known = structures(workload, plan)
+    return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
+
+
+def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
+    """The plan with the expected error of a workload, its lower bound and the questions themselves.
+
+    Args:
+        workload: what is asked.
+        plan: how it is measured.
+        iterate: also where the error has no closed form and many linear systems must be solved for it, which may take minutes.
+
+    Raises:
+        InputError: the measurements do not determine a query, or the error has no closed form and ``iterate`` is False.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._plan import Block
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> round(promised(marginals(domain, ways=0), plan).expected_error().tables[0].rmse, 2)
+    14.14
+    """
+    known = structures(workload, plan)
+    for own in known.values():
+        if isinstance(own, IterativeStructure) and not iterate:
+            raise InputError(
+                f"its tables have no common product form, so that the error bars need a linear solver over {own.joint.cells} joint cells, "
+                f"which takes long; ask for it by name: strategy = '{plan.strategy}'"
+            )
+    tables, total = [], 0.0
+    for product in workload:
+        found = known[product.measure].errors(product)
+        total += product.importance * found.total
+        mean = found.total / product.rows
+        tables.append(
+            TableError(
+                name=product.name,
+                queries=product.rows,
+                weight=float(product.weight),
+                rmse=math.sqrt(mean),
+                largest_std=math.sqrt(max(found.largest, mean)),
+                largest_is_bound=not found.exact,
+            )
+        )
+    bound = lower_bound(workload, plan.privacy, plan.mechanism, float(plan.details.get("unit_bound", 0.0)))
+    promise = Promise(total, bound, tuple(tables))
+    return plan.with_promise(promise, workload.to_json())

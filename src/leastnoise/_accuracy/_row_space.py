@@ -1,0 +1,239 @@
+"""The row space of queries along an attribute, and which other queries lie within it.
+
+Intervals of n cells are edges between n + 1 places: the interval from cell a to b joins the places a and b + 1. A query puts a weight on
+each place, minus its differences from cell to cell, and lies in the span of some intervals exactly if these weights sum to 0 over each of
+their connected components. That is decided in whole numbers, in linear time. Of other operators the null space is found in floating
+point, from the eigenvalues of their Gram matrix, whose entries are exact. They count as 0 below 1e-10 of the largest: a direction that is
+seen 1e-5 times as weakly as the best is treated as not seen, and a query with more than 1e-7 of itself along it as not determined.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._accuracy._noise import FloatArray
+from leastnoise._linop import (
+    AllRanges,
+    Coarse,
+    Contrasts,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    IntArray,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    all_range_ends,
+    apply,
+    dense,
+)
+
+MOST_DENSE = 4096
+_ZERO_EIGENVALUE = 1e-10
+_ZERO_PART = 1e-7
+_AT_ONCE = 2**22
+
+
+def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
+    """First and last cells if every row is an interval, else None.
+
+    >>> interval_ends(Prefix(2))
+    (array([0, 0]), array([0, 1]))
+    """
+    n = operator.size
+    cells = np.arange(n, dtype=np.int64)
+    if isinstance(operator, Identity):
+        return cells, cells
+    if isinstance(operator, Total):
+        return np.array([0]), np.array([n - 1])
+    if isinstance(operator, Prefix):
+        return np.zeros(n, dtype=np.int64), cells
+    if isinstance(operator, AllRanges):
+        return all_range_ends(n)
+    if isinstance(operator, Ranges):
+        return operator.low, operator.high
+    if isinstance(operator, Tree):
+        low = np.concatenate([np.arange(0, n, width) for width in operator.widths])
+        widths = np.repeat(operator.widths, operator.level_sizes)
+        return low, np.minimum(low + widths, n) - 1
+    if isinstance(operator, Coarse) and (ends := interval_ends(operator.operator)) is not None:
+        return operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class RowSpace:
+    """The span of the rows of an operator over ``size`` cells.
+
+    Args:
+        size: number of cells.
+        dimension: of the space.
+        components: for a span of intervals the component of each of the size + 1 places; None for others.
+        unseen: for others an orthonormal basis of what no row sees, shape (size, size - dimension).
+    """
+
+    size: int
+    dimension: int
+    components: IntArray | None = None
+    unseen: FloatArray | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether every query lies in the space."""
+        return self.dimension == self.size
+
+    @cached_property
+    def joined(self) -> Ranges:
+        """A basis of a span of intervals: from each place to the next one of its component."""
+        components = np.zeros(self.size + 1, dtype=np.int64) if self.components is None else self.components
+        order = np.argsort(components, kind="stable")
+        same = components[order[1:]] == components[order[:-1]]
+        return Ranges(self.size, order[:-1][same], order[1:][same] - 1)
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """An orthonormal basis, shape (size, dimension); only for sizes whose matrices are affordable."""
+        if self.unseen is None:
+            return np.asarray(np.linalg.qr(dense(self.joined).T.astype(float))[0], dtype=np.float64)
+        return np.asarray(np.linalg.qr(self.unseen, mode="complete")[0][:, self.size - self.dimension :], dtype=np.float64)
+
+    def holds(self, operator: Operator) -> bool:
+        """Whether every row of an operator lies in the space.
+
+        >>> halves = row_space(Ranges(4, [0, 2], [1, 3]))
+        >>> halves.holds(Total(4)), halves.holds(Identity(4))
+        (True, False)
+        """
+        if self.everything:
+            return True
+        asked = _of_intervals(operator)
+        if asked is not None:
+            return self.includes(asked)
+        if isinstance(operator, (DiagonalAndRows, Haar)):  # these span everything
+            return False
+        rows, step = dense(operator), max(1, _AT_ONCE // self.size)
+        return all(self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step))
+
+    def includes(self, other: "RowSpace") -> bool:
+        """Whether another space lies within this one.
+
+        >>> row_space(Identity(3)).includes(row_space(Contrasts(3))), row_space(Contrasts(3)).includes(row_space(Total(3)))
+        (True, False)
+        """
+        if self.everything or other.dimension > self.dimension:
+            return self.everything
+        if other.components is None:
+            return other.dimension == 0 or self.holds_rows(other.basis.T)
+        if self.components is None:
+            return self._sees(apply(other.joined, np.asarray(self.unseen)), apply(other.joined, np.ones(self.size)))
+        first = np.zeros(self.size + 1, dtype=np.int64)
+        first[other.components[::-1]] = np.arange(self.size, -1, -1)  # the first place of every component
+        return bool((self.components == self.components[first[other.components]]).all())
+
+    def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
+        """Whether given queries, shape (queries, size), lie in the space."""
+        if self.everything:
+            return True
+        squares = (rows.astype(float) ** 2).sum(axis=1)
+        if self.components is None:
+            return self._sees(rows.astype(float) @ np.asarray(self.unseen), squares)
+        weights = -np.diff(rows, axis=1, prepend=0, append=0)
+        sums = np.zeros((self.size + 1, len(rows)), dtype=weights.dtype)
+        np.add.at(sums, self.components, weights.T)
+        return not sums.any() if weights.dtype.kind == "i" else self._sees(sums.T, squares)
+
+    @staticmethod
+    def _sees(outside: FloatArray, squares: FloatArray) -> bool:
+        return bool((np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all())
+
+
+def everything(size: int) -> RowSpace:
+    """The span of all cells.
+
+    >>> everything(3).holds(Prefix(3))
+    True
+    """
+    return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
+
+
+def _of_intervals(operator: Operator) -> RowSpace | None:
+    """The span of an operator whose rows are intervals, else None."""
+    n = operator.size
+    if isinstance(operator, (Identity, Prefix, AllRanges)) or (isinstance(operator, Tree) and operator.widths[-1] == 1):
+        return everything(n)
+    ends = interval_ends(operator)
+    if ends is None:
+        return None
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(ends[0]), dtype=np.int8), (ends[0], ends[1] + 1)), shape=(n + 1, n + 1))
+    count, components = connected_components(edges, directed=False)
+    return RowSpace(n, n + 1 - int(count), components.astype(np.int64))
+
+
+@lru_cache(maxsize=64)
+def row_space(operator: Operator) -> RowSpace | None:
+    """The span of an operator's rows; None if finding it needs too large a matrix: over 4096 cells, where the class alone does not tell.
+
+    >>> row_space(Ranges(4, [0, 1], [1, 2])).dimension, row_space(Contrasts(4)).dimension, row_space(Haar(4)).everything
+    (2, 3, True)
+    """
+    n = operator.size
+    known = _of_intervals(operator)
+    if known is not None:
+        return known
+    if isinstance(operator, (DiagonalAndRows, Haar)):
+        return everything(n)
+    if isinstance(operator, Contrasts):
+        return RowSpace(n, n - 1, None, np.full((n, 1), n**-0.5))
+    if n > MOST_DENSE:
+        return None
+    rows = dense(operator).astype(float)
+    return of_gram(rows.T @ rows)
+
+
+def of_gram(gram: FloatArray) -> RowSpace:
+    """The row space of queries with a given Gram matrix, shape (size, size).
+
+    >>> of_gram(np.array([[1.0, 1.0], [1.0, 1.0]])).unseen.round(3).tolist()
+    [[-0.707], [0.707]]
+    """
+    n = len(gram)
+    try:
+        pivots = np.diag(np.linalg.cholesky(gram))
+        if np.min(pivots) > 1e-5 * np.max(pivots):
+            return everything(n)
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = np.linalg.eigh(gram)
+    zero = values <= _ZERO_EIGENVALUE * max(float(values[-1]), 0.0)
+    if not zero.any():
+        return everything(n)
+    return RowSpace(n, n - int(zero.sum()), None, vectors[:, zero])
+
+
+def inverted(gram: FloatArray, space: RowSpace) -> FloatArray | None:
+    """The inverse of a Gram matrix within the row space of its queries; None where that is too badly conditioned.
+
+    Args:
+        gram: of weighted queries, shape (size, size).
+        space: their span.
+
+    >>> inverted(np.full((2, 2), 4.0), row_space(Total(2))).round(6).tolist()
+    [[0.0625, 0.0625], [0.0625, 0.0625]]
+    """
+    seen = None if space.everything else space.basis
+    try:
+        lower = np.linalg.cholesky(gram if seen is None else seen.T @ gram @ seen)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.diag(lower)
+    if not np.min(pivots, initial=np.inf) > 1e-7 * np.max(pivots, initial=0.0):
+        return None
+    half = np.linalg.inv(lower) if seen is None else np.linalg.solve(lower, seen.T)
+    return np.asarray(half.T @ half, dtype=np.float64)

@@ -1,0 +1,163 @@
+"""Arrow arrays to columns: the one way for values with a declared type, whatever source they come from. No value makes it fail.
+
+The label (E2) refers to PROOFS-adapters.md.
+"""
+
+import uuid
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._adapters._column import STRANGE, Column, nothing_but
+
+
+def strange_types(schema: Iterable[Any]) -> dict[str, str]:
+    """The columns of an Arrow schema whose type no rule reads, with the type.
+
+    >>> import pyarrow
+    >>> strange_types(pyarrow.schema({"a": pyarrow.int8(), "b": pyarrow.list_(pyarrow.int8())}))
+    {'b': 'list<item: int8>'}
+    """
+    return {field.name: str(field.type) for field in schema if not _readable(field.type)}
+
+
+def _readable(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.extension_name in {"arrow.uuid", "arrow.json", "arrow.bool8"}
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _readable(kind.value_type)
+    tests = (
+        pa.types.is_null,
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_decimal,
+        pa.types.is_date,
+        pa.types.is_timestamp,
+    )
+    return any(test(kind) for test in tests) or _is_text(kind)
+
+
+def _is_text(kind: Any) -> bool:
+    """Text and bytes of every layout: bytes that are UTF-8 are text."""
+    import pyarrow as pa
+
+    tests = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+    )
+    return any(test(kind) for test in tests)
+
+
+def to_column(array: Any) -> Column:
+    """Take an Arrow array as it is: numbers and times from their own buffers, all else by its distinct values.
+
+    Args:
+        array: a pyarrow Array.
+
+    Returns:
+        The column. A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as numpy and pandas have it.
+
+    >>> import pyarrow
+    >>> column = to_column(pyarrow.array(["F", None, "F"]))
+    >>> column.data, column.index.tolist()
+    ([b'F'], [0, -1, 0])
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _of_extension(array)
+    if pa.types.is_dictionary(kind):
+        return _of_dictionary(array)
+    if pa.types.is_run_end_encoded(kind):
+        import pyarrow.compute as pc
+
+        return to_column(pc.run_end_decode(array))
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return Column(_numbers(array, False if pa.types.is_boolean(kind) else 0), _null(array))
+    if pa.types.is_float16(kind):
+        return Column(_numbers(array.view(pa.int16())).view(np.float16), _null(array))
+    if pa.types.is_date32(kind):
+        return Column(_numbers(array.view(pa.int32())).astype("M8[D]"), _null(array))
+    if pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
+        unit = "ms" if pa.types.is_date64(kind) else kind.unit
+        # with a time zone the number is that of UTC
+        return Column(_numbers(array.view(pa.int64())).view(f"M8[{unit}]"), _null(array))
+    if pa.types.is_decimal(kind):
+        return _of_decimals(array)
+    if _is_text(kind):
+        return _distinct(array.cast(pa.large_binary()).dictionary_encode())
+    return nothing_but(STRANGE, _null(array))
+
+
+def one_array(array: Any) -> Any:
+    """The array of a chunked one."""
+    import pyarrow as pa
+
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) and array.num_chunks else array
+
+
+def _null(array: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _numbers(array: Any, filler: object = 0) -> npt.NDArray[Any]:
+    # a copy of its own: what comes from the source is not to be written to
+    return np.array(array.fill_null(filler).to_numpy(zero_copy_only=False))
+
+
+def _distinct(encoded: Any) -> Column:
+    return Column(encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64))
+
+
+def _of_decimals(array: Any) -> Column:
+    """Exact, from the whole numbers that decimals are stored as; little-endian, as Arrow has it on all machines supported."""
+    import pyarrow as pa
+
+    found = _distinct(array.view(pa.binary(array.type.bit_width // 8)).dictionary_encode())
+    places = -array.type.scale
+    return Column([_decimal(int.from_bytes(raw, "little", signed=True), places) for raw in _raw(found)], None, found.index)
+
+
+def _raw(column: Column) -> list[bytes]:
+    return column.data  # type: ignore[return-value]  # of a binary array
+
+
+def _decimal(number: int, places: int) -> Decimal:
+    # not by arithmetic, which would round to the digits of the context
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), places))
+
+
+def _of_dictionary(array: Any) -> Column:
+    places = _numbers(array.indices.cast("int64"), -1)
+    # only values that occur in the chunk: there may be many more
+    used, index = np.unique(places, return_inverse=True)
+    missing = int(len(used) > 0 and used[0] < 0)
+    inner = to_column(array.dictionary.take(used[missing:]))
+    own = np.arange(len(used) - missing) if inner.index is None else inner.index
+    if inner.null is not None:
+        own = np.where(inner.null, -1, own)
+    return Column(inner.data, None, np.append(own, -1)[index.reshape(-1) - missing])
+
+
+def _of_extension(array: Any) -> Column:
+    name = array.type.extension_name
+    inner = to_column(array.storage)
+    if name == "arrow.json":
+        return inner
+    if name == "arrow.bool8":
+        return Column(np.asarray(inner.data) != 0, inner.null)
+    if name == "arrow.uuid":
+        return Column([str(uuid.UUID(bytes=raw)) for raw in _raw(inner)], None, inner.index)
+    return nothing_but(STRANGE, _null(array.storage))

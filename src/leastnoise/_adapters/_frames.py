@@ -1,0 +1,110 @@
+"""Data frames of pandas, Polars and PyArrow through narwhals, which imports none of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from leastnoise._adapters._arrow import one_array, strange_types, to_column
+from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
+from leastnoise._check import InputError
+
+
+def open_frame(frame: Any) -> Source | None:
+    """Open a data frame, eager or lazy; only its schema is read.
+
+    Args:
+        frame: a pandas or Polars frame, a Polars lazy frame, a PyArrow table, or a narwhals frame around one.
+
+    Returns:
+        The source, or None if this is not a frame that narwhals knows.
+
+    Raises:
+        InputError: a frame with a column name twice.
+    """
+    try:
+        native = nw.from_native(frame, pass_through=False)
+    except TypeError:
+        return None
+    except Exception:  # noqa: BLE001 - every library has its own error for it
+        raise InputError(
+            "the data frame must have column names that differ from each other. Rename or drop one of those that occur twice."
+        ) from None
+    what = f"the {native.implementation.name.lower()} data frame"
+    if native.implementation.is_pyarrow():
+        return _open_table(native.to_native(), what)
+    lazy = isinstance(native, nw.LazyFrame)
+    try:
+        # pandas allows names that are not text; no domain can name them
+        names = tuple(name for name in (native.collect_schema() if lazy else native.columns) if isinstance(name, str))
+        kinds = native.collect_schema() if lazy else {name: _kind(native[name]) for name in names}
+    except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
+        raise InputError(_not_computed(what)) from None
+
+    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
+        try:
+            wanted = native.select(list(dict.fromkeys(columns)) or native.columns)
+            eager = wanted.collect() if lazy else wanted
+        except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
+            raise InputError(_not_computed(what)) from None
+        for start in range(0, len(eager), CHUNK):
+            part = eager[start : start + CHUNK]
+            yield len(part), [_column(part[name]) for name in columns]
+
+    strange = {name: str(kind) for name, kind in kinds.items() if not _readable(kind)}
+    return Source(what=what, names=names, total=None if lazy else len(native), chunks=chunks, strange=strange)
+
+
+def _open_table(table: Any, what: str) -> Source:
+    """A PyArrow table is taken as it is."""
+
+    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
+        for batch in table.to_batches(max_chunksize=CHUNK):
+            yield batch.num_rows, [to_column(batch.column(batch.schema.get_field_index(name))) for name in columns]
+
+    return Source(what=what, names=tuple(table.column_names), total=table.num_rows, chunks=chunks, strange=strange_types(table.schema))
+
+
+def _not_computed(what: str) -> str:
+    return f"{what} cannot be computed. Collect it first, to see its own error."
+
+
+def _kind(series: Any) -> Any:
+    """The type in narwhals' words; unknown where it has none, such as decimals of negative scale."""
+    try:
+        return series.dtype
+    except Exception:  # noqa: BLE001 - every library has its own error for it
+        return nw.Unknown()
+
+
+def _readable(kind: Any) -> bool:
+    # datetime is exact: a duration and a time of day have no string form in the rule
+    return bool(
+        kind.is_numeric()
+        or isinstance(kind, (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Date, nw.Datetime, nw.Binary, nw.Unknown))
+    )
+
+
+def _column(series: Any) -> Column:
+    """Take a column without ever failing on a value."""
+    kind = _kind(series)
+    if not _readable(kind):
+        return nothing_but(STRANGE, series.is_null().to_numpy().astype(bool))
+    try:
+        # Python objects keep their own types: 1, True and 1.0 are different to the rule
+        if not isinstance(kind, nw.Object) and getattr(series.to_native(), "dtype", None) != np.dtype(object):
+            return to_column(one_array(series.to_arrow()))
+    except Exception:  # noqa: BLE001, S110 - no Arrow type for it, or a value that has no Arrow form; take Python's values
+        pass
+    try:
+        return Column(series.to_list())
+    except Exception:  # noqa: BLE001 - some value has no Python form; take the others one by one
+        return Column([_item(series, place) for place in range(len(series))])
+
+
+def _item(series: Any, place: int) -> object:
+    try:
+        return series.item(place)
+    except Exception:  # noqa: BLE001 - a value without a Python form
+        return STRANGE

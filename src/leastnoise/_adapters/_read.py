@@ -1,0 +1,216 @@
+"""Reading a source into a table of encoded rows, row by row (E4, E5 of PROOFS-adapters.md)."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._adapters._column import Source
+from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
+from leastnoise._adapters._units import Units
+from leastnoise._check import InputError, refuse, whole
+from leastnoise._domain import Domain, Kind, Measure, did_you_mean
+from leastnoise._table import Table
+
+Progress = Callable[[int, int | None], object]
+
+_SUPPORTED = "a path to a .csv, .csv.gz or .parquet file, a pandas, Polars or PyArrow table, or a DuckDB relation"
+
+
+def read(
+    source: Any,
+    domain: Domain,
+    *,
+    attributes: Sequence[str] | None = None,
+    measures: Sequence[str] | None = None,
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    entropy_bytes: Callable[[int], bytes] = os.urandom,
+    progress: Progress | None = None,
+) -> Table:
+    """Read private rows and encode them, in one pass and chunk by chunk.
+
+    Args:
+        source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file; a pandas, Polars (also lazy) or PyArrow table; or a DuckDB relation.
+        domain: the public domain; its attributes are columns of the source, its measures name theirs.
+        attributes: the attributes to read, None for all of the domain; the others are not looked at and drop no row.
+        measures: the measures to read, None for all of the domain.
+        unit_column: the column whose values are the privacy units; None: each row is a unit.
+        max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if each row is a unit.
+        entropy_bytes: where the choice takes its random bytes from; replaced in tests alone.
+        progress: called after each chunk with the number of rows read and the number there are, None where that is not known. That
+            number is private:
+            show it to the data's holder, write it nowhere.
+
+    Returns:
+        The encoded table. A row that the policies of the domain drop is not in it.
+
+    Raises:
+        InputError: a source that is missing, of a type or kind not supported, or without a column that is needed. Never because of a
+            row, and never
+            with a value of one.
+
+    Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a unit, adding or removing a row of the
+        source changes at most one row of the table. With ``unit_column``, adding or removing all rows of one unit changes at most
+        ``max_rows`` rows of the table, rows that are dropped as outside the domain included: the proof is at `Units.keep`.
+        A row of a CSV file is a line, whatever it holds (see `leastnoise._adapters._lines`).
+
+    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a malformed line of a CSV file is dropped
+        by itself.
+
+    >>> import duckdb
+    >>> read(duckdb.sql("SELECT 'F' AS sex"), Domain(sex=["F", "M"]))
+    <Table of private rows over Domain(sex=Categories(['F', 'M']))>
+    """
+    if not isinstance(domain, Domain):
+        raise refuse("domain", domain, "a Domain")
+    most = whole("max_rows", max_rows, 1)
+    if unit_column is None and most != 1:
+        raise refuse("max_rows", max_rows, "1 where each row is a unit", "Name the unit_column whose rows are to be bounded.")
+    opened = _open(source)
+    kinds = {name: domain.kind(name) for name in (domain.names if attributes is None else attributes)}
+    sums = {name: domain.measure(name) for name in (domain.measures if measures is None else measures)}
+    wanted = [*kinds, *(measure.column for measure in sums.values()), *([] if unit_column is None else [unit_column])]
+    for name in wanted:
+        _check_column(opened, name)
+    if unit_column is not None and unit_column in opened.strange:
+        raise InputError(
+            f"the unit column {unit_column!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[unit_column]}."
+        )
+    cells = [cell_encoder(kind) for kind in kinds.values()]
+    amounts = [amount_encoder(measure) for measure in sums.values()]
+    collected = _Collected(kinds, sums)
+    units = None if unit_column is None else Units()
+    for rows, columns in opened.chunks(wanted):
+        collected.add(
+            rows,
+            [encode(column) for encode, column in zip(cells, columns, strict=False)],
+            [encode(column) for encode, column in zip(amounts, columns[len(cells) :], strict=False)],
+        )
+        if units is not None:
+            units.add(columns[-1])
+        if progress is not None:
+            progress(collected.read, opened.total)
+    codes, values, kept = collected.columns(None if units is None else units.keep(most, entropy_bytes))
+    return Table(domain, codes, values, unit_column=unit_column, max_rows=most, rows=kept)
+
+
+def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+    """List the columns of a file from its header or schema alone; no value of the data is read into the result.
+
+    Args:
+        path: a ``.csv``, ``.csv.gz`` or ``.parquet`` file.
+
+    Returns:
+        Name and type of each column, in order: a Parquet file's types are in DuckDB's words such as ``VARCHAR``, ``BIGINT``, ``DOUBLE``;
+        those
+        of a CSV file are ``"unknown"``.
+
+    Raises:
+        InputError: the file is missing, of another kind, or has no header.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "people.csv")
+    ...     _ = file.write_text("sex,age")
+    ...     columns(file)
+    [('sex', 'unknown'), ('age', 'unknown')]
+    """
+    from leastnoise._adapters._csv import csv_columns
+    from leastnoise._adapters._parquet import parquet_columns
+
+    file, kind = _file(path)
+    return csv_columns(file) if kind == "csv" else parquet_columns(file)
+
+
+class _Collected:
+    """Encoded chunks: small codes of the rows that are kept so far, and which rows of the source they were."""
+
+    def __init__(self, kinds: Mapping[str, Kind], sums: Mapping[str, Measure]) -> None:
+        self._codes: dict[str, list[npt.NDArray[Any]]] = {
+            name: [np.zeros(0, dtype=np.min_scalar_type(kind.size - 1))] for name, kind in kinds.items()
+        }
+        self._values: dict[str, list[npt.NDArray[Any]]] = {name: [np.zeros(0, dtype=np.int64)] for name in sums}
+        self._inside = [np.zeros(0, dtype=np.bool_)]
+        self.read = 0
+
+    def add(self, rows: int, cells: list[npt.NDArray[np.int64]], amounts: list[npt.NDArray[np.int64]]) -> None:
+        inside = np.ones(rows, dtype=np.bool_)
+        for column in cells:
+            inside &= column != DROP
+        self._inside.append(inside)
+        self.read += rows
+        for kept, column in zip(self._codes.values(), cells, strict=True):
+            kept.append(column[inside].astype(kept[0].dtype))
+        for kept, column in zip(self._values.values(), amounts, strict=True):
+            kept.append(column[inside])
+
+    def columns(self, keep: npt.NDArray[np.bool_] | None) -> tuple[dict[str, Any], dict[str, Any], int]:
+        """Codes and values of the rows that stay, and how many these are."""
+        inside = np.concatenate(self._inside)
+        chosen = slice(None) if keep is None else keep[inside]
+
+        def whole_column(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+            column = np.concatenate(parts)[chosen]
+            # the chunks are not needed again, and a large table must not be held twice
+            parts.clear()
+            return column
+
+        kept = np.count_nonzero(inside if keep is None else inside & keep)
+        codes, values = ({name: whole_column(parts) for name, parts in columns.items()} for columns in (self._codes, self._values))
+        return codes, values, int(kept)
+
+
+def _open(source: Any) -> Source:
+    # the libraries that read are imported when something is read: the command line starts without them
+    if isinstance(source, (str, os.PathLike)):
+        from leastnoise._adapters._csv import open_csv
+        from leastnoise._adapters._parquet import open_parquet
+
+        file, kind = _file(source)
+        return open_csv(file) if kind == "csv" else open_parquet(file)
+    if type(source).__name__ == "DuckDBPyRelation":
+        from leastnoise._adapters._duckdb import open_relation
+
+        return open_relation(source)
+    from leastnoise._adapters._frames import open_frame
+
+    opened = open_frame(source)
+    if opened is None:
+        # its repr may show rows
+        raise InputError(f"the source must be {_SUPPORTED}; got an object of type {type(source).__name__!r}.")
+    return opened
+
+
+def _file(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the source must be a path to a .csv, .csv.gz or .parquet file; got an object of type {type(path).__name__!r}.")
+    file = Path(os.fsdecode(path))
+    name = file.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        kind = "csv"
+    elif name.endswith(".parquet"):
+        kind = "parquet"
+    else:
+        raise InputError(
+            f"the source must be a file that ends in .csv, .csv.gz or .parquet; got {str(file)!r}. "
+            "Convert it, or read it into a data frame."
+        )
+    if not file.is_file():
+        near = did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()]) if file.parent.is_dir() else ""
+        raise InputError(f"the source must be a file that exists; there is no file {str(file)!r}." + (f" {near}" if near else ""))
+    return file, kind
+
+
+def _check_column(opened: Source, name: str) -> None:
+    times = opened.names.count(name)
+    if times == 1:
+        return
+    if times > 1:
+        raise InputError(f"{opened.what} must have one column {name!r}; it has {times} of that name. Rename the others.")
+    listed = ", ".join(repr(known) for known in opened.names[:20]) + (", ..." if len(opened.names) > 20 else "")
+    near = did_you_mean(name, opened.names)
+    raise InputError(f"{opened.what} has no column {name!r}; it has {listed}." + (f" {near}" if near else ""))

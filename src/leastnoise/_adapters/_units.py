@@ -1,0 +1,93 @@
+"""At most k rows of each privacy unit (E6 of PROOFS-adapters.md)."""
+
+from collections.abc import Callable, Hashable
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._adapters._column import Column
+from leastnoise._adapters._encode import distinct
+from leastnoise._adapters._values import is_null, text
+
+# Random bytes asked for at a time.
+_BLOCK = 2**20
+
+
+class Units:
+    """Numbers the units of a source, chunk after chunk, and then chooses the rows to keep.
+
+    >>> units = Units()
+    >>> units.add(Column(["a", "b", "a", None]))
+    >>> keep = units.keep(1, lambda count: bytes(range(count)))
+    >>> keep.tolist()
+    [True, True, False, False]
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._chunks: list[npt.NDArray[np.int64]] = []
+
+    def add(self, column: Column) -> None:
+        """Number the units of a chunk.
+
+        Two rows are of one unit if the string forms of their values are equal, or their bytes where these are not text. A null is no unit,
+        nor is another value without a string form.
+
+        Args:
+            column: the unit column of the chunk.
+        """
+        values, where = distinct(column.data)
+        found = np.fromiter((_number(self._numbers, _key(value)) for value in values), dtype=np.int64, count=len(values))
+        units = column.rows(found if where is None else found[where], -1)
+        self._chunks.append(units)
+
+    def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.bool_]:
+        """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any other value.
+
+        Args:
+            max_rows: k, at least 1.
+            entropy_bytes: gives that many random bytes; `os.urandom` outside tests.
+
+        Returns:
+            A mask over all rows added.
+
+        Guarantees (stability): let each row carry a random key of its own, drawn independently of everything, and let a unit keep its k
+        rows with the least keys. Take two sources of which one has a unit's rows in addition, and give every common row the same key (a
+        coupling of the two runs: each has its right distribution). Whether a row of another unit is kept depends on the keys of that
+        unit's rows alone, so it is the same in both; of the additional unit at most k rows are kept. So the kept rows differ by at most k.
+        Each kept row is then encoded or dropped by a function of itself alone, which takes away rows on either side but adds none: the
+        encoded tables too differ by at most k rows. A mechanism that is private for every pair of tables that far apart is private for
+        every fixed choice of keys, hence on average over them. Replacing a unit is removing one and adding one: at most 2k rows.
+
+        Rows without a unit are dropped. Kept as a unit of their own, any number of people would share its k rows; kept each as its own
+        unit, one person could have more than k. Dropping them lets a change of one affect no other row.
+
+        Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is then preferred, which the argument
+        above does not mind.
+        """
+        units = np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64)
+        rows = len(units)
+        keys = np.empty(rows, dtype=np.uint64)
+        for start in range(0, rows, _BLOCK):
+            some = min(_BLOCK, rows - start)
+            keys[start : start + some] = np.frombuffer(entropy_bytes(8 * some), dtype="<u8")
+        order = np.lexsort((keys, units))
+        ordered = units[order]
+        # the place of a row among its unit's rows, by key
+        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if rows else np.zeros(0, dtype=np.intp)
+        places = np.arange(rows) - np.repeat(starts, np.diff(np.append(starts, rows)))
+        keep = np.zeros(rows, dtype=np.bool_)
+        keep[order] = (places < max_rows) & (ordered >= 0)
+        return keep
+
+
+def _key(value: object) -> Hashable | None:
+    if is_null(value):
+        return None
+    form = text(value)
+    # bytes that are not text still tell units apart
+    return value if form is None and isinstance(value, bytes) else form
+
+
+def _number(numbers: dict[Hashable, int], key: Hashable | None) -> int:
+    return -1 if key is None else numbers.setdefault(key, len(numbers))

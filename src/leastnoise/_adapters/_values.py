@@ -1,0 +1,179 @@
+"""What one value means: the rule written in `leastnoise._domain`, value by value. Nothing here raises because of a value (E5)."""
+
+import datetime as dt
+import re
+from decimal import Decimal
+from uuid import UUID
+
+import numpy as np
+
+_NUMBER = re.compile(r"[ \t]*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)[ \t]*", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
+# Longer text is not a number anybody means, and reading it could take very long.
+_LONGEST = 400
+# A number with more digits before or after the point is no category and need not be written out.
+_DIGITS = 40
+
+
+def is_null(value: object) -> bool:
+    """Whether a value is missing.
+
+    >>> [is_null(value) for value in (None, float("nan"), "", 0, "nan")]
+    [True, True, True, False, False]
+    """
+    try:
+        return _is_null(value)
+    except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not null
+        return False
+
+
+def _is_null(value: object) -> bool:
+    if isinstance(value, (str, bytes)):
+        return not value[:1]
+    if value is None:
+        return True
+    if isinstance(value, (float, np.floating)):
+        return bool(value != value)  # noqa: PLR0124 - NaN
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
+    # pandas marks missing values by objects of its own; the package does not import it
+    return type(value).__name__ in {"NAType", "NaTType"}
+
+
+def number(value: object) -> float | None:
+    """Read a value as a number.
+
+    Args:
+        value: anything.
+
+    Returns:
+        Its double (NaN if it is null), or None if it is not a number.
+
+    Edge cases: a float32 becomes the double of the decimal that it prints as; a whole number beyond all doubles becomes an infinity.
+
+    >>> number("17.50"), number(np.float32(0.7)), number(True), number("x"), number("")
+    (17.5, 0.7, 1.0, None, nan)
+    """
+    try:
+        return _number(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")  # type: ignore[operator]
+    except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not a number
+        return None
+
+
+def _number(value: object) -> float | None:
+    # text first: it is what most columns that are not arrays hold
+    if isinstance(value, bytes):
+        value = value.decode()
+    if isinstance(value, str):
+        if len(value) > _LONGEST:
+            return None
+        return float(value) if _NUMBER.fullmatch(value) else None if value else float("nan")
+    if is_null(value):
+        return float("nan")
+    if isinstance(value, (np.float32, np.float16)):
+        return float(str(value))
+    if isinstance(value, (bool, int, float, Decimal, np.bool_, np.integer, np.floating)):
+        return float(value)
+    return None
+
+
+def text(value: object) -> str | None:
+    """The string form of a value.
+
+    Args:
+        value: anything that is not null.
+
+    Returns:
+        Its string form, or None if it has none. Values that are equal and of one type have the same form, and so has the same instant in
+        every time zone; bytes that are UTF-8 are that text.
+
+    >>> text(17.0), text(0.5), text(True), text(dt.date(2024, 5, 1)), text(dt.datetime(2024, 5, 1, 13, 45)), text([1])
+    ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
+    """
+    try:
+        return _text(value)
+    except Exception:  # noqa: BLE001 - whatever a private value does, it merely has no string form
+        return None
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return str(int(value)) if abs(int(value)) < 10**_DIGITS else None
+    if isinstance(value, (float, np.floating)):
+        double = float(str(value)) if isinstance(value, (np.float32, np.float16)) else float(value)
+        return str(int(double)) if double.is_integer() and abs(double) < 10**_DIGITS else repr(double)
+    if isinstance(value, Decimal):
+        return _decimal_text(value)
+    if isinstance(value, dt.datetime):
+        return _instant_text(value)
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, np.datetime64):
+        return stamp_text(str(value.astype("M8[s]") if np.datetime_data(value.dtype)[0] in {"Y", "M", "W", "h", "m"} else value))
+    return str(value) if isinstance(value, UUID) else None
+
+
+def _decimal_text(value: Decimal) -> str | None:
+    if not value.is_finite():
+        return "-inf" if value < 0 else "inf"
+    sign, digits, exponent = value.as_tuple()
+    # 1.0 and 1 are equal, and have one form
+    every = "".join(map(str, digits))
+    kept = every.rstrip("0")
+    places = int(exponent) + len(every) - len(kept)
+    kept = kept.lstrip("0")
+    if not kept:
+        return "0"
+    if not (places >= -_DIGITS and len(kept) + places <= _DIGITS):
+        return None
+    kept = kept.rjust(1 - places, "0")
+    plain = kept + "0" * places if places >= 0 else f"{kept[:places]}.{kept[places:]}"
+    return f"-{plain}" if sign else plain
+
+
+def _instant_text(value: dt.datetime) -> str:
+    """By whole numbers, so that no time zone leads out of the years that Python knows; in UTC where there is a time zone."""
+    if hasattr(value, "to_datetime64"):
+        # the time stamp of pandas has nanoseconds
+        return stamp_text(str(value.to_datetime64()))
+    since = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a difference of wall clocks
+    ahead = value.utcoffset() or dt.timedelta()
+    return stamp_text(str(np.datetime64((since - ahead) // dt.timedelta(microseconds=1), "us")))
+
+
+def stamp_text(iso: str) -> str:
+    """Bring an ISO time stamp to the form of the rule: a space, no zeros after the fraction, midnight left out.
+
+    >>> stamp_text("2024-05-01T00:00:00.000000"), stamp_text("2024-05-01T12:30:00.500000"), stamp_text("2024-05-01T12:30")
+    ('2024-05-01', '2024-05-01 12:30:00.5', '2024-05-01 12:30:00')
+    """
+    day, _, time = iso.replace("T", " ").partition(" ")
+    if "." in time:
+        time = time.rstrip("0").rstrip(".")
+    if time.count(":") == 1:
+        time += ":00"
+    return day if time in {"", "00:00:00"} else f"{day} {time}"
+
+
+def without_zeros(form: str) -> str | None:
+    """Text made of a whole number, a point and zeros, as that whole number; None for other text.
+
+    >>> without_zeros("17.0"), without_zeros("-0.00"), without_zeros("17.5")
+    ('17', '0', None)
+    """
+    if len(form) > _LONGEST:
+        return None
+    found = _WHOLE.fullmatch(form)
+    if not found:
+        return None
+    return "0" if found.group(1) == "-0" else found.group(1)

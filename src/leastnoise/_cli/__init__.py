@@ -1,0 +1,5 @@
+"""The commands."""
+
+from leastnoise._cli._main import main
+
+__all__ = ["main"]

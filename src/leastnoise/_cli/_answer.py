@@ -1,0 +1,164 @@
+"""``leastnoise answer``: further answers from a release that is there already; they cost nothing."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leastnoise._check import InputError
+from leastnoise._cli._output import number, show_json, show_table, whole
+
+if TYPE_CHECKING:
+    from leastnoise._domain import Domain
+    from leastnoise._release import Release
+
+_MOST_SHOWN = 1000
+_NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75 or --means MEASURE."
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path))
+@click.option("--ranges", multiple=True, metavar="NAME=LOW..HIGH", help="A range of an attribute, both ends included.")
+@click.option("--cells", multiple=True, metavar="NAME", help="Every value of an attribute.")
+@click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only rows with this value; again for the same name: or.")
+@click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure in place of counting rows.")
+@click.option("--cdf", "distribution", metavar="NAME", help="The share of rows up to each value of a number.")
+@click.option("--quantiles", metavar="NAME=SHARE,...", help="Quantiles of a number, such as age=0.25,0.5,0.75.")
+@click.option("--means", metavar="MEASURE", help="Means of a measure, by the --cells.")
+@click.option("--level", type=float, help="Coverage of the intervals.  [default: that of the release]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> None:  # noqa: FBT001 - click passes flags by name
+    """Further answers from a finished release, each with its exact error.
+
+    RELEASE is the directory that `leastnoise release` wrote. Costs nothing and reads no data: answers follow from the measurements in the
+    release, and what these do not determine is refused.
+    """
+    from leastnoise._release import notices, read_release
+
+    found = read_release(release)
+    heading, rows = _answered(found, found.level if level is None else level, asked)
+    notes = [] if found.private else ["NOT PRIVATE: the noise of this release came from a seed."]
+    notes += notices(found)[: found.plan.privacy.unit_column is not None]
+    if as_json:
+        show_json({"level": found.level if level is None else level, "answers": rows, "notes": notes})
+        return
+    if len(rows) > _MOST_SHOWN:
+        click.echo(f"The first {_MOST_SHOWN} of {whole(len(rows))} answers; --json gives all.")
+    names = list(rows[0])
+    shown = [[number(value) if isinstance(value, float) else str(value or "") for value in row.values()] for row in rows[:_MOST_SHOWN]]
+    columns = [(name, "right" if isinstance(value, float) else "left") for name, value in rows[0].items()]
+    show_table(heading, columns if names else [], shown)
+    for note in notes:
+        click.echo(click.wrap_text(note, 100))
+
+
+def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """The heading, and one record an answer."""
+    kinds = [name for name in ("distribution", "quantiles", "means") if asked[name]]
+    if asked["ranges"] or asked["measure"] or (asked["cells"] and not asked["means"]) or (asked["where"] and not kinds):
+        kinds.append("counts")
+    if len(kinds) != 1:
+        raise InputError(_NEEDED if not kinds else "One kind of answer can be asked for at a time. " + _NEEDED)
+    where = _where(release.plan.domain, asked["where"])
+    if asked["means"]:
+        if where:
+            raise InputError("Means cannot be restricted with --where; say --cells NAME for means by the values of an attribute.")
+        return _means(release, level, asked["means"], asked["cells"])
+    if asked["distribution"]:
+        return _cdf(release, level, asked["distribution"], where)
+    if asked["quantiles"]:
+        return _quantiles(release, level, asked["quantiles"], where)
+    return _counts(release, level, asked, where)
+
+
+def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: Mapping[str, list[str]]) -> tuple[str, list[dict[str, Any]]]:
+    from leastnoise._workload import identity, predicates, queries, ranges
+
+    domain = release.plan.domain
+    sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
+    pairs: dict[str, list[tuple[Any, Any]]] = {}
+    for text in asked["ranges"]:
+        name, ends = _named(domain, "--ranges", text, "NAME=LOW..HIGH")
+        low, dots, high = ends.partition("..")
+        if not dots:
+            raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
+        pairs.setdefault(name, []).append((_number(name, low), _number(name, high)))
+    for name, ends_of in [*pairs.items(), *((name, None) for name in asked["cells"])]:
+        if name in sets:
+            raise InputError(f"{name} is asked about twice; use one of --cells, --ranges and --where for it.")
+        domain.kind(name)
+        sets[name] = identity() if ends_of is None else ranges(ends_of)
+    (table,) = release.answer(queries(domain, sets, sum=asked["measure"]), level=level)
+    numbers = table.numbers()
+    names = {"answer": "answer", "noise_std": "std_error", "approximation_std": "approximation_std", "low": "low", "high": "high"}
+    rows: list[dict[str, Any]] = [{"cell": cell} for cell in table.cell_names()]
+    for column in [column for column in names if column in numbers]:
+        for row, value in zip(rows, numbers[column].tolist(), strict=True):
+            row[names[column]] = None if math.isnan(value) else float(value)
+    return f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, {100 * level:g}% intervals", rows
+
+
+def _cdf(release: "Release", level: float, name: str, where: Mapping[str, list[str]]) -> tuple[str, list[dict[str, Any]]]:
+    from leastnoise._estimate import cdf
+
+    found = cdf(release, name, where=where, level=level)
+    each = zip(found.values.tolist(), found.share.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    rows = [{name: value, "share": share, "low": low, "high": high} for value, share, low, high in each]
+    return f"share of rows up to each {name}, a {100 * level:g}% band that holds everywhere at once", rows
+
+
+def _quantiles(release: "Release", level: float, text: str, where: Mapping[str, list[str]]) -> tuple[str, list[dict[str, Any]]]:
+    from leastnoise._estimate import quantiles
+
+    name, listed = _named(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
+    try:
+        shares = [float(one) for one in listed.split(",")]
+    except ValueError:
+        raise InputError(f"--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got {text!r}.") from None
+    found = quantiles(release, name, shares, where=where, level=level)
+    rows = [{"share": one.share, name: one.value, "low": one.low, "high": one.high} for one in found]
+    return f"quantiles of {name}, {100 * level:g}% intervals that hold all at once", rows
+
+
+def _means(release: "Release", level: float, measure: str, by: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
+    from leastnoise._estimate import means
+    from leastnoise._workload import identity, queries
+
+    found = means(release, measure, by=by, level=level)
+    groups: dict[str, Any] = {name: identity() for name in found.by}
+    (product,) = queries(release.plan.domain, groups)
+    labels = [""]
+    for name, own in zip(product.attributes, product.labels, strict=True):
+        labels = [f"{text}, {name}={label}" if text else f"{name}={label}" for text in labels for label in own]
+    each = zip(labels, found.mean.reshape(-1).tolist(), found.low.reshape(-1).tolist(), found.high.reshape(-1).tolist(), strict=True)
+    rows = [{"cell": cell or "all", "mean": mean, "low": low, "high": high} for cell, mean, low, high in each]
+    return f"means of {measure}, {100 * level:g}% intervals", rows
+
+
+def _where(domain: "Domain", texts: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, label = _named(domain, "--where", text, "NAME=VALUE")
+        found.setdefault(name, []).append(label)
+    return found
+
+
+def _named(domain: "Domain", option: str, text: str, form: str) -> tuple[str, str]:
+    """The attribute and the rest of NAME=...; of attributes with such a sign in their name the longest that fits."""
+    from leastnoise._domain import did_you_mean
+
+    fitting = [name for name in domain.names if text.startswith(f"{name}=")]
+    if not fitting:
+        near = did_you_mean(text.partition("=")[0], domain.names)
+        raise InputError(f"{option} must be {form} with one of {', '.join(domain.names)}; got {text!r}." + (f" {near}" if near else ""))
+    name = max(fitting, key=len)
+    return name, text[len(name) + 1 :]
+
+
+def _number(name: str, text: str) -> Any:
+    from leastnoise._check import exact
+
+    value = exact(f"an end of a range on {name}", text.strip())
+    return int(value) if value.denominator == 1 else value

@@ -1,0 +1,263 @@
+"""``leastnoise demo``: a full release of a generated survey, and how well it kept its promise."""
+
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leastnoise._check import InputError
+from leastnoise._cli._output import number, show_facts, show_table, shown, whole, write_new
+from leastnoise._cli._plan import expected, show_plan
+from leastnoise._cli._progress import Progress
+from leastnoise._cli._release import carry_out, show_release
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from leastnoise._release import Release
+    from leastnoise._workload import Product
+
+PEOPLE = 200_000
+SEED = 20250321
+SEXES = ("F", "M")
+REGIONS = (
+    "North",
+    "North East",
+    "East",
+    "South East",
+    "South",
+    "South West",
+    "West",
+    "North West",
+    "Centre",
+    "Capital",
+    "Coast",
+    "Islands",
+)
+DEGREES = ("none", "primary", "lower secondary", "upper secondary", "bachelor", "master or more")
+LOW_AGE, HIGH_AGE = 18, 97
+TOP_INCOME, INCOME_BINS = 250_000, 500
+_MOST_TABLES = 40
+
+_SPEC = f"""\
+# The survey of `leastnoise demo`: 200,000 generated people, one row each. Every value below is public: it was chosen without the data.
+
+[source]
+path = "people.parquet"
+
+[privacy]
+epsilon = "1"
+neighbours = "add_remove"
+unit = {{ column = "person_id", max_rows = 1 }}
+
+[domain.sex]
+categories = {list(SEXES)}
+
+[domain.age]
+integers = [{LOW_AGE}, {HIGH_AGE}]
+outside = "clip"
+
+[domain.region]
+categories = {list(REGIONS)}
+
+[domain.education]
+categories = {list(DEGREES)}
+
+[domain.income]
+bins = {{ low = 0, high = {TOP_INCOME}, count = {INCOME_BINS} }}
+outside = "clip"
+
+[measures.pay]
+column = "income"
+clip = [0, {TOP_INCOME}]
+
+[[workload]]                   # all tables of one and of two attributes, and the total
+marginals = {{ upto = 2, of = ["sex", "age", "region", "education"] }}
+
+[[workload]]                   # the cumulative distribution of income
+queries = {{ income = "prefix" }}
+
+[[workload]]                   # the sum of income, each clipped to the bounds above, by region and sex
+queries = {{ sex = "identity", region = "identity" }}
+sum = "pay"
+
+[plan]
+strategy = "auto"
+
+[output]
+level = 0.95
+""".replace("'", '"')
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), help="A new directory for everything.  [default: the next number in demo-release]")
+def demo(out: Path | None) -> None:
+    """All of it on a generated survey of 200,000 people; nothing is needed.
+
+    Makes the survey, plans, releases, and compares the promised with the realised error.
+    """
+    from leastnoise._session import choose, read_spec
+
+    folder = _new_folder(out)
+    with Progress("generating a survey"):
+        people = survey()
+        write_survey(people, folder / "people.parquet")
+    spec = folder / "survey.toml"
+    write_new(spec, _SPEC, "Choose another directory.")
+    click.echo(f"A survey of {whole(PEOPLE)} generated people is in {shown(folder)}/people.parquet, its spec in {shown(spec)}.\n")
+    what = read_spec(spec)
+    with Progress("planning") as progress:
+        made = choose(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))[0]
+        seconds = progress.seconds
+    show_plan(made, seconds)
+    release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")
+    click.echo()
+    show_release(release, folder / "release", folder / "people.ledger", new=True)
+    click.echo()
+    with Progress("computing the true answers"):
+        rows = promised_and_realised(release, people)
+    headings = ["queries", "promised\nrmse", "realised\nrmse", "realised /\npromised", f"within {what.level:.0%}\ninterval"]
+    show_table("Promised and realised error", [("table", "fold"), *((heading, "right") for heading in headings)], rows)
+    click.echo("The true answers were computed for this comparison alone, because the survey is generated; a release never does so.")
+    click.echo("A table of few queries is a small sample of noise: its realised error scatters around the promise.\n")
+    show_facts(
+        [
+            ("read", f"{shown(folder / 'release' / 'report.html')}"),
+            ("try", f"leastnoise compare {shown(spec)}"),
+            ("", f"leastnoise ledger show {shown(folder / 'people.ledger')}"),
+            ("", f"leastnoise release {shown(spec)} --out {shown(folder / 'second')}   (refused: the budget is spent)"),
+        ]
+    )
+
+
+def _new_folder(out: Path | None) -> Path:
+    """Make a directory that did not exist."""
+    tried = [out] if out is not None else (Path("demo-release") / str(place) for place in count(1))
+    for folder in tried:
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise InputError(f"The directory {folder} cannot be made: {reason}. Choose one with --out.") from None
+        return folder
+    raise InputError(
+        f"The directory {out} exists already and is not overwritten. Choose another with --out, or leave it out for the next free one."
+    )
+
+
+def survey(people: int = PEOPLE, seed: int = SEED) -> "dict[str, npt.NDArray[np.int64]]":
+    """Generate a survey: the same people every time.
+
+    Args:
+        people: how many.
+        seed: of the generator.
+
+    Returns:
+        Codes of sex, region and education, and the numbers of age and income; int64 of shape (people,). Incomes are skewed: a twelfth of
+        the people have none, and a few have more than the top of the domain.
+
+    >>> sorted(survey(100))
+    ['age', 'education', 'income', 'person_id', 'region', 'sex']
+    """
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    sex = random.integers(0, 2, people)
+    age = np.clip(LOW_AGE + 80 * random.beta(1.25, 1.9, people), LOW_AGE, HIGH_AGE).astype(np.int64)
+    shares = np.array([8, 6, 9, 7, 5, 6, 10, 9, 7, 18, 8, 3])
+    region = random.choice(len(REGIONS), people, p=shares / shares.sum())
+    older = (age - LOW_AGE) / (HIGH_AGE - LOW_AGE)
+    level = 3.1 - 1.3 * older + 0.35 * (region == REGIONS.index("Capital")) + random.normal(0, 1.15, people)
+    education = np.clip(np.rint(level), 0, len(DEGREES) - 1).astype(np.int64)
+    middle = 9.75 + 0.17 * education + 0.9 * older - 0.85 * older**2 + 0.12 * sex + 0.15 * (region == REGIONS.index("Capital"))
+    income = np.exp(middle + random.normal(0, 0.62, people))
+    income[random.random(people) < 1 / 12] = 0
+    rounded = np.where(random.random(people) < 0.6, np.rint(income / 500) * 500, np.rint(income))  # most people say a round number
+    return {
+        "person_id": random.permutation(people) + 1,
+        "sex": sex,
+        "age": age,
+        "region": region,
+        "education": education,
+        "income": rounded.astype(np.int64),
+    }
+
+
+def write_survey(people: "Mapping[str, npt.NDArray[np.int64]]", path: Path) -> None:
+    """Write a survey as a Parquet file, with labels for codes.
+
+    Args:
+        people: as ``survey`` gives it.
+        path: the new file.
+    """
+    import duckdb
+
+    labels = {"sex": SEXES, "region": REGIONS, "education": DEGREES}
+    columns = [f"{list(labels[name])}[{name} + 1] AS {name}" if name in labels else name for name in people]
+    with duckdb.connect() as connection:
+        connection.register("people", dict(people))
+        connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608 - constants of this file
+
+
+def truth(product: "Product", people: "Mapping[str, npt.NDArray[np.int64]]") -> "npt.NDArray[np.int64]":
+    """The true answers to one product of the workload; the demo may know them because its people are generated.
+
+    Args:
+        product: the queries.
+        people: as ``survey`` gives it.
+
+    Returns:
+        int64 of shape ``product.shape``.
+    """
+    import numpy as np
+
+    from leastnoise._linop import along, apply
+
+    income = np.clip(people["income"], 0, TOP_INCOME)
+    codes = {
+        **people,
+        "age": np.clip(people["age"], LOW_AGE, HIGH_AGE) - LOW_AGE,
+        "income": np.minimum(income * INCOME_BINS // TOP_INCOME, INCOME_BINS - 1),
+    }
+    shape = [operator.size for operator in product.operators]
+    places = np.ravel_multi_index([codes[name] for name in product.attributes], shape) if shape else np.zeros(len(income), dtype=np.int64)
+    weights = None if product.measure is None else income
+    cube = np.bincount(places, weights, minlength=int(np.prod(shape, dtype=np.int64))).astype(np.int64).reshape(shape)
+    for axis, operator in enumerate(product.operators):
+        cube = along(apply, operator, cube, axis)
+    return cube
+
+
+def promised_and_realised(release: "Release", people: "Mapping[str, npt.NDArray[np.int64]]") -> list[list[str]]:
+    """One row a table: what the plan promised and what came.
+
+    Args:
+        release: of the survey.
+        people: as ``survey`` gives it.
+    """
+    import numpy as np
+
+    rows: list[list[str]] = []
+    promises = [table["rmse"] for table in expected(release.plan)]
+    sums: dict[str, Any] = {"queries": 0, "relative": 0.0, "within": 0}
+    for promise, table in zip(promises, release.tables, strict=True):
+        exact = truth(table.product, people)
+        realised = float(np.sqrt(np.mean((table.answer - exact) ** 2)))
+        within = int(np.sum((table.low <= exact) & (exact <= table.high)))
+        sums["queries"] += table.cells
+        sums["relative"] += table.cells * (realised / promise) ** 2
+        sums["within"] += within
+        rows.append([table.name, *_numbers(table.cells, promise, realised, realised / promise, within)])
+    share = float(np.sqrt(sums["relative"] / sums["queries"]))
+    rest = rows[_MOST_TABLES:]
+    listed = rows[:_MOST_TABLES] + ([[f"and {len(rest)} more", "", "", "", "", ""]] if rest else [])
+    return [*listed, ["all", whole(sums["queries"]), "", "", f"{share:.2f}", f"{sums['within'] / sums['queries']:.1%}"]]
+
+
+def _numbers(cells: int, promised: float, realised: float, share: float, within: int) -> list[str]:
+    return [whole(cells), number(promised), number(realised), f"{share:.2f}", f"{within / cells:.1%}"]

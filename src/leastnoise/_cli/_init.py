@@ -1,0 +1,198 @@
+"""``leastnoise init``: drafts a spec file from column names and types alone."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+
+from leastnoise._cli._output import shown, write_new
+
+_BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
+_IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$", flags=re.ASCII)
+# A CSV file has no types, so its draft guesses from names alone, and shows the other kinds beside the guess.
+_WHOLE_NAME = re.compile(r"(^|[_\-. ])(age|year|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII)
+_NUMBER_NAME = re.compile(r"income|salary|wage|(^|_)pay|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$", flags=re.ASCII)
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
+
+_UNTYPED = "unknown"  # the type of a column of a CSV file
+_LINES = {
+    "text": f'categories = ["{_BLANK}"]     # for example ["F", "M"], written as in the data',
+    "whole": f'integers = ["{_BLANK}", "{_BLANK}"]     # lowest and highest, for example [17, 90]; for codes 0, 1, ... write size = 9',
+    "number": f'bins = {{ low = "{_BLANK}", high = "{_BLANK}", count = 100 }}     # for example low = 0, high = 200000',
+}
+
+_HEAD = """\
+# A spec for leastnoise, drafted from the column names and types of {file} alone: it holds no value of the data.
+# Replace every "{blank}" by a public value: from a questionnaire, a code list, a law or an earlier
+# publication, never by looking at the data. Remove the attributes that you do not want to publish. Then:
+#
+#     leastnoise plan {spec}                  expected error; reads no data and spends nothing
+#     leastnoise release {spec} --out out     pays, and writes answers, manifest and report
+
+[source]
+path = {path}
+
+[privacy]
+epsilon = "1"                 # the budget of this release: smaller protects more; or rho = "1/2", or epsilon and delta
+neighbours = "add_remove"     # hides whether a person is in the table; "replace" hides what the person's rows say
+"""
+_ROW = """\
+unit = "row"                  # every row is another person; else unit = { column = "person_id", max_rows = 5 }
+"""
+_COLUMN = """\
+# If a person can have several rows, max_rows says how many of them count; a larger one costs more noise.
+unit = { column = %s, max_rows = "%s" }     # if every row is another person: unit = "row"
+"""
+_DOMAIN = """\
+
+# The domain: every attribute with the public list of its values. A row with a missing value or another one is dropped,
+# unless you say null = "other" or outside = "other" (an added cell), or outside = "clip" (numbers: the nearest cell).
+"""
+_GUESSED = """\
+# A CSV file has no types: the kinds below are guessed from names. Keep one line of each attribute.
+"""
+_TAIL = """
+# What is asked. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more.
+[[workload]]
+marginals = { ways = 1 }      # one table an attribute; ways = 2: one a pair; upto = 2: all of up to two attributes
+"""
+_NO_COLUMN = "# No column has a type that can be published. Add an attribute such as [domain.sex] with categories = [...].\n"
+_EXAMPLE = """
+# [[workload]]
+# queries = { %s = "prefix" }     # its cumulative distribution
+"""
+_MEASURE = """
+# A numeric column can be summed instead of counting rows; every value is clipped to public bounds.
+# [measures.%(key)s]
+# clip = [0, 100000]
+#
+# [[workload]]
+# queries = {}                  # its sum over all rows; queries = { sex = "identity" } sums by sex
+# sum = %(name)s
+"""
+_END = """
+[plan]
+strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
+
+[output]
+level = 0.95                  # of the intervals
+"""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="The spec file to write.  [default: FILE with the ending .toml]")
+def init(file: Path, out: Path | None) -> None:
+    """Draft a spec file from column names and types.
+
+    No value of the data is written into it: what a column may hold is for you to say, from public knowledge.
+    """
+    from leastnoise._session import columns
+
+    spec = out or file.with_name(file.name.split(".")[0] + ".toml")
+    found = columns(file)
+    write_new(spec, draft(file, spec, found), "Edit that file, or choose another with --out.")
+    click.echo(f"The draft is in {shown(spec)}. Replace every {_BLANK!r} in it, then run: leastnoise plan {shown(spec)}")
+
+
+def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
+    """Write the text of a spec.
+
+    Args:
+        file: the data.
+        spec: where the draft will be.
+        found: name and type of every column, types as DuckDB writes them, or "unknown".
+
+    Returns:
+        A TOML text with a blank wherever a public value is needed.
+
+    >>> print(draft(Path("people.csv"), Path("people.toml"), [("sex", "VARCHAR")]).split("[domain.")[1].split("#")[0])
+    sex]
+    categories = ["FILL IN"]
+    """
+    every = list(found)
+    unusable = _unusable([name for name, _ in every])
+    listed = [(name, kind) for name, kind in every if name not in unusable]
+    identifier = next((name for name, _ in listed if _IDENTIFIER.search(name)), None)
+    parts = [_HEAD.format(file=_comment(file.name), spec=shown(spec), blank=_BLANK, path=_text(_relative(file, spec)))]
+    parts.append(_ROW if identifier is None else _COLUMN % (_text(identifier), _BLANK))
+    parts.append(_DOMAIN)
+    parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
+    blocks = [_attribute(name, kind) if name != identifier else _left_out(name, "it names the person") for name, kind in listed]
+    blocks += [_left_out(name, why) for name, why in unusable.items()]
+    parts.append("\n".join(blocks))
+    if all(block.startswith("#") for block in blocks):
+        parts.append(_NO_COLUMN)
+    parts.append(_TAIL)
+    kinds = [(_kind(name, kind), name) for name, kind in listed if name != identifier]
+    numbers = [name for kind, name in kinds if kind == "whole"] + [name for kind, name in kinds if kind == "number"]
+    if numbers:
+        parts.append(_EXAMPLE % _key(numbers[-1]))
+        parts.append(_MEASURE % {"key": _key(numbers[-1]), "name": _text(numbers[-1])})
+    parts.append(_END)
+    return "".join(parts)
+
+
+def _unusable(names: Sequence[str]) -> dict[str, str]:
+    """The columns that a release would refuse to read, with the reason."""
+    found = {}
+    for name in names:
+        if names.count(name) > 1:
+            found[name] = "several columns are called so; give them names of their own"
+        elif not name or not name.isprintable():
+            found[name] = "its name is empty or has control characters; rename it"
+    return found
+
+
+def _kind(column: str, written: str) -> str:
+    """What a type of DuckDB is for us, or what a name suggests where there is no type."""
+    if written == _UNTYPED:
+        return "whole" if _WHOLE_NAME.search(column.lower()) else "number" if _NUMBER_NAME.search(column.lower()) else "text"
+    name = written.upper().split("(")[0].strip()
+    if written.endswith("]"):
+        return "else"
+    if name in {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}:
+        return "whole"
+    if name in {"FLOAT", "REAL", "DOUBLE", "DECIMAL", "NUMERIC"}:
+        return "number"
+    if name in {"VARCHAR", "ENUM", "TEXT", "CHAR", "STRING"}:
+        return "text"
+    return {"BOOLEAN": "truth", "DATE": "date"}.get(name, "date" if name.startswith("TIMESTAMP") else "else")
+
+
+def _attribute(name: str, written: str) -> str:
+    kind = _kind(name, written)
+    if kind == "date":
+        return _left_out(name, f"of type {_comment(written)}; add a column with the year, say, and give its integers")
+    if kind == "else":
+        return _left_out(name, f"of type {_comment(written)}, which cannot be published")
+    if kind == "truth":
+        return f"[domain.{_key(name)}]\ncategories = [true, false]\n"
+    others = [f"# {line}" for other, line in _LINES.items() if other != kind] if written == _UNTYPED else []
+    return "\n".join([f"[domain.{_key(name)}]", _LINES[kind], *others, ""])
+
+
+def _left_out(name: str, why: str) -> str:
+    return f"# The column {_comment(_text(name))} was left out: {why}.\n"
+
+
+def _relative(file: Path, spec: Path) -> str:
+    """The path of the data as the spec file needs it: relative to its own folder where that is simple."""
+    data, folder = Path(file).absolute(), Path(spec).absolute().parent
+    return str(data.relative_to(folder)) if data.is_relative_to(folder) else str(data)
+
+
+def _text(value: str) -> str:
+    """A TOML text: as in JSON, but for the one control character that JSON does not escape."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _text(name)
+
+
+def _comment(text: str) -> str:
+    """Without what would end a comment."""
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,0 +1,185 @@
+"""``leastnoise ledger``: the budget of a data set, and what has been spent of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leastnoise._check import InputError
+from leastnoise._cli._output import amount, money, parts_of, show_facts, show_json, show_table, shown, whole
+
+if TYPE_CHECKING:
+    from leastnoise._accounting import Budget
+    from leastnoise._session import Entry, Ledger
+
+_STATES = {
+    "sealed": "published",
+    "absent": "paid and absent",
+    "running": "paid, being made",
+    "resumable": "paid and resumable",
+    "reserved": "paid, not finished",
+}
+
+
+@click.group()
+def ledger() -> None:
+    """Set the budget of a data set, and see what has been spent."""
+
+
+@ledger.command("set")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--epsilon", help="Pure differential privacy; with --delta, approximate.")
+@click.option("--delta", help="Above 0 and far below one over the number of people, such as 1e-9.")
+@click.option("--rho", help="Zero-concentrated differential privacy.")
+@click.option("--dataset", help="Name of the data set.  [default: the name of FILE]")
+@click.option("--unit-column", help="The column that names a person.  [default: every row is a person]")
+@click.option("--max-rows", type=int, default=1, help="At most so many rows of a person count.", show_default=True)
+@click.option("--neighbours", type=click.Choice(["add_remove", "replace"]), default="add_remove", show_default=True)
+def set_budget(
+    file: Path,
+    epsilon: str | None,
+    delta: str | None,
+    rho: str | None,
+    dataset: str | None,
+    unit_column: str | None,
+    max_rows: int,
+    neighbours: str,
+) -> None:
+    """Make the ledger of a data set, with a budget and nothing spent.
+
+    The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. It cannot be changed later.
+    """
+    from leastnoise._accounting import Privacy
+    from leastnoise._session import Ledger
+
+    privacy = Privacy(_budget(epsilon, delta, rho), neighbours, unit_column, max_rows)
+    made = Ledger.create(file, dataset or file.name.split(".")[0] or file.name, privacy)
+    show_facts([("ledger", shown(file)), *_head(made), ("left", _words(made, "left"))])
+
+
+@ledger.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@click.option("--delta", default="1e-9", show_default=True, help="For a rho budget: the delta of the epsilon that it implies.")
+def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
+    """Every release, its cost and its state, and what is left."""
+    from leastnoise._session import Ledger, unknown_releases
+
+    book = Ledger.open(file)
+    entries = book.entries()
+    for release in unknown_releases(file, book):
+        click.echo(
+            f"Warning: the release in {shown(release)} was paid from this ledger, which does not know it: this is an older copy. "
+            "Restore the newest one.",
+            err=True,
+        )
+    if as_json:
+        show_json(_facts(book, entries, delta))
+        return
+    show_facts([("ledger", shown(file)), *_head(book)])
+    parts = parts_of(book.privacy.budget)
+    columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "left"), ("release", "fold")]
+    rows = [
+        [
+            whole(entry.number),
+            str(entry.reserved_on),
+            *(amount(getattr(entry.charge, part), up=True) for part in parts),
+            _STATES[_state(book, entry)],
+            f"{_where(entry)}\n{entry.description}",
+        ]
+        for entry in entries
+    ]
+    click.echo()
+    if rows:
+        show_table("", columns, rows)
+    else:
+        click.echo("No release yet.\n")
+    show_facts([("spent", _words(book, "spent")), ("left", _words(book, "left")), *_implied_lines(book, delta)])
+
+
+def _state(book: "Ledger", entry: "Entry") -> str:
+    """The state in the ledger, and of what is not settled there, whether it is under way or can be finished."""
+    if entry.state != "reserved":
+        return entry.state
+    return "running" if book.is_running(entry) else "resumable" if entry.resumable else "reserved"
+
+
+def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget":
+    from leastnoise._accounting import ZCDP, ApproxDP, PureDP
+
+    if rho is not None and epsilon is None and delta is None:
+        return ZCDP(rho)
+    if rho is None and epsilon is not None:
+        return PureDP(epsilon) if delta is None else ApproxDP(epsilon, delta)
+    given = [name for name, value in (("--epsilon", epsilon), ("--delta", delta), ("--rho", rho)) if value is not None]
+    raise InputError(f"A budget must be --epsilon, or --epsilon and --delta, or --rho; got {' and '.join(given) or 'none of them'}.")
+
+
+def _head(book: "Ledger") -> list[tuple[str, str]]:
+    from leastnoise._accounting import whole_budget
+
+    budget = book.privacy.budget
+    return [("data set", book.dataset), ("protects", book.privacy.unit), ("budget", money(budget, whole_budget(budget), up=False))]
+
+
+def _words(book: "Ledger", which: str) -> str:
+    return money(book.privacy.budget, book.left() if which == "left" else book.spent(), up=which == "spent")
+
+
+def _where(entry: "Entry") -> str:
+    return shown(Path(entry.output)) if entry.output.startswith("/") else entry.output
+
+
+def _implied(book: "Ledger", delta: str) -> dict[str, str] | None:
+    """For a rho budget: the epsilon of the whole and of what is spent, at a delta; decimals that are rounded up."""
+    from leastnoise._accounting import ZCDP, zcdp_epsilon
+
+    budget = book.privacy.budget
+    if not isinstance(budget, ZCDP):
+        return None
+    spent = book.spent().rho
+    return {
+        "delta": delta,
+        "budget": _above(zcdp_epsilon(budget.rho, delta)),
+        "spent": _above(zcdp_epsilon(spent, delta)) if spent else "0",
+    }
+
+
+def _above(value: Any) -> str:
+    """A decimal of four places that is not below a fraction."""
+    return f"{-(-value.numerator * 10**4 // value.denominator) / 10**4:.4f}"
+
+
+def _implied_lines(book: "Ledger", delta: str) -> list[tuple[str, str]]:
+    implied = _implied(book, delta)
+    if implied is None:
+        return []
+    return [("implies", f"the whole budget epsilon <= {implied['budget']}, the spent epsilon <= {implied['spent']}, at delta = {delta}")]
+
+
+def _facts(book: "Ledger", entries: "tuple[Entry, ...]", delta: str) -> dict[str, Any]:
+    return {
+        "ledger": str(book.path),
+        "id": book.id,
+        "dataset": book.dataset,
+        "privacy": book.privacy.to_json(),
+        "spent": book.spent().to_json(),
+        "left": book.left().to_json(),
+        "implied_epsilon": _implied(book, delta),
+        "releases": [
+            {
+                "number": entry.number,
+                "id": entry.id,
+                "state": _state(book, entry),
+                "charge": entry.charge.to_json(),
+                "cost": entry.cost.to_json(),
+                "declared": entry.declared.to_json(),
+                "plan_digest": entry.plan_digest,
+                "output": entry.output,
+                "description": entry.description,
+                "reserved_on": entry.reserved_on.isoformat(),
+                "digest": entry.digest,
+            }
+            for entry in entries
+        ],
+    }

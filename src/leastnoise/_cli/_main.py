@@ -1,0 +1,157 @@
+"""The program ``leastnoise``: its commands, and what an error becomes.
+
+Everything heavy is imported inside the commands, so that ``leastnoise --help`` is quick.
+"""
+
+import io
+import os
+import signal
+import sys
+import traceback
+from contextlib import suppress
+
+import click
+
+from leastnoise._check import InternalError, LeastNoiseError, PaidError, cause, runs
+from leastnoise._cli._answer import answer
+from leastnoise._cli._audit import audit
+from leastnoise._cli._demo import demo
+from leastnoise._cli._experiments import experiments
+from leastnoise._cli._init import init
+from leastnoise._cli._ledger import ledger
+from leastnoise._cli._plan import compare, plan
+from leastnoise._cli._release import release
+from leastnoise._cli._resume import resume
+from leastnoise._cli._stop import interrupted, listen, what_was_paid
+
+BAD_INPUT = 2
+UNFINISHED = 3  # paid, and not published
+AFTERWARDS = 4  # paid and published, and something failed then
+FAULT = 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
+
+
+class _InOrder(click.Group):
+    """The commands in the order in which one needs them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
+        """Give the names in the order of definition."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with `leastnoise demo`, or with `leastnoise init people.csv`.",
+)
+@click.version_option(sys.modules["leastnoise"].__version__, message="leastnoise %(version)s")
+def program() -> None:
+    """Publish tables from private data with the least noise.
+
+    Answers a batch of linear queries (marginals, ranges, CDFs, sums) over a sensitive table under differential privacy, and says how large
+    the error will be before any budget is spent.
+    """
+
+
+for _command in (init, plan, compare, release, resume, answer, ledger, audit, demo, experiments):
+    program.add_command(_command)
+
+
+def main() -> None:
+    """Run the program on the arguments of the process, and end the process.
+
+    The exit codes are on the page docs/errors.md. An error is one sentence on the standard error stream, never a traceback, and never with
+    a value of a row; after it stands what was paid, as the ledger has it at that moment.
+    """
+    listen()
+    paid_before = len(runs())
+    try:
+        _open_streams()
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            # Planning is many small matrix products: threads that wait for each other cost up to eight times the time on a busy machine.
+            os.environ.setdefault(name, "1")
+        code = program.main(prog_name="leastnoise", standalone_mode=False) or 0  # a command's own exit code
+        sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        code = _report(error, paid_before)
+    _close_streams()
+    sys.exit(code)
+
+
+def _open_streams() -> None:
+    """Closed streams become empty ones: else the next file that is opened, such as the ledger, would take their place."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a name that a narrow terminal cannot show is no reason to fail
+
+
+def _close_streams() -> None:
+    """What cannot be written was reported by now; Python would complain once more when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _report(error: BaseException, paid_before: int) -> int:
+    """Say what happened in one sentence and what was paid in another, and choose the exit code."""
+    if isinstance(error, (SystemExit, BrokenPipeError)) and not interrupted():
+        return BROKEN_PIPE  # the reader of a pipe has seen enough; click makes the former of it, and only of that
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    state, paid = what_was_paid(paid_before)
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or interrupted():
+        _say(f"interrupted. {paid}")
+        return INTERRUPTED
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.ctx.get_help(), err=True)  # a command alone is a question, not a mistake to be folded
+        return BAD_INPUT
+    if isinstance(error, click.ClickException):
+        _say(_usage(error))
+        return BAD_INPUT
+    fault, said = False, str(error)
+    if isinstance(error, PaidError):  # its message has what was paid
+        fault = error.cause is not None and cause(error.cause)[1]
+    elif state != "nothing" or not isinstance(error, LeastNoiseError) or isinstance(error, InternalError):
+        words, fault = cause(error)
+        said = f"{words} {paid}"
+    if not isinstance(error, LeastNoiseError) or fault:
+        said = said[:1].lower() + said[1:]
+    _say(said + (" LEASTNOISE_DEBUG=1 shows the way to it." if fault and not _debugging() else ""))
+    if fault and _debugging():
+        error = error.cause if isinstance(error, PaidError) and error.cause is not None else error
+        # Frames only. The text of a foreign exception may quote a value of a row, and so may local variables; neither is ever shown.
+        with suppress(OSError):
+            click.echo("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True)
+    if state != "nothing":
+        return AFTERWARDS if state == "whole" else UNFINISHED
+    return FAULT if fault else BAD_INPUT
+
+
+def _usage(error: click.ClickException) -> str:
+    text = error.format_message().strip().rstrip(".?").replace("\n", " ")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "leastnoise"
+    return f"{text[:1].lower()}{text[1:]}. See `{command} --help`."
+
+
+def _debugging() -> bool:
+    return os.environ.get("LEASTNOISE_DEBUG", "") not in {"", "0"}
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        click.echo(f"leastnoise: {text}", err=True)

@@ -1,0 +1,221 @@
+"""What people and programs read on the standard output stream."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from math import ceil, floor, log10
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leastnoise._check import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from leastnoise._accounting import Budget, Charge
+
+_WIDE = 160  # where there is no terminal, nothing is cut to a width
+
+
+def console() -> "Console":
+    """The standard output stream: colours on a terminal only, and none under NO_COLOR."""
+    from rich.console import Console
+
+    plain = Console(highlight=False, soft_wrap=False)
+    return plain if plain.is_terminal or os.environ.get("COLUMNS") else Console(highlight=False, width=_WIDE)
+
+
+def number(value: float) -> str:
+    """Write a number for people: four digits that count.
+
+    >>> number(0.123456), number(12.5), number(1234567.8), number(2.5e12), number(float("inf"))
+    ('0.1235', '12.50', '1,234,568', '2.500e+12', 'inf')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
+
+
+def noise(mechanism: str) -> str:
+    """The kind of noise in words.
+
+    >>> noise("discrete_laplace")
+    'discrete Laplace'
+    """
+    kind, name = mechanism.split("_")
+    return f"{kind} {name.capitalize()}"
+
+
+def amount(value: Fraction, *, up: bool) -> str:
+    """Write a part of a budget for people: exactly where that is short, else six digits, rounded to the safe side.
+
+    Args:
+        value: at least 0.
+        up: upwards, for what is spent; downwards for what is left.
+
+    >>> amount(Fraction(1, 3), up=True), amount(1 - Fraction(1, 3**70), up=True), amount(Fraction(1, 3**70), up=False)
+    ('1/3', '1', '0')
+    """
+    from leastnoise._accounting import readable
+
+    text = readable(value)
+    if not text.startswith("about"):
+        return text
+    scale = max(6, 5 - floor(log10(value)) if up else 0)
+    digits = value * 10**scale
+    return readable(Fraction(ceil(digits) if up else floor(digits), 10**scale))
+
+
+def money(budget: "Budget", charge: "Charge", *, up: bool) -> str:
+    """Write a charge for people, with the parts that the definition of a budget has.
+
+    Args:
+        budget: its definition decides on the parts.
+        charge: what is spent or left.
+        up: as in ``amount``.
+
+    >>> from leastnoise._accounting import ApproxDP, Charge
+    >>> money(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)), up=True)
+    'epsilon = 0.5 and delta = 0'
+    """
+    return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parts_of(budget))
+
+
+def parts_of(budget: "Budget") -> tuple[str, ...]:
+    """The names of the parts of a budget.
+
+    >>> from leastnoise._accounting import PureDP
+    >>> parts_of(PureDP(1))
+    ('epsilon',)
+    """
+    return tuple(name for name in ("epsilon", "delta", "rho") if hasattr(budget, name))
+
+
+def whole(value: int) -> str:
+    """Write a whole number for people.
+
+    >>> whole(1234567)
+    '1,234,567'
+    """
+    return f"{value:,}"
+
+
+def share(value: float | None) -> str:
+    """Write a ratio for people; None is no ratio.
+
+    >>> share(1.23456), share(4321.0), share(None)
+    ('1.235', '4,321', '-')
+    """
+    return "-" if value is None else f"{value:.3f}" if value < 1000 else number(value)
+
+
+def show_table(title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], bold: int | None = None) -> None:
+    """Print a table and an empty line.
+
+    Args:
+        title: above it; may be empty.
+        columns: heading, and "left", "right" or "fold" of each; only the cells of the last kind may be broken into lines.
+        rows: texts.
+        bold: the place of the row to stress.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for heading, side in columns:
+        table.add_column(heading, justify="right" if side == "right" else "left", no_wrap=side != "fold", overflow="fold")
+    for place, row in enumerate(rows):
+        table.add_row(*(Text(cell) for cell in row), style="bold" if place == bold else None)
+    if title:
+        _print(Text(title, style="bold"))
+    _print(table)
+    click.echo()
+
+
+def show_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, one a line.
+
+    Args:
+        facts: name and value; the values are aligned, and folded under themselves.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(Text(name), Text(value))
+    _print(table)
+
+
+def _print(what: "RenderableType") -> None:
+    """Print without spaces at the ends of lines, where there is no terminal that they could colour."""
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(what)
+    text = captured.get()
+    click.echo(text if screen.is_terminal else "\n".join(line.rstrip() for line in text.split("\n")), nl=False, color=screen.is_terminal)
+
+
+def show_json(value: Mapping[str, Any]) -> None:
+    """Print exactly one JSON object."""
+    click.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
+def shown(path: Path) -> str:
+    """The shorter of a path's relative and absolute form.
+
+    >>> shown(Path.cwd() / "a" / "b")
+    'a/b'
+    """
+    whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and show another name than was typed
+    return str(whole_path.relative_to(Path.cwd())) if whole_path.is_relative_to(Path.cwd()) else str(whole_path)
+
+
+def check_new(path: Path, advice: str) -> None:
+    """Refuse a file that exists already.
+
+    Args:
+        path: where.
+        advice: what to do then.
+
+    Raises:
+        InputError: it exists already, or cannot be looked for.
+    """
+    try:
+        path.lstat()
+    except OSError as error:
+        if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise InputError(f"{shown(path)} cannot be written: {(error.strerror or 'no such place').lower()}. {advice}") from None
+        return
+    raise InputError(f"{shown(path)} exists already and is not overwritten. {advice}")
+
+
+def write_new(path: Path, text: str, advice: str) -> None:
+    """Write a text file that does not exist yet, whole or not at all.
+
+    Args:
+        path: where.
+        text: what.
+        advice: what to do if it exists.
+
+    Raises:
+        InputError: it exists already, or cannot be written.
+    """
+    check_new(path, advice)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.rename(path)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise InputError(f"{shown(path)} cannot be written: {reason}. Choose a folder that exists and that you may write to.") from None
+    except UnicodeEncodeError:
+        raise InputError(f"{shown(path)} cannot be written, because a name in it is not valid text. Rename that file or column.") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()

@@ -1,0 +1,226 @@
+"""``leastnoise plan`` and ``leastnoise compare``: what is expected, before anything is spent."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leastnoise._cli._data_aware import data_aware_facts, show_data_aware, unique
+from leastnoise._cli._memory import within_memory
+from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise._cli._progress import Progress
+
+if TYPE_CHECKING:
+    from leastnoise._plan import Plan
+    from leastnoise._session import Candidate, Spec
+
+_MOST_TABLES = 40
+_EXISTS = "Choose another file, or remove it first."
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the plan itself to this new file.")
+def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 - click passes flags by name
+    """Expected error of every query set, before any budget is spent.
+
+    Reads the spec file alone; the data need not exist.
+    """
+    from leastnoise._cli._release import warn, warn_of_bias
+    from leastnoise._plan import Plan
+    from leastnoise._release import check_columns
+    from leastnoise._session import budget_warnings, error_warnings, planned, read_spec
+
+    what = read_spec(spec)
+    if out is not None:
+        check_new(out, _EXISTS)
+    warn_of_bias(what)
+    warned = budget_warnings(what.privacy, what.rows)
+    warn(warned)
+    with within_memory(), Progress("planning") as progress:
+        made = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
+        seconds = progress.seconds
+    check_columns(made, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
+    if out is not None:
+        write_new(out, made.to_json() + "\n", _EXISTS)
+    of_errors = error_warnings(made, what.rows)
+    warn(of_errors)
+    if as_json:
+        found = facts(made, seconds) if isinstance(made, Plan) else data_aware_facts(made, what.workload, seconds)
+        show_json({**found, "warnings": [*warned, *of_errors]})
+        return
+    if isinstance(made, Plan):
+        show_plan(made, seconds)
+    else:
+        show_data_aware(made, what.workload, seconds)
+    if out is not None:
+        click.echo(f"The plan is in {shown(out)}.")
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.option("--all", "by_name", is_flag=True, help="Also the strategies that are used by name alone.")
+def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
+    """Every strategy side by side, least expected error first.
+
+    Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
+    """
+    from leastnoise._session import MECHANISMS, read_spec
+    from leastnoise._session import compare as tried_on
+
+    what = read_spec(spec)
+    with within_memory(), Progress("planning") as progress:
+        tried = tried_on(what.workload, what.privacy, lambda name: progress.say(f"planning, tried {name}"), by_name=by_name)
+    if as_json:
+        found = [_candidate(candidate) for candidate in tried]
+        show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(MECHANISMS)})
+        return
+    usable = [candidate for candidate in tried if candidate.plan is not None]
+    rows = [_row(candidate, candidate.plan) for candidate in usable if candidate.plan is not None]
+    columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
+    columns += [("error /\nlower bound", "right"), ("seconds", "right")]
+    show_table(f"{whole(what.workload.rows)} queries, {_budget(what)}", columns, rows, bold=0)
+    unusable = [[candidate.strategy, noise(candidate.mechanism), candidate.reason] for candidate in tried if candidate.plan is None]
+    if unusable:
+        show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
+    click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(MECHANISMS)}.", 78))
+
+
+def facts(made: "Plan", seconds: float) -> dict[str, Any]:
+    """What is promised, as a JSON object with stable keys.
+
+    Args:
+        made: a plan with its promise.
+        seconds: how long it took to make.
+    """
+    from leastnoise._plan import cost
+
+    promise = made.expected_error()
+    tables = expected(made)
+    return {
+        "strategy": made.strategy,
+        "mechanism": made.mechanism,
+        "privacy": made.privacy.to_json(),
+        "cost": cost(made).to_json(),
+        "queries": sum(table["queries"] for table in tables),
+        "expected_total_squared_error": promise.total_squared_error,
+        "lower_bound": promise.lower_bound,
+        "error_over_lower_bound": ratio(made),
+        "rmse": {table["name"]: table["rmse"] for table in tables},
+        "tables": tables,
+        "seconds": round(seconds, 3),
+    }
+
+
+def expected(made: "Plan") -> list[dict[str, Any]]:
+    """What is promised for every table: name, queries, rmse, largest_std and whether that is a bound, weight, measure or None.
+
+    Errors of counts are in rows, those of sums in the measure's own amounts (not in multiples of its unit).
+
+    Args:
+        made: a plan with its promise.
+    """
+    tables = made.expected_error().tables
+    found = []
+    for name, table, question in zip(unique([table.name for table in tables]), tables, made.questions, strict=True):
+        measure = question["measure"]
+        unit = 1.0 if measure is None else float(made.domain.measures[measure].unit)
+        found.append(
+            {
+                "name": name,
+                "queries": table.queries,
+                "rmse": table.rmse * unit,
+                "largest_std": table.largest_std * unit,
+                "largest_is_bound": table.largest_is_bound,
+                "weight": table.weight,
+                "measure": measure,
+            }
+        )
+    return found
+
+
+def ratio(made: "Plan") -> float | None:
+    """The expected total over its lower bound; None where the bound is nothing."""
+    bound = made.lower_bound()
+    return made.expected_error().total_squared_error / bound if bound > 0 else None
+
+
+def show_plan(made: "Plan", seconds: float) -> None:
+    """Print the expected error of every table, and of all together."""
+    promise = made.expected_error()
+    tables = expected(made)
+    columns = [("table", "fold"), ("queries", "right"), ("rmse", "right"), ("largest\nstd error", "right")]
+    weighted = any(table["weight"] != 1 for table in tables)
+    show_table(
+        "Expected error",
+        [*columns, ("weight", "right")] if weighted else columns,
+        [_table_row(table)[: len(columns) + weighted] for table in tables[:_MOST_TABLES]],
+    )
+    rest = tables[_MOST_TABLES:]
+    if rest:
+        errors = [table["rmse"] for table in rest]
+        queries = whole(sum(table["queries"] for table in rest))
+        click.echo(f"and {whole(len(rest))} more tables, {queries} queries, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")
+    show_facts(
+        [
+            ("queries", whole(sum(table["queries"] for table in tables))),
+            ("total squared error", number(promise.total_squared_error)),
+            ("lower bound", number(promise.lower_bound)),
+            ("error / lower bound", share(ratio(made))),
+            ("strategy", made.strategy),
+            ("protects", made.privacy.unit),
+            ("cost", f"{_cost(made)}, with {noise(made.mechanism)} noise"),
+            ("seconds", f"{seconds:.2f}"),
+        ]
+    )
+
+
+def _table_row(table: dict[str, Any]) -> list[str]:
+    largest = ("<= " if table["largest_is_bound"] else "") + number(table["largest_std"])
+    return [table["name"], whole(table["queries"]), number(table["rmse"]), largest, f"{table['weight']:g}"]
+
+
+def _budget(what: "Spec") -> str:
+    from leastnoise._accounting import in_words, whole_budget
+
+    return in_words(what.privacy.budget, whole_budget(what.privacy.budget))
+
+
+def _cost(made: "Plan") -> str:
+    """What the plan costs; where scales were rounded and cost a millionth less than the budget, the budget."""
+    from leastnoise._accounting import Charge, charge, whole_budget
+    from leastnoise._plan import cost
+
+    budget = made.privacy.budget
+    paid, most = charge(budget, budget, cost(made)), whole_budget(budget)
+    pairs = {name: (getattr(paid, name), getattr(most, name)) for name in ("epsilon", "delta", "rho")}
+    near = Fraction(10**6 - 1, 10**6)
+    return str(Charge(**{name: above if below >= near * above else below for name, (below, above) in pairs.items()}))
+
+
+def _row(candidate: "Candidate", made: "Plan") -> list[str]:
+    return [
+        candidate.strategy,
+        noise(candidate.mechanism),
+        number(candidate.total),
+        number(made.lower_bound()),
+        share(ratio(made)),
+        f"{candidate.seconds:.2f}",
+    ]
+
+
+def _candidate(candidate: "Candidate") -> dict[str, Any]:
+    made = candidate.plan
+    return {
+        "strategy": candidate.strategy,
+        "mechanism": candidate.mechanism,
+        "usable": made is not None,
+        "reason": candidate.reason,
+        "expected_total_squared_error": None if made is None else candidate.total,
+        "lower_bound": None if made is None else made.lower_bound(),
+        "error_over_lower_bound": None if made is None else ratio(made),
+        "seconds": round(candidate.seconds, 3),
+    }

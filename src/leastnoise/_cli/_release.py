@@ -1,0 +1,236 @@
+"""``leastnoise release``: measure, estimate and write; paid first."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from leastnoise._check import InputError
+from leastnoise._cli._memory import within_memory
+from leastnoise._cli._output import money, show_facts, shown
+from leastnoise._cli._progress import Progress
+
+if TYPE_CHECKING:
+    from leastnoise._accounting import Privacy
+    from leastnoise._plan import DataAwarePlan, Plan
+    from leastnoise._release import Release
+    from leastnoise._session import Entry, Spec
+
+_NOT_PRIVATE = """\
+!!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.
+!!  Nothing was paid. Use it for tests with data that are not secret, and publish nothing of it."""
+
+_NNLS = """\
+Warning: nnls = true adds answer_nnls, which is biased. Its cells come nearer to the truth; sums of cells need not, because what is cut off
+below 0 comes back as mass elsewhere. The total is fixed, nnls_rmse is simulated and no promise, and the unbiased answers stay beside it."""
+_LOCAL = """\
+Warning: local_non_negative = true adds answer_local, which is biased, small cells upwards and large ones downwards, by an amount that is
+not known. No error bars belong to it; the unbiased answers stay beside it."""
+
+
+@click.command()
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The directory to write; it must not exist yet.")
+@click.option("--source", type=click.Path(path_type=Path), help="The data, if the spec file does not name it.")
+@click.option("--ledger", type=click.Path(path_type=Path), help="The ledger.  [default: beside the data, made if it is not there]")
+@click.option("--dataset", help="Name of the data set in the ledger.  [default: the name of the data's file]")
+@click.option("--seed", type=click.IntRange(min=0), help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
+def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dataset: str | None, seed: int | None) -> None:
+    """Measure, estimate, and write answers, manifest and report.
+
+    The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
+    """
+    from leastnoise._release import check_columns, check_target, notices
+    from leastnoise._session import budget_warnings, error_warnings, planned, read_spec
+
+    what = read_spec(spec)
+    warn_of_bias(what)
+    data = source or what.source
+    if data is None:
+        raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
+    paying = ledger or what.ledger or data.with_name(data.name.split(".")[0] + ".ledger")
+    check_target(out)
+    known = frozenset[str]()
+    if seed is None:
+        known = settle_earlier(paying)
+        check_left(paying, what.privacy)
+    warn(budget_warnings(what.privacy, what.rows))
+    if seed is not None:
+        click.echo(_NOT_PRIVATE, err=True)
+    with within_memory(), Progress("planning") as progress:
+        plan = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
+    check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
+    warn(error_warnings(plan, what.rows))
+    new = not paying.exists()
+    what = replace(what, source=data, dataset=dataset or what.dataset)
+    made = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
+    show_release(made, out, None if seed is not None else paying, new=new, notes=notices(made))
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Print warnings on the standard error stream."""
+    for sentence in sentences:
+        click.echo(f"Warning: {sentence}", err=True)
+
+
+def check_left(ledger: Path, privacy: "Privacy") -> None:
+    """Refuse, before anything is planned, what an existing ledger cannot pay for.
+
+    Whatever is planned for a PureDP or ZCDP budget is charged all of it. Other budgets are judged by their plan, and so is a ledger that
+    has a release to finish, which costs nothing.
+
+    Args:
+        ledger: its file, which need not exist.
+        privacy: what will be planned for.
+
+    Raises:
+        InputError, BudgetError, LedgerError: as ``leastnoise._release``.
+    """
+    from leastnoise._accounting import ZCDP, PureDP, SeriesCost
+    from leastnoise._session import Ledger
+
+    if not ledger.exists():
+        return
+    book = Ledger.open(ledger)
+    budget = privacy.budget
+    if type(budget) is not type(book.privacy.budget) or any(entry.resumable for entry in book.entries()):
+        return
+    if isinstance(budget, (PureDP, ZCDP)):
+        book.check(SeriesCost(budget), privacy)
+
+
+def warn_of_bias(what: "Spec") -> None:
+    """Say what answers without negative cells are not, wherever they are asked for.
+
+    Args:
+        what: the spec.
+    """
+    if what.nnls:
+        click.echo(_NNLS, err=True)
+    if what.local_non_negative:
+        click.echo(_LOCAL, err=True)
+
+
+def carry_out(
+    what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()
+) -> "Release":
+    """Make a release with progress.
+
+    Args:
+        what: the spec, with its source.
+        plan: made from it.
+        out: the directory to write.
+        ledger: pays, unless there is a seed.
+        seed: for a run that is not private.
+        known: the identifications of the ledger's earlier entries, from `settle_earlier`.
+
+    Raises:
+        LeastNoiseError: as `leastnoise._release`.
+    """
+    from leastnoise._session import release as released
+
+    name = what.source.name if what.source else "the data"
+    with Progress(f"reading {name}, measuring and writing") as progress:
+        made = released(
+            plan,
+            what.source,
+            ledger=ledger if seed is None else None,
+            out=out,
+            dataset=what.dataset,
+            level=what.level,
+            formats=what.formats,
+            non_negative=what.non_negative,
+            integer=what.integer,
+            nnls=what.nnls,
+            local_non_negative=what.local_non_negative,
+            covariances=what.covariances,
+            seed=seed,
+            progress=lambda done, among: progress.rows(f"reading {name}", "measuring, estimating and writing", done, among),
+        )
+    if made.observation.receipt in known:
+        click.echo("This release was paid and measured before, and stopped; it is finished now, and nothing was paid again.", err=True)
+    return made
+
+
+def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
+    """Find out what became of earlier releases that were not finished, and tell it.
+
+    Args:
+        ledger: its file, which need not exist.
+        hint: also name those that can be finished.
+
+    Returns:
+        The identifications of all entries so far.
+
+    Raises:
+        LedgerError: the ledger cannot be used.
+    """
+    from leastnoise._session import Ledger, settle
+
+    if not ledger.exists():
+        return frozenset()
+    book = Ledger.open(ledger)
+    for entry in settle(book):
+        what, where = named(entry), shown(Path(entry.output))
+        if entry.state == "sealed":
+            click.echo(f"{what} was stopped after it was published: paid and whole, in {where}.", err=True)
+        else:
+            click.echo(
+                f"{what} was stopped while it was measured: paid and absent. Nothing is at {where}, and its budget stays spent.", err=True
+            )
+    entries = book.entries()
+    for entry in entries if hint else ():
+        if entry.resumable and not book.is_running(entry):
+            click.echo(
+                f"{named(entry)} was stopped before it was published: paid and resumable. `leastnoise resume {shown(ledger)}` finishes it "
+                "without paying again.",
+                err=True,
+            )
+    return frozenset(entry.id for entry in entries)
+
+
+def named(entry: "Entry") -> str:
+    """How an entry of the ledger is called in messages.
+
+    Args:
+        entry: of the ledger.
+    """
+    return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
+
+
+def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
+    """Print where everything is, what was spent and what is left.
+
+    Args:
+        made: the release.
+        out: the directory that was written.
+        ledger: what paid; None for a run that is not private, and cost nothing.
+        new: whether the ledger was made by this release.
+        notes: what a reader of any answer has to know.
+    """
+    places = [
+        ("answers", f"{shown(out / 'answers')}, listed in {shown(out / 'tables.csv')}"),
+        ("manifest", shown(out / "manifest.json")),
+        ("report", shown(out / "report.html")),
+        *(("note", text) for text in notes),
+    ]
+    if ledger is None:
+        show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
+    else:
+        show_facts([*places, *_account(made.observation.receipt, ledger, new=new)])
+
+
+def _account(receipt: str, ledger: Path, *, new: bool) -> list[tuple[str, str]]:
+    from leastnoise._accounting import whole_budget
+    from leastnoise._session import Ledger
+
+    book = Ledger.open(ledger)
+    entry = next(entry for entry in book.entries() if entry.id == receipt)
+    budget = book.privacy.budget
+    return [
+        ("spent", f"{money(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}"),
+        ("left", f"{money(budget, book.left(), up=False)}, of {money(budget, whole_budget(budget), up=False)}"),
+        ("ledger", f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"),
+    ]

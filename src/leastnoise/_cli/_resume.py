@@ -1,0 +1,58 @@
+"""``leastnoise resume``: finish releases that were paid and not published."""
+
+from pathlib import Path
+
+import click
+
+from leastnoise._check import InputError
+from leastnoise._cli._output import shown
+from leastnoise._cli._progress import Progress
+from leastnoise._cli._release import named, settle_earlier
+
+
+@click.command()
+@click.argument("ledger", type=click.Path(path_type=Path), required=False)
+@click.option("--release", "number", type=int, help="Only the release of this number in the ledger.")
+@click.option("--out", type=click.Path(path_type=Path), help="Another directory than the one it was paid for; with --release.")
+@click.option("--source", type=click.Path(path_type=Path), help="The data, if steps are left to measure and the data have moved.")
+def resume(ledger: Path | None, number: int | None, out: Path | None, source: Path | None) -> None:
+    """Finish releases that were paid and measured, and not written; it costs nothing.
+
+    LEDGER is the ledger's file; it may be left out where the current directory holds one only.
+    """
+    from leastnoise._session import IN_MEMORY, Ledger, finish_all
+
+    file = ledger or _only_ledger()
+    settle_earlier(file, hint=False)
+    book = Ledger.open(file)
+    for entry in book.entries():
+        if entry.resumable and book.is_running(entry):
+            click.echo(f"{named(entry)} is being made by another process, and left to it.", err=True)
+    waiting = [one for one in book.entries() if one.resumable and not book.is_running(one) and number in {None, one.number}]
+    if number is None and out is None:
+        for entry in waiting:
+            if entry.output == IN_MEMORY:
+                click.echo(
+                    f"{named(entry)} was made in Python and not for a directory: leastnoise.resume({str(file)!r}) finishes it there, "
+                    f"`leastnoise resume {shown(file)} --release {entry.number} --out DIR` here.",
+                    err=True,
+                )
+        chosen = [entry.number for entry in waiting if entry.output != IN_MEMORY]
+    else:
+        chosen = [number] if number is not None else []
+        if number is None:
+            raise InputError("--out is for one release; say which with --release, as `leastnoise ledger show` has it.")
+    if not chosen:
+        click.echo("Nothing to finish.")
+    for one in chosen:
+        with Progress(f"finishing release {one}"):
+            (finished,) = finish_all(file, source, number=one, out=out)
+        where = "nowhere, as it was asked for without a directory" if finished.out is None else shown(finished.out)
+        click.echo(f"{named(finished.entry)} is finished: it is in {where}. Nothing was paid again.")
+
+
+def _only_ledger() -> Path:
+    found = sorted(Path().glob("*.ledger"))
+    if len(found) != 1:
+        raise InputError(f"Say which ledger, as in `leastnoise resume people.ledger`; this directory holds {len(found) or 'none'}.")
+    return found[0]

@@ -1,0 +1,245 @@
+"""The domain of a table: its attributes in order, and the columns that may be summed."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leastnoise._check import InputError, refuse
+from leastnoise._domain._json import kind_from_json, kind_to_json, measure_from_json, measure_to_json
+from leastnoise._domain._kinds import Bins, Categories, Coded, Integers, Kind, Measure
+from leastnoise._domain._names import attribute_name, did_you_mean, known_keys
+
+
+class Domain:
+    """Ordered attributes, each with a finite and public list of cells; immutable, equal and hashable by value.
+
+    Args:
+        attributes: a mapping from column name to kind; or give the attributes as keywords. A list means `Categories`.
+        measures: a mapping from a name to a `Measure`, a column that may be summed.
+        **kinds: attributes whose names are Python names.
+
+    Raises:
+        InputError: no attribute, an attribute twice, a name that is empty, or something that is not a kind.
+
+    Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; nothing of that size is ever made.
+
+    >>> people = Domain(sex=["F", "M"], age=Integers(17, 90), measures={"pay": Measure("income", 0, 200_000)})
+    >>> people.names, people.shape, people.size
+    (('sex', 'age'), (2, 74), 148)
+    >>> people.measures["pay"].largest
+    200000
+    """
+
+    __slots__ = ("_by_name", "_hash", "_kinds", "_measures", "_names", "_shape")
+
+    _kinds: tuple[tuple[str, Kind], ...]
+    _measures: tuple[tuple[str, Measure], ...]
+    # What is asked for once a table of a workload, made once.
+    _by_name: dict[str, Kind]
+    _names: tuple[str, ...]
+    _shape: tuple[int, ...]
+    _hash: int
+
+    def __init__(
+        self,
+        attributes: Mapping[str, Kind | Iterable[str | int]] | Iterable[tuple[str, Kind | Iterable[str | int]]] | None = None,
+        /,
+        *,
+        measures: Mapping[str, Measure] | None = None,
+        **kinds: Kind | Iterable[str | int],
+    ) -> None:
+        pairs = [*_pairs(attributes), *kinds.items()]
+        if not pairs:
+            raise InputError("a domain must have at least one attribute; got none. Name one, for example Domain(sex=['F', 'M']).")
+        checked: dict[str, Kind] = {}
+        for name, kind in pairs:
+            attribute_name("the name of an attribute", name)
+            if name in checked:
+                raise InputError(f"an attribute must be named once; got {name!r} twice. Give one of them another name.")
+            checked[name] = _kind(name, kind)
+        if measures is not None and not isinstance(measures, Mapping):
+            raise refuse("measures", measures, "a mapping from a name to a Measure")
+        for name, measure in (measures or {}).items():
+            attribute_name("the name of a measure", name)
+            if not isinstance(measure, Measure):
+                raise refuse(f"the measure {name!r}", measure, "a Measure", "Write for example Measure('income', 0, 200000).")
+        own, sums = tuple(checked.items()), tuple((measures or {}).items())
+        object.__setattr__(self, "_kinds", own)
+        object.__setattr__(self, "_measures", sums)
+        object.__setattr__(self, "_by_name", checked)
+        object.__setattr__(self, "_names", tuple(checked))
+        object.__setattr__(self, "_shape", tuple(kind.size for kind in checked.values()))
+        object.__setattr__(self, "_hash", hash((own, sums)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in order."""
+        return self._names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of cells of each attribute."""
+        return self._shape
+
+    @property
+    def size(self) -> int:
+        """The number of cells of the whole domain, exact."""
+        return math.prod(self.shape)
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        """The columns that may be summed, by name (a copy)."""
+        return dict(self._measures)
+
+    def kind(self, name: str) -> Kind:
+        """Look up an attribute.
+
+        Args:
+            name: its name.
+
+        Returns:
+            Its kind.
+
+        Raises:
+            InputError: there is no such attribute.
+
+        >>> Domain(sex=["F", "M"]).kind("sex").size
+        2
+        """
+        kind = self._by_name.get(name) if isinstance(name, str) else None
+        if kind is not None:
+            return kind
+        advice = did_you_mean(name, self.names)
+        raise refuse("an attribute", name, "one of " + ", ".join(repr(known) for known in self.names), advice)
+
+    def measure(self, name: str) -> Measure:
+        """Look up a measure.
+
+        Args:
+            name: its name.
+
+        Returns:
+            The measure.
+
+        Raises:
+            InputError: there is no such measure.
+
+        >>> Domain(sex=["F", "M"], measures={"pay": Measure("income", 0, 10)}).measure("pay").column
+        'income'
+        """
+        for known, measure in self._measures:
+            if known == name:
+                return measure
+        known_names = [known for known, _ in self._measures]
+        if not known_names:
+            raise refuse(
+                "a measure",
+                name,
+                "declared in the domain, which has none",
+                "Add it, for example measures={'pay': Measure('income', 0, 200000)}.",
+            )
+        raise refuse("a measure", name, "one of " + ", ".join(repr(known) for known in known_names), did_you_mean(name, known_names))
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.
+
+        Returns:
+            A new dictionary, equal for equal domains.
+
+        >>> Domain(zone=Coded(3)).to_json()
+        {'attributes': [{'name': 'zone', 'kind': 'coded', 'size': 3}], 'measures': []}
+        """
+        return {
+            "attributes": [{"name": name, **kind_to_json(kind)} for name, kind in self._kinds],
+            "measures": [{"name": name, **measure_to_json(measure)} for name, measure in self._measures],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Domain":
+        """Read what `to_json` wrote, checking everything again.
+
+        Args:
+            value: the dictionary.
+
+        Returns:
+            The domain.
+
+        Raises:
+            InputError: a key that is missing or unknown, or a value that `Domain` refuses.
+
+        >>> people = Domain(sex=["F", "M"], pay=Bins(0, "1.5", 3), measures={"pay": Measure("pay", 0, 10)})
+        >>> Domain.from_json(people.to_json()) == people
+        True
+        """
+        table = known_keys("a domain in JSON", value, ["attributes", "measures"])
+        kinds = [kind_from_json(item) for item in _items("attributes", table)]
+        measures = [measure_from_json(item) for item in _items("measures", table)]
+        names = [name for name, _ in measures]
+        if len(set(names)) != len(names):
+            raise InputError("a measure must be named once; got a name twice in 'measures'.")
+        return cls(kinds, measures=dict(measures))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Domain):
+            return NotImplemented
+        return self is other or (self._hash == other._hash and self._kinds == other._kinds and self._measures == other._measures)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        if all(name.isidentifier() and name != "measures" for name in self.names):
+            parts = [f"{name}={kind!r}" for name, kind in self._kinds]
+        else:
+            parts = ["{" + ", ".join(f"{name!r}: {kind!r}" for name, kind in self._kinds) + "}"]
+        if self._measures:
+            parts.append(f"measures={dict(self._measures)!r}")
+        return f"Domain({', '.join(parts)})"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Domain is immutable; {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Domain is immutable; {name!r} cannot be deleted")
+
+    def __copy__(self) -> "Domain":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "Domain":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Domain.from_json, (self.to_json(),)
+
+
+def _pairs(attributes: object) -> list[tuple[str, Any]]:
+    """The attributes given positionally, before any check of theirs."""
+    if attributes is None:
+        return []
+    if isinstance(attributes, Mapping):
+        return list(attributes.items())
+    allowed = "a mapping from a name to a kind, or pairs of them"
+    if isinstance(attributes, str) or not isinstance(attributes, Iterable):
+        raise refuse("attributes", attributes, allowed)
+    pairs = []
+    for pair in attributes:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise refuse("attributes", pair, allowed)
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _kind(name: str, kind: object) -> Kind:
+    if isinstance(kind, (Categories, Integers, Bins, Coded)):
+        return kind
+    if isinstance(kind, (list, tuple)):
+        return Categories(tuple(kind))
+    advice = "Name the measure in measures={...}." if isinstance(kind, Measure) else ""
+    raise refuse(f"the attribute {name!r}", kind, "a list of categories, Categories, Integers, Bins or Coded", advice)
+
+
+def _items(key: str, table: Mapping[str, Any]) -> list[Any]:
+    items = table.get(key)
+    if not isinstance(items, (list, tuple)):
+        raise refuse(f"{key!r} of a domain in JSON", items, "a list")
+    return list(items)

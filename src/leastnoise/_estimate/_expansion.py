@@ -1,0 +1,216 @@
+"""Answers from what a data-aware mechanism measured along one attribute, with the two parts of their error.
+
+Given the outcome of the choices (the regime, the buckets), an answer's error has two parts. *Noise* was added for privacy; its variance is
+exact, with the factors of shrinking held fixed. *Approximation* is what is lost by taking cells for alike that are not: it depends on the
+data, so it is estimated, from the same paid numbers: for shrunk answers what the differences lie away from the posterior means beyond their
+noise, for buckets the deviations that their choice and the test could not see; for both what the bounds changed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from leastnoise._accuracy import block_variance
+from leastnoise._check import InputError
+from leastnoise._estimate._hidden import Hidden
+from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
+from leastnoise._estimate._least_squares import Estimate, FloatArray
+from leastnoise._estimate._plane_expansion import REGIMES as PLANE_REGIMES
+from leastnoise._estimate._plane_expansion import on_plane
+from leastnoise._estimate._posterior import Posterior
+from leastnoise._estimate._shrinkage import Halving
+from leastnoise._estimate._truncated import Truncated
+from leastnoise._linop import Coarse, IntArray, apply, apply_transpose, dense
+from leastnoise._observation import Observation
+from leastnoise._workload import Product
+
+KEY = "data_aware"
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """What a release needs of an estimate."""
+
+    def answers(self, product: Product) -> FloatArray:
+        """Answers, shape ``product.shape``."""
+
+    def variances(self, product: Product) -> FloatArray:
+        """Variance of the noise in them, same shape."""
+
+
+@runtime_checkable
+class DataAware(Answers, Protocol):
+    """What a release of a data-aware mechanism needs besides."""
+
+    def approximations(self, product: Product) -> FloatArray:
+        """Estimated square of the rest of the error, same shape; NaN where nothing that was paid for tells."""
+
+
+def is_data_aware(details: Mapping[str, Any]) -> bool:
+    """Whether the details of a plan say that it was chosen by looking at the data.
+
+    >>> is_data_aware({})
+    False
+    """
+    return KEY in details
+
+
+def data_aware(observation: Observation) -> DataAware:
+    """The estimate that belongs to a data-aware release, by its regime.
+
+    Args:
+        observation: of a plan whose details say ``data_aware``.
+
+    Raises:
+        InputError: the details name no known regime, or the measurements are not those of one.
+
+    >>> from fractions import Fraction
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._plan import Block, Plan
+    >>> domain, privacy = Domain(age=[1, 2]), Privacy(PureDP(1))
+    >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), Fraction(1)),), strategy="dawa",
+    ...             details={KEY: {"regime": "independent"}})
+    >>> type(data_aware(Observation(plan, (np.array([8]),), "", private=False))).__name__
+    'Independent'
+    """
+    facts = observation.plan.details.get(KEY, {})
+    try:
+        regime = facts["regime"]
+        if regime == "independent":
+            return Independent(Estimate(observation))
+        if regime == "truncated":
+            return Truncated.of(observation)
+        if regime in PLANE_REGIMES:
+            return on_plane(observation, facts)
+        if regime in ("shrunk", "adaptive"):
+            return Posterior.of(observation)
+        if regime == "buckets":
+            return Expanded.of(observation, bounded=bool(facts["bounded"]), hidden=Hidden.of(facts))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        pass
+    raise InputError("The observation is not one of a data-aware mechanism, or a damaged one. Use an intact copy of the release.")
+
+
+@dataclass(frozen=True, slots=True)
+class Independent:
+    """Least squares on the measurements of a data-independent plan: no approximation.
+
+    Args:
+        estimate: of the observation.
+    """
+
+    estimate: Estimate
+
+    def answers(self, product: Product) -> FloatArray:
+        """Least squares."""
+        return self.estimate.answers(product)
+
+    def variances(self, product: Product) -> FloatArray:
+        """Exact."""
+        return self.estimate.variances(product)
+
+    def approximations(self, product: Product) -> FloatArray:
+        """Zero."""
+        return np.zeros(product.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Expanded:
+    """Counts of buckets by least squares, spread evenly over their cells: the estimate of least norm.
+
+    Args:
+        buckets: the measured queries on buckets.
+        counts: least squares estimates of the buckets.
+        covariance: of ``counts``, shape (k, k).
+        bounded: whether no aligned block may be below 0 or above the one it lies in.
+        hidden: what the choice of the buckets may have left inside them; None if nothing told.
+    """
+
+    buckets: Coarse
+    counts: FloatArray
+    covariance: FloatArray
+    bounded: bool
+    hidden: Hidden | None
+
+    @staticmethod
+    def of(observation: Observation, *, bounded: bool, hidden: Hidden | None) -> "Expanded":
+        """From the observation of one step on buckets."""
+        (block,), (values,) = observation.plan.blocks, observation.values
+        (factor,) = block.factors
+        if not isinstance(factor.operator, Coarse):
+            raise TypeError(factor.operator)
+        inner = factor.operator.operator
+        precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.plan, block)
+        unit = np.eye(inner.size)
+        information = apply_transpose(inner, precision[:, None] * apply(inner, unit))
+        covariance = np.asarray(np.linalg.inv((information + information.T) / 2), dtype=np.float64)
+        counts = np.asarray(covariance @ apply_transpose(inner, precision * (values / observation.plan.grid)), dtype=np.float64)
+        return Expanded(factor.operator, counts, (covariance + covariance.T) / 2, bounded, hidden)
+
+    @cached_property
+    def cells(self) -> FloatArray:
+        """Shape (n,)."""
+        if not self.bounded:
+            return self._even
+        halving = Halving(self.buckets.size)
+        return np.asarray(halving.together(*halving.differences(self._even[None, :]))[0])
+
+    @cached_property
+    def _even(self) -> FloatArray:
+        return np.asarray(np.repeat(self.counts / self.buckets.lengths, self.buckets.lengths))
+
+    def answers(self, product: Product) -> FloatArray:
+        """Uniform expansion."""
+        return answers_of(product, self.cells)
+
+    def variances(self, product: Product) -> FloatArray:
+        """Given the partition: of least squares, before any bounds."""
+        operator = operator_of(product, self.buckets.size)
+        ends = ends_of(operator)
+        if ends is None:
+            rows = np.add.reduceat(dense(operator).astype(np.float64), self.buckets.starts, axis=1) / self.buckets.lengths
+            return np.asarray(((rows @ self.covariance) * rows).sum(axis=1)).reshape(product.shape)
+        sums = np.zeros((len(self.counts) + 1,) * 2)
+        sums[1:, 1:] = self.covariance.cumsum(axis=0).cumsum(axis=1)
+        found = np.empty(len(ends[0]))
+        for part in chunks(len(found)):
+            low, high = self._place(ends[0][part]), self._place(ends[1][part])
+            found[part] = _between(sums, high, high) + _between(sums, low, low) - 2 * _between(sums, low, high)
+        return np.maximum(found, 0.0).reshape(product.shape)
+
+    def _place(self, edges: IntArray) -> tuple[IntArray, FloatArray]:
+        """The bucket in which an edge lies, and the part of it before the edge."""
+        bucket = np.minimum(np.searchsorted(self.buckets.starts, edges, side="right") - 1, len(self.counts) - 1)
+        return bucket, (edges - self.buckets.starts[bucket]) / self.buckets.lengths[bucket]
+
+    def approximations(self, product: Product) -> FloatArray:
+        """As if what is hidden in each bucket lay in one of its cells, anywhere; and the square of what the bounds changed."""
+        if self.hidden is None:
+            return np.full(product.shape, np.nan)
+        square = self.hidden.squares(self.buckets.lengths, self.counts, np.diag(self.covariance))
+        moved = answers_of(product, self._even) - self.answers(product)
+        return np.asarray(self._unevenness(product, square) + moved**2)
+
+    def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
+        """Squared errors of answers where each bucket has its deviation in one cell, anywhere."""
+        operator = operator_of(product, self.buckets.size)
+        ends = ends_of(operator)
+        if ends is None:
+            rows, starts, lengths = dense(operator).astype(np.float64), self.buckets.starts, self.buckets.lengths
+            mean = np.add.reduceat(rows, starts, axis=1) / lengths
+            inside = np.add.reduceat(rows**2, starts, axis=1) / lengths - mean**2
+            return np.asarray(np.maximum(inside, 0.0) @ square).reshape(product.shape)
+        (first, before), (last, after) = self._place(ends[0]), self._place(ends[1])
+        inside = after - before
+        apart = square[first] * before * (1 - before) + square[last] * after * (1 - after)
+        return np.where(first == last, square[first] * inside * (1 - inside), apart).reshape(product.shape)
+
+
+def _between(sums: FloatArray, one: tuple[IntArray, FloatArray], other: tuple[IntArray, FloatArray]) -> FloatArray:
+    """Covariance of sums up to edges inside buckets, from that of sums up to buckets' starts."""
+    (a, f), (b, g) = one, other
+    return (1 - f) * ((1 - g) * sums[a, b] + g * sums[a, b + 1]) + f * ((1 - g) * sums[a + 1, b] + g * sums[a + 1, b + 1])

@@ -1,0 +1,114 @@
+"""Means by group: the quotient of a sum and a count, with an interval that stays honest for small groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._accuracy import interval_multiplier, ratio_interval
+from leastnoise._check import InputError, refuse
+from leastnoise._estimate._quantiles import HasObservation, linear
+from leastnoise._workload import identity, queries
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Means:
+    """Means of a measure by group.
+
+    Attributes:
+        measure: the measure.
+        by: the attributes whose cells are the groups.
+        mean: estimated means in the measure's own values (not units), shape: the sizes of ``by``; within the public bounds.
+        low: lower ends of the intervals.
+        high: upper ends.
+        sums: the estimated sums, in the measure's own values.
+        counts: the estimated counts.
+        level: each interval contains its true mean with this probability.
+    """
+
+    measure: str
+    by: tuple[str, ...]
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    sums: FloatArray
+    counts: FloatArray
+    level: float
+
+
+def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level: float = 0.95) -> Means:
+    """Means of a measure by group, from sums and counts that were both measured.
+
+    Args:
+        source: an estimate or a release; it costs no budget.
+        measure: a measure of the domain, whose sums were measured.
+        by: attributes whose cells are the groups; none for the mean of all rows.
+        level: of the intervals, each by itself.
+
+    Returns:
+        The means. The values are those that the measure counts: clipped to its bounds, and cut at the limits of the plan if it has some.
+
+    Raises:
+        InputError: the measurements do not determine sums and counts by these groups, or no such measure.
+
+    Guarantees: post-processing. Fieller intervals cover each true mean with probability at least ``level`` as far as the multiplier of the
+        release's own intervals does; where the count is not clear of 0 they are the measure's public bounds.
+
+    Source: Fieller 1954; sums and counts have independent noise.
+
+    >>> from fractions import Fraction
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain, Measure
+    >>> from leastnoise._estimate import Estimate
+    >>> from leastnoise._linop import Identity
+    >>> from leastnoise._observation import Observation
+    >>> from leastnoise._plan import Block, Factor, Plan
+    >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("income", 0, 100)})
+    >>> cells = Factor(("sex",), Identity(2))
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",
+    ...             blocks=(Block((cells,), Fraction(2)), Block((cells,), Fraction(200), "pay")))
+    >>> seen = Observation(plan, (np.array([400, 3]), np.array([20_000, 90])), "", private=False)
+    >>> made = means(Estimate(seen), "pay", by=["sex"])
+    >>> made.mean.tolist(), made.low.round(1).tolist(), made.high.round(1).tolist()
+    ([50.0, 30.0], [48.3, 0.0], [51.7, 100.0])
+    """
+    plan = source.observation.plan
+    bounds = plan.domain.measure(measure)
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise refuse("level", level, "a number above 0 and below 1, such as 0.95")
+    names = tuple(name for name in plan.domain.names if name in by)
+    if len(names) != len(by):
+        missing = sorted(set(by) - set(names))
+        raise refuse("the groups of means", ", ".join(missing) or "an attribute twice", "attributes of " + ", ".join(plan.domain.names))
+    if {block.measure for block in plan.blocks} & {None, measure} != {None, measure}:
+        raise InputError(f"A mean of {measure} needs its sums and the counts, both measured. Ask for both in the workload.")
+    estimate = linear(source)
+    sets: dict[str, Any] = {name: identity() for name in names}
+    summed, counted = queries(plan.domain, sets, sum=measure).products[0], queries(plan.domain, sets).products[0]
+    sums, counts = estimate.answers(summed), estimate.answers(counted)
+    ends = (float(bounds.low_units), float(bounds.high_units))
+    low, high = ratio_interval(
+        sums,
+        counts,
+        estimate.variances(summed),
+        estimate.variances(counted),
+        interval_multiplier(plan.mechanism, float(level)),
+        ends,
+        steps=(0.5 / plan.grid, 0.5 / plan.grid),
+    )
+    quotient = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), np.mean(ends))
+    unit = float(bounds.unit)
+    return Means(
+        measure=measure,
+        by=names,
+        mean=np.clip(quotient, low, high) * unit,
+        low=low * unit,
+        high=high * unit,
+        sums=sums * unit,
+        counts=np.asarray(counts),
+        level=float(level),
+    )

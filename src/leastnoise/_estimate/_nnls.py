@@ -1,0 +1,394 @@
+"""Non-negative least squares over the joint table: the cells that explain all measurements best, none of them below 0.
+
+    minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, and, unless ``keep`` is None, sums of x fixed to their unbiased estimates
+
+with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not: where the measurements hold totals weakly, the
+noise that is cut off below 0 comes back as mass. So without a fixed total this is refused for strategies whose total has a larger
+variance than twice that of a cell.
+
+Method: projected gradients in the metric of the diagonal of M, with Nesterov's momentum, restarted where it points uphill. Stop rule: a
+duality gap. With g the gradient at x, f(x) - f* is at most
+
+    x^T max(g, 0) + 1/2 n^T M^-1 n,  n = max(-g, 0)              without fixed sums (Lagrange multipliers max(g, 0)),
+    sum over groups of  x^T g - (fixed sum) * min g              with them (linear bound on the product of simplices),
+
+and every answer q x is within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
+
+Source: Li et al., VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._accuracy import Joint, Structure, block_variance, structure
+from leastnoise._check import InputError, refuse, whole
+from leastnoise._linop import along, apply
+from leastnoise._observation import Observation
+from leastnoise._plan import Plan
+from leastnoise._workload import Product, marginals
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Names = tuple[str, ...]
+GAP = 1e-4
+MOST_CELLS = 2**20
+WEAK_TOTAL = 2.0
+_MOST_STEPS = 20000
+_CHECK_EVERY = 25
+_SEED = 20240301
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NonNegativeCells:
+    """Non-negative least squares cells of one measure.
+
+    Args:
+        plan: what was measured.
+        joint: the joint table.
+        keep: what was fixed: "total" or None.
+        levels: attributes whose marginals were fixed too.
+        cells: at least 0, shape ``joint.shape``, in rows (or units of the measure).
+        gap: bound on how far the objective is above its minimum; answers are within sqrt(2 gap) of their standard errors.
+        steps: gradient steps.
+        measure: the measure, None for counts.
+
+    Guarantees: post-processing only. Biased: sums of small cells tend to be too large, and its errors depend on the data.
+    """
+
+    plan: Plan
+    joint: Joint
+    keep: str | None
+    levels: tuple[Names, ...]
+    cells: FloatArray
+    gap: float
+    steps: int
+    measure: str | None = None
+    _simulated: dict[tuple[int, int], list[FloatArray]] = field(default_factory=dict, repr=False)
+    _structures: list[Structure] = field(default_factory=list, repr=False)
+
+    def answers(self, product: Product) -> FloatArray:
+        """The answers that these cells give to a product, shape ``product.shape``; they agree with each other.
+
+        Raises:
+            InputError: the product is of another measure, or the measurements do not determine it.
+        """
+        if product.measure == self.measure:
+            if not self._structures:
+                self._structures.append(structure(self.plan, self.measure))
+            self._structures[0].require(product)
+        return self._answered(product, self.cells)
+
+    def _answered(self, product: Product, cells: FloatArray) -> FloatArray:
+        if product.measure != self.measure or any(name not in self.joint.names for name in product.attributes):
+            raise refuse("product", product.name, f"one of {self.measure or 'counts'} on {', '.join(self.joint.names)}")
+        cube = cells.sum(axis=tuple(axis for axis, name in enumerate(self.joint.names) if name not in product.attributes))
+        for axis, operator in enumerate(product.operators):
+            cube = along(apply, operator, cube, axis)
+        return np.asarray(cube)
+
+    def simulated_rmse(self, product: Product, repetitions: int = 100, *, seed: int = _SEED) -> FloatArray:
+        """Root mean square errors of ``answers`` in simulated releases in which these cells are the truth, shape ``product.shape``.
+
+        Bias and noise together. The true errors depend on the true cells, which are not known: this is their value at the estimate
+        (a parametric bootstrap), not a promise made before the data were seen. Its own Monte Carlo error is about 1 / sqrt(2 repetitions).
+
+        Args:
+            product: the queries.
+            repetitions: number of simulated releases, at least 2.
+            seed: of the simulated noise, which protects nobody and is public.
+        """
+        whole("repetitions", repetitions, 2)
+        truth, total = self._answered(product, self.cells), np.zeros(product.shape)
+        for found in self._simulations(repetitions, seed):
+            for column in found.T:
+                total += (self._answered(product, column.reshape(self.joint.shape)) - truth) ** 2
+        return np.sqrt(total / repetitions)
+
+    def _simulations(self, repetitions: int, seed: int) -> list[FloatArray]:
+        """The cells of simulated releases, in batches of shape (cells, releases); made once for all products."""
+        if (repetitions, seed) not in self._simulated:
+            generator = np.random.default_rng(seed)
+            batches = []
+            exact = self.joint.gram(self.cells.reshape(-1, 1))
+            step = max(1, min(repetitions, 2**21 // self.joint.cells))
+            for start in range(0, repetitions, step):
+                columns = min(step, repetitions - start)
+                noise = self.joint.gather([_noise(self.plan, place, columns, generator) for place in _places(self.plan, self.measure)])
+                batches.append(_solved(self.joint, exact + noise, self.keep, self.levels, GAP, insist=False)[0])
+            self._simulated[repetitions, seed] = batches
+        return self._simulated[repetitions, seed]
+
+    def words(self, repetitions: int = 100) -> str:
+        """What was done, and what its errors mean, in two sentences for a release."""
+        fixed = "no sum fixed"
+        if self.keep is not None:
+            sums = ["the total", *("the marginal on " + " x ".join(names) for names in self.levels)]
+            fixed = f"{' and '.join(sums)} fixed to {'its' if len(sums) == 1 else 'their'} own estimate, at least 0"
+        return (
+            f"Non-negative least squares over the joint table of {' x '.join(self.joint.names)}, with {fixed}: biased, and it agrees "
+            f"across tables. Its errors are root mean square errors in {repetitions} simulated releases in which the estimate itself was "
+            "the truth; they depend on the data and are no promise of the plan."
+        )
+
+
+def weak_total(plan: Plan, measure: str | None = None) -> float:
+    """How weakly a plan measures the total: its variance over the mean variance of a joint cell.
+
+    Args:
+        plan: the plan; public.
+        measure: None for counts.
+
+    Returns:
+        About 1 for a hierarchy with equal weights, the number of cells for cells alone; infinite if a cell is not determined.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._linop import Identity
+    >>> from leastnoise._plan import Block, Factor
+    >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
+    >>> domain = Domain(a=["x", "y", "z"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="cells")
+    >>> round(weak_total(plan), 6)
+    3.0
+    """
+    known, joint = structure(plan, measure), _joint(plan, measure)
+    cells, whole_table = (marginals(plan.domain, ways=len(names), of=names, sum=measure).products[0] for names in (joint.names, ()))
+    try:
+        per_cell = known.total(cells) / cells.rows
+    except InputError:
+        return math.inf
+    return known.total(whole_table) / per_cell
+
+
+def nnls(
+    observation: Observation,
+    *,
+    keep: str | None = "total",
+    levels: Iterable[Sequence[str]] = (),
+    measure: str | None = None,
+    gap: float = GAP,
+    insist: bool = True,
+) -> NonNegativeCells:
+    """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place.
+
+    Args:
+        observation: what was measured.
+        keep: "total" to fix the total to its unbiased estimate; None to fix nothing, which is refused for strategies that measure totals
+            weakly.
+        levels: sets of attributes whose marginals are fixed too, to their own non-negative estimates with that total; each must contain the
+            one before. Only with ``keep="total"``.
+        measure: None for counts.
+        gap: the duality gap to stop at; 1e-4 puts every answer within 0.015 standard errors of the exact minimiser's.
+        insist: raise an error if the gap is not reached in the allowed number of steps; else the result says the gap that was reached.
+
+    Raises:
+        InputError: fixed sums are asked for that are not determined; nothing fixed under a strategy that measures the total weakly; a
+            measure that may be negative; over 2^20 joint cells; or the gap was not reached.
+
+    Guarantees: post-processing only.
+
+    Source: Li et al., VLDB Journal 2015.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._linop import Identity
+    >>> from leastnoise._plan import Block, Factor
+    >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
+    >>> domain = Domain(a=["x", "y", "z"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="cells")
+    >>> nnls(Observation(plan, (np.array([3, -1, 1]),), "", private=False)).cells.round(2) + 0.0
+    array([2.5, 0. , 0.5])
+    """
+    plan = observation.plan
+    if keep not in ("total", None):
+        raise refuse("keep", keep, "'total' or None")
+    joint = _joint(plan, measure)
+    if measure is not None and plan.domain.measures[measure].low_units < 0:
+        raise InputError(f"Non-negative sums of {measure} cannot be asked for, because its lower bound is negative.")
+    chosen = _levels(plan, joint, keep, levels)
+    if keep is None and not weak_total(plan, measure) <= WEAK_TOTAL:
+        raise InputError(
+            "Non-negative least squares without a fixed total would spoil sums of cells under the strategy "
+            f"{plan.strategy!r}: the variance of its total is {weak_total(plan, measure):.3g} times that of a cell, at most {WEAK_TOTAL:g} "
+            "is allowed. Keep the total (keep='total'), or measure with a hierarchy of equal weights."
+        )
+    values = [observation.values[place].astype(float)[:, None] / plan.grid for place in _places(plan, measure)]
+    cells, reached, steps = _solved(joint, joint.gather(values), keep, chosen, gap, insist=insist)
+    return NonNegativeCells(
+        plan=plan,
+        joint=joint,
+        keep=keep,
+        levels=chosen,
+        cells=cells.reshape(joint.shape),
+        gap=reached,
+        steps=steps,
+        measure=measure,
+    )
+
+
+def _joint(plan: Plan, measure: str | None) -> Joint:
+    plan.limits(measure)  # refuses sums that are not of the same values
+    blocks = [(block, block_variance(plan, block)) for block in plan.blocks if block.measure == measure]
+    if not blocks:
+        raise InputError(f"The plan measures nothing of {measure or 'the counts'}.")
+    joint = Joint.of(plan.domain, blocks)
+    if not joint.cells <= MOST_CELLS:
+        raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
+    return joint
+
+
+def _places(plan: Plan, measure: str | None) -> list[int]:
+    return [place for place, block in enumerate(plan.blocks) if block.measure == measure]
+
+
+def _levels(plan: Plan, joint: Joint, keep: str | None, levels: Iterable[Sequence[str]]) -> tuple[Names, ...]:
+    chosen = tuple(tuple(name for name in plan.domain.names if name in names) for names in map(tuple, levels))
+    if chosen and keep is None:
+        raise InputError("Levels can be kept only with the total: say keep='total'.")
+    before: Names = ()
+    for names in chosen:
+        if not set(before) <= set(names) <= set(joint.names) or not names:
+            raise refuse("levels", list(names), f"growing sets of attributes among {', '.join(joint.names)}")
+        before = names
+    return chosen
+
+
+def _noise(plan: Plan, place: int, columns: int, generator: np.random.Generator) -> FloatArray:
+    """Simulated noise of a block's rows, shape (rows, columns): the plan's distribution, from a generator that protects nobody."""
+    block = plan.blocks[place]
+    scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
+    if plan.mechanism == "discrete_laplace":
+        steps = -np.expm1(-1 / scales)
+        return (generator.geometric(steps) - generator.geometric(steps)) / plan.grid
+    return np.rint(generator.normal(0.0, scales)) / plan.grid
+
+
+def _solved(
+    joint: Joint, b: FloatArray, keep: str | None, levels: tuple[Names, ...], gap: float, *, insist: bool = True
+) -> tuple[FloatArray, float, int]:
+    """Minimise for columns b of shape (cells, columns); cells, the largest gap and the number of steps."""
+    if keep is None:
+        project, excess = _orthant(joint)
+    else:
+        project, excess = _simplices(joint, b, levels)
+    scale = np.sqrt(np.maximum(joint.diagonal(), 1e-12 * float(joint.diagonal().max())))[:, None]
+    bound = _largest_eigenvalue(joint, scale)
+    x = project(np.maximum(joint.solve(b, "the non-negative estimate", 1e-6), 0.0), scale)
+    ahead, momentum = x, np.ones(b.shape[1])
+    worst = math.inf
+    for count in range(1, _MOST_STEPS + 1):
+        slope = joint.gram(ahead) - b
+        fresh = project(ahead - slope / (bound * scale**2), scale)
+        uphill = ((ahead - fresh) * scale**2 * (fresh - x)).sum(axis=0) > 0
+        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
+        momentum = np.where(uphill, 1.0, grown)
+        x = fresh
+        if count % _CHECK_EVERY == 0:
+            worst = excess(x, joint.gram(x) - b, gap)
+            if worst <= gap:
+                return x, worst, count
+    if not insist:
+        return x, worst, _MOST_STEPS
+    raise InputError(
+        f"Non-negative least squares did not converge: after {_MOST_STEPS} steps the duality gap is {worst:.1e}, asked for is {gap:.0e}. "
+        "Ask for a larger gap, or use the unbiased estimate."
+    )
+
+
+Project = Callable[[FloatArray, FloatArray], FloatArray]
+Excess = Callable[[FloatArray, FloatArray, float], float]
+
+
+def _largest_eigenvalue(joint: Joint, scale: FloatArray) -> float:
+    """A little more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration from a positive start."""
+    v = scale / np.linalg.norm(scale)
+    value = 1.0
+    for _ in range(60):
+        turned = joint.gram(v / scale) / scale
+        value = float(np.linalg.norm(turned))
+        v = turned / value
+    return 1.05 * value
+
+
+def _orthant(joint: Joint) -> tuple[Project, Excess]:
+    def project(x: FloatArray, _: FloatArray) -> FloatArray:
+        return np.maximum(x, 0.0)
+
+    def excess(x: FloatArray, slope: FloatArray, gap: float) -> float:
+        complementary = (x * np.maximum(slope, 0.0)).sum(axis=0)
+        below = np.maximum(-slope, 0.0)
+        if not complementary.max() <= gap:
+            return float(complementary.max())
+        # The multipliers are max(g, 0); what they leave is paid in the norm of M^-1.
+        return float((complementary + 0.5 * (below * joint.solve(below, "the duality gap", 1e-6)).sum(axis=0)).max())
+
+    return project, excess
+
+
+def _simplices(joint: Joint, b: FloatArray, levels: tuple[Names, ...]) -> tuple[Project, Excess]:
+    """Projection on x >= 0 with fixed sums over groups of cells, and the linear bound on what is left to gain."""
+    unbiased = joint.solve(b, "the unbiased estimate").reshape(*joint.shape, -1)
+    columns = b.shape[1]
+    sums = np.maximum(unbiased.reshape(-1, columns).sum(axis=0), 0.0)[None, :]
+    groups = np.zeros(joint.cells, dtype=np.int64)
+    ones = np.ones((1, 1))
+    for names in levels:
+        axes = tuple(axis for axis, name in enumerate(joint.names) if name not in names)
+        marginal = unbiased.sum(axis=axes)
+        shape = marginal.shape[:-1]
+        own = np.ravel_multi_index(
+            [
+                np.arange(joint.cells) // math.prod(joint.shape[axis + 1 :]) % joint.shape[axis]
+                for axis in range(len(joint.shape))
+                if axis not in axes
+            ],
+            shape,
+        )
+        inside = np.zeros(math.prod(shape), dtype=np.int64)
+        inside[own] = groups
+        sums = _onto_simplices(marginal.reshape(-1, columns), np.ones((math.prod(shape), 1)), inside, sums)
+        groups = own
+
+    def project(x: FloatArray, scale: FloatArray) -> FloatArray:
+        return _onto_simplices(x, scale**2 * ones, groups, sums)
+
+    def excess(x: FloatArray, slope: FloatArray, _: float) -> float:
+        order = np.argsort(groups, kind="stable")
+        starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+        least = np.minimum.reduceat(slope[order], starts, axis=0)
+        return float(((x * slope).sum(axis=0) - (sums[groups[order][starts]] * least).sum(axis=0)).max())
+
+    return project, excess
+
+
+def _onto_simplices(x: FloatArray, weights: FloatArray, groups: IntArray, sums: FloatArray) -> FloatArray:
+    """The nearest y >= 0 whose sums over groups are given, distances weighted: y = max(0, x - shift / weight), by sorting.
+
+    Args:
+        x: shape (cells, columns).
+        weights: above 0, shape (cells, 1).
+        groups: the group of every cell, from 0, shape (cells,).
+        sums: at least 0, shape (groups, columns).
+    """
+    y = np.empty_like(x)
+    order = np.argsort(groups, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(groups[order], prepend=-1)), len(order))
+    for start, end in pairwise(ends.tolist()):
+        cells = order[start:end]
+        wanted, part = sums[groups[cells[0]]], x[cells]
+        keys = part * weights[cells]
+        falling = np.argsort(-keys, axis=0)
+        inverse = np.cumsum((1 / weights[cells])[falling, 0], axis=0)
+        shifts = (np.cumsum(np.take_along_axis(part, falling, axis=0), axis=0) - wanted) / inverse
+        # The cells that stay above 0 end where the key last exceeds its shift; the first always does if the sum is above 0.
+        above = np.take_along_axis(keys, falling, axis=0) > shifts
+        last = len(cells) - 1 - np.argmax(above[::-1], axis=0)
+        shift = np.take_along_axis(shifts, last[None, :], axis=0)
+        y[cells] = np.where(wanted > 0, np.maximum(part - shift / weights[cells], 0.0), 0.0)
+    return y

@@ -1,0 +1,273 @@
+"""The posterior of levels of blocks that were measured along one attribute, and shrunk; with a second step on buckets, given both."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accuracy import block_variance
+from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
+from leastnoise._estimate._least_squares import FloatArray
+from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink
+from leastnoise._linop import Coarse, IntArray, Tree, dense
+from leastnoise._observation import Observation
+from leastnoise._plan import Block
+from leastnoise._workload import Product
+
+_MOST_EDGES = 2**12 + 1
+
+
+def level_values(observation: Observation, block: Block, values: IntArray) -> tuple[Levels, list[FloatArray], float | None]:
+    """The levels that a block measured, cells first: their shape, noisy counts of shape (1, blocks), and the scale of the cells' noise.
+
+    Args:
+        observation: that has the block.
+        block: of a tree along one attribute.
+        values: of its rows, in multiples of 1 / grid.
+
+    Returns:
+        The scale is None where the noise is normal.
+    """
+    (factor,), plan = block.factors, observation.plan
+    tree = factor.operator
+    if not isinstance(tree, Tree):
+        raise TypeError(tree)
+    ends = np.cumsum(tree.level_sizes)[:-1]
+    levels = [one[None, :] / plan.grid for one in np.split(values, ends)][::-1]
+    weights = [int(one[0]) for one in np.split(factor.weights, ends)][::-1]
+    variance = block_variance(plan, block)
+    shape = Levels(Halving(tree.size), tree.widths[::-1], tuple(variance / weight**2 for weight in weights))
+    tail = float(block.scale) / weights[0] if plan.mechanism == "discrete_laplace" else None
+    return shape, levels, tail
+
+
+def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> tuple[Halving, FloatArray, float, Shrunk]:
+    """The total of measured levels, its variance, and the posterior of the differences.
+
+    Args:
+        observation: that has the block.
+        block: of a tree along one attribute.
+        values: of its rows.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._linop import Tree
+    >>> from leastnoise._plan import Block, Factor, Plan
+    >>> block = Block((Factor(("age",), Tree(4, (2, 1))),), 2)
+    >>> domain, privacy = Domain(age=Integers(1, 4)), Privacy(PureDP(1))
+    >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(block,), strategy="dawa")
+    >>> values = np.array([50, 3, 26, 24, 1, 2])
+    >>> halving, total, variance, shrunk = shrunk_levels(Observation(plan, (values,), "", private=False), block, values)
+    >>> bool(50 < total[0] < 57), variance > 0, [part.shape for part in shrunk.means]
+    (True, True, [(1, 2), (1, 1)])
+    """
+    levels, measured, tail = level_values(observation, block, values)
+    total, parts = levels.halving.differences(levels.estimate(measured))
+    variance, noise = levels.noise()
+    return levels.halving, total, variance, shrink(parts, noise, tail)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Levels of blocks, shrunk; and, if a second step measured buckets, the posterior given both.
+
+    Args:
+        halving: of the cells.
+        mean: of the total and all differences.
+        variance: of the first step's posterior, same shape; it decides how much the second step counts.
+        noise: the part of it that is noise.
+        error: squared errors of the first step, with the prior checked; nowhere below ``variance``.
+        second: rows of the second step as sums of total and differences, and their noise variances; None without a second step.
+    """
+
+    halving: Halving
+    mean: FloatArray
+    variance: FloatArray
+    noise: FloatArray
+    error: FloatArray
+    second: "_Second | None" = None
+
+    @staticmethod
+    def of(observation: Observation) -> "Posterior":
+        """From the observation of one or two steps."""
+        blocks, values = observation.plan.blocks, observation.values
+        halving, total, variance, found = shrunk_levels(observation, blocks[0], values[0])
+        first = Posterior(
+            halving,
+            np.concatenate([total[0], *(one[0] for one in found.means)]),
+            np.concatenate([[variance], *(one[0] for one in found.variances)]),
+            np.concatenate([[variance], *(one[0] for one in found.noise)]),
+            np.concatenate([[variance], *(one[0] for one in found.errors)]),
+        )
+        return first if len(blocks) == 1 else first._with(observation, blocks[1], values[1])
+
+    def _with(self, observation: Observation, block: Block, values: IntArray) -> "Posterior":
+        """Both steps' measurements together: the posterior of normals."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        (factor,) = block.factors
+        if not isinstance(factor.operator, Coarse):
+            raise TypeError(factor.operator)
+        edges = np.append(factor.operator.starts, factor.operator.size)
+        at_edges = self.at_edges(edges)
+        ends = ends_of(factor.operator.operator)
+        counts = at_edges[1:] - at_edges[:-1]
+        rows = _sparse(dense(factor.operator.operator) @ counts if ends is None else at_edges[ends[1]] - at_edges[ends[0]])
+        own = block_variance(observation.plan, block) / factor.weights.astype(np.float64) ** 2
+        inner = cho_factor((rows.multiply(self.variance) @ rows.T).toarray() + np.diag(own), lower=True)
+        change = cho_solve(inner, values / observation.plan.grid - rows @ self.mean)
+        mean = self.mean + self.variance * (rows.T @ change)
+        return Posterior(self.halving, mean, self.variance, self.noise, self.error, _Second(rows, inner, own))
+
+    @cached_property
+    def _offsets(self) -> IntArray:
+        return np.cumsum([1, *(len(one) for one in self.halving.left)])
+
+    def at_edges(self, edges: IntArray) -> Any:
+        """The sums of the first t cells as sums of total and differences: a sparse matrix of shape (edges, padded)."""
+        from scipy.sparse import csr_matrix
+
+        columns, weights = [np.zeros(len(edges), dtype=np.int64)], [edges / self.halving.size]
+        for level, offset in enumerate(self._offsets[:-1]):
+            block, weight = self.halving.edge_weights(level, edges)
+            columns.append(offset + block)
+            weights.append(weight)
+        rows = np.tile(np.arange(len(edges)), len(columns))
+        shape = (len(edges), self.halving.padded)
+        return csr_matrix((np.concatenate(weights), (rows, np.concatenate(columns))), shape=shape)
+
+    @cached_property
+    def cells(self) -> FloatArray:
+        """Posterior means, no block below 0 or above the one it lies in; shape (n,)."""
+        return self._together(bounded=True)
+
+    def _together(self, *, bounded: bool) -> FloatArray:
+        parts = [self.mean[None, a:b] for a, b in zip(self._offsets[:-1], self._offsets[1:], strict=True)]
+        return np.asarray(self.halving.together(self.mean[None, :1], parts, bounded=bounded)[0])
+
+    def answers(self, product: Product) -> FloatArray:
+        """Posterior means."""
+        return answers_of(product, self.cells)
+
+    def variances(self, product: Product) -> FloatArray:
+        """Of the noise, with the factors of shrinking held fixed."""
+        return self._spreads(product)[0]
+
+    def approximations(self, product: Product) -> FloatArray:
+        """What the checked errors have besides noise, and the square of what the bounds changed."""
+        moved = answers_of(product, self._together(bounded=False)) - self.answers(product)
+        return np.asarray(self._spreads(product)[1] + moved**2)
+
+    def _spreads(self, product: Product) -> tuple[FloatArray, FloatArray]:
+        operator = operator_of(product, self.halving.size)
+        ends = ends_of(operator)
+        if ends is None:
+            noise, whole = self._of_rows(self._rows_of(dense(operator).astype(np.float64)))
+        elif self.second is None:
+            noise, whole = self._of_ranges(*ends)
+        else:
+            noise, whole = self._of_ranges_given_both(self.second, *ends)
+        return noise.reshape(product.shape), np.maximum(whole - noise, 0.0).reshape(product.shape)
+
+    def _of_ranges(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+        """A range's variance under independent differences: at most two blocks of every width, in which it begins and ends."""
+        share = ((high - low) / self.halving.size) ** 2
+        noise, whole = self.noise[0] * share, self.error[0] * share
+        for level, offset in enumerate(self._offsets[:-1]):
+            (block, weight), (other, less) = self.halving.edge_weights(level, high), self.halving.edge_weights(level, low)
+            same = block == other
+            first, second = (weight - np.where(same, less, 0.0)) ** 2, np.where(same, 0.0, less**2)
+            noise += first * self.noise[offset + block] + second * self.noise[offset + other]
+            whole += first * self.error[offset + block] + second * self.error[offset + other]
+        return noise, whole
+
+    def _of_ranges_given_both(self, second: "_Second", low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+        """What the second step takes away, by the covariances of the edges that occur."""
+        edges, places = np.unique(np.concatenate([low, high]), return_inverse=True)
+        if len(edges) > _MOST_EDGES or len(low) <= len(edges):
+            parts = [self._of_rows(self.at_edges(high[part]) - self.at_edges(low[part])) for part in chunks(len(low), _MOST_EDGES)]
+            return np.concatenate([noise for noise, _ in parts]), np.concatenate([whole for _, whole in parts])
+        first, last = places[: len(low)], places[len(low) :]
+        rows = self.at_edges(edges)
+        noise, whole = self._of_ranges(low, high)
+        for first_step, found in ((self.noise, noise), (self.error, whole)):
+            removed = second.removed(rows, self.variance, first_step)
+            for part in chunks(len(low)):
+                a, b = first[part], last[part]
+                found[part] -= removed[a, a] + removed[b, b] - removed[a, b] - removed[b, a]
+        return np.maximum(noise, 0.0), np.maximum(whole, 0.0)
+
+    def _rows_of(self, matrix: FloatArray) -> FloatArray:
+        """Any queries as sums of total and differences; shape (rows, padded)."""
+        halving = self.halving
+        sums = np.pad(matrix, ((0, 0), (0, halving.padded - halving.size)))
+        columns = [sums.sum(axis=1, keepdims=True) / halving.size]
+        for left, right in zip(halving.left, halving.right, strict=True):
+            pairs = sums.reshape(len(sums), -1, 2)
+            inner = pairs[..., 0] / np.maximum(2 * left, 1) - pairs[..., 1] / np.maximum(2 * right, 1)
+            columns.append(np.where((left > 0) & (right > 0), inner, 0.0))
+            sums = pairs.sum(axis=-1)
+        return np.concatenate(columns, axis=1)
+
+    def _of_rows(self, rows: Any) -> tuple[FloatArray, FloatArray]:
+        """Of any sums of total and differences; a dense or sparse matrix."""
+        squares = rows.multiply(rows) if hasattr(rows, "multiply") else rows**2
+        noise, whole = np.asarray(squares @ self.noise), np.asarray(squares @ self.error)
+        if self.second is not None:
+            noise = noise - self.second.removed_each(rows, self.variance, self.noise)
+            whole = whole - self.second.removed_each(rows, self.variance, self.error)
+        return np.maximum(noise, 0.0), np.maximum(whole, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Second:
+    """What the second step measured, in total and differences, and how much it lessens squared errors of the first.
+
+    With R its rows, E its noise, V the fitted posterior of the first step and G = V R' (R V R' + E)^-1, errors e of the first step and f of
+    the second leave ``(1 - G R) e + G f``, whatever the variances of e really are.
+
+    Args:
+        rows: sparse, shape (measured, padded).
+        inner: Cholesky factor of R V R' + E.
+        own: variances of its noise, the diagonal of E, shape (measured,).
+    """
+
+    rows: Any
+    inner: Any
+    own: FloatArray
+
+    def _parts(self, rows: Any, variance: FloatArray, first: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Gains of some sums, their covariance with the measured ones under the first step's errors, and that of the measured ones."""
+        from scipy.linalg import cho_solve
+
+        gain = np.asarray(cho_solve(self.inner, _dense(rows @ self.rows.multiply(variance).T).T).T)
+        spread = _dense(self.rows.multiply(first) @ self.rows.T) + np.diag(self.own)
+        return gain, _dense(rows @ self.rows.multiply(first).T), spread
+
+    def removed(self, rows: Any, variance: FloatArray, first: FloatArray) -> FloatArray:
+        """By how much the covariance of the errors of some sums lessens, shape (sums, sums).
+
+        Args:
+            rows: the sums, of total and differences.
+            variance: of the fitted posterior of the first step.
+            first: squared errors of the first step.
+        """
+        gain, mixed, spread = self._parts(rows, variance, first)
+        turned = mixed @ gain.T
+        return np.asarray(turned + turned.T - gain @ (spread @ gain.T))
+
+    def removed_each(self, rows: Any, variance: FloatArray, first: FloatArray) -> FloatArray:
+        """The diagonal of ``removed``, shape (sums,)."""
+        gain, mixed, spread = self._parts(rows, variance, first)
+        return np.asarray((2 * mixed * gain).sum(axis=1) - ((gain @ spread) * gain).sum(axis=1))
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
+
+
+def _sparse(matrix: Any) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(matrix)

@@ -1,0 +1,76 @@
+"""Sums of values cut at a threshold that was chosen privately: least squares, and what the cut is estimated to have taken away.
+
+The error bars cover the noise, given the threshold. The bias is known only as far as the noisy counts of the tail tell it, which chose the
+threshold: every record of an interval between two candidates is taken at the middle of its cell, and groups are taken to share the loss in
+proportion to their sums.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._estimate._least_squares import Estimate
+from leastnoise._linop import along, apply
+from leastnoise._observation import Observation
+from leastnoise._workload import Product
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truncated:
+    """Least squares on truncated sums.
+
+    Args:
+        estimate: of the observation.
+        attribute: the number.
+        excess: estimated loss in each of its cells, in units, shape (n,).
+    """
+
+    estimate: Estimate
+    attribute: str
+    excess: FloatArray
+
+    @staticmethod
+    def of(observation: Observation) -> "Truncated":
+        """Read the details that ``truncated_sums`` leaves.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are not such details.
+        """
+        facts = observation.plan.details["data_aware"]
+        name = str(facts["attribute"])
+        excess = np.zeros(observation.plan.domain.kind(name).size)
+        for start, stop, loss in facts["losses"]:
+            excess[int(start) : int(stop)] = float(loss) / max(int(stop) - int(start), 1)
+        return Truncated(Estimate(observation), name, excess)
+
+    def answers(self, product: Product) -> FloatArray:
+        """Least squares answers about the cut values, shape ``product.shape``."""
+        return self.estimate.answers(product)
+
+    def variances(self, product: Product) -> FloatArray:
+        """Exact, given the threshold."""
+        return self.estimate.variances(product)
+
+    def losses(self, product: Product) -> FloatArray:
+        """What the cut is estimated to have taken from each answer, shape ``product.shape``, in units; never subtracted from anything."""
+        if self.attribute in product.attributes:
+            axis = product.attributes.index(self.attribute)
+            lost = apply(product.operators[axis], self.excess)
+        else:
+            axis, lost = -1, np.array(float(self.excess.sum()))
+        others = tuple(place for place in range(len(product.attributes)) if place != axis)
+        if not others:
+            return np.broadcast_to(lost, product.shape).copy()
+        cells = np.maximum(self.estimate.cells(tuple(product.attributes[place] for place in others), product.measure), 0.0)
+        share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
+        for place, other in enumerate(others):
+            share = along(apply, product.operators[other], share, place)
+        outer = np.multiply.outer(share, lost)
+        return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
+
+    def approximations(self, product: Product) -> FloatArray:
+        """Estimated square of the error that is not noise, shape ``product.shape``."""
+        return self.losses(product) ** 2

@@ -1,0 +1,144 @@
+"""From relative to exact scales: the least noise, of given proportions, that a budget allows."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._accounting import ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
+from leastnoise._check import InternalError, refuse
+from leastnoise._domain import Domain
+from leastnoise._plan import Block, Plan, cost
+
+# A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
+_SCALE_BITS = 24
+_FINE_BITS = 44
+_LEAST_GAUSSIAN_SCALE = 2**7
+
+
+def round_up(value: Fraction, bits: int) -> Fraction:
+    """The least dyadic fraction of at most ``bits`` leading bits that is not below ``value``.
+
+    >>> round_up(Fraction(1, 3), 4), round_up(Fraction(5), 4)
+    (Fraction(11, 32), Fraction(5, 1))
+    """
+    shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
+    scaled = value * (Fraction(2) ** shift)
+    whole = -(-scaled.numerator // scaled.denominator)
+    return Fraction(whole) / Fraction(2) ** shift
+
+
+def root_up(value: Fraction) -> Fraction:
+    """A fraction not below the square root of ``value``, at most 2^-60 of it above.
+
+    >>> root_up(Fraction(9, 4))
+    Fraction(3, 2)
+    """
+    shift = max(0, 62 + (value.denominator.bit_length() - value.numerator.bit_length() + 1) // 2)
+    scaled = (value.numerator << (2 * shift)) // value.denominator
+    root = math.isqrt(scaled)
+    exact = root * root == scaled and scaled * value.denominator == value.numerator << (2 * shift)
+    return Fraction(root if exact else root + 1, 1 << shift)
+
+
+def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
+    """The scale itself if it is short, else rounded up to be short enough for the sampler."""
+    if contrasts:  # room is needed for the roots of their norms
+        return round_up(scale, _SCALE_BITS)
+    if scale.numerator * grid < 2**50 and scale.denominator * heaviest < 2**50:
+        return scale
+    return round_up(scale, _FINE_BITS - max(grid.bit_length() - 1, heaviest.bit_length() - 1))
+
+
+def fit(
+    domain: Domain,
+    privacy: Privacy,
+    mechanism: str,
+    blocks: Sequence[tuple[Block, float]],
+    strategy: str,
+    *,
+    questions: Sequence[Mapping[str, Any]] = (),
+    details: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Scale the noise of blocks of given relative weights so that the plan costs the budget and no more.
+
+    Args:
+        domain: the public domain.
+        privacy: the budget to be met.
+        mechanism: discrete_laplace for any budget, discrete_gaussian for ZCDP, rounded_gaussian for ZCDP or ApproxDP.
+        blocks: pairs of a block (its scale is ignored) and its relative weight, above 0: scales become proportional to 1 / weight.
+        strategy: name for people.
+        questions: the workload's JSON value.
+        details: public facts to keep with the plan.
+
+    Returns:
+        A plan whose cost the budget covers; checked before it is returned.
+
+    Raises:
+        InputError: the mechanism does not fit the budget, or a public bound is too large.
+
+    Guarantees: scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a
+    short
+        fraction); the cost is recomputed from the final integers.
+
+    >>> from leastnoise._linop import Identity
+    >>> from leastnoise._plan import Factor
+    >>> domain = Domain(age=["a", "b", "c"])
+    >>> block = Block((Factor(("age",), Identity(3)),), Fraction(1))
+    >>> fit(domain, Privacy(PureDP("1/3")), "discrete_laplace", [(block, 1.0)], "identity").blocks[0].scale
+    Fraction(3, 1)
+    """
+    if mechanism == "discrete_gaussian" and isinstance(privacy.budget, ApproxDP):
+        raise refuse("mechanism", mechanism, "discrete_laplace or rounded_gaussian for an ApproxDP budget")
+    if mechanism != "discrete_laplace" and isinstance(privacy.budget, PureDP):
+        raise refuse("mechanism", mechanism, "discrete_laplace for a PureDP budget", "Choose a ZCDP or ApproxDP budget for Gaussian noise.")
+    top = max(weight for _, weight in blocks)
+    if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
+        raise InternalError("A strategy gave a block a weight that is not above 0; such blocks must be left out.")
+    # Many blocks share few weights: what follows is worked out once for each.
+    ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in {weight for _, weight in blocks}}
+    relative = tuple(Block(block.factors, ratios[weight], block.measure, block.limits) for block, weight in blocks)
+    plan = Plan(
+        domain=domain,
+        privacy=privacy,
+        mechanism=mechanism,
+        blocks=relative,
+        strategy=strategy,
+        questions=tuple(questions),
+        details=details or {},
+    )
+    # The norm at unit budget does not need the grid: it divides out.
+    factor = _factor(plan)
+    kinds = [
+        (block.scale, math.prod(f.heaviest for f in block.factors), any(f.largest_square > 1 for f in block.factors)) for block in relative
+    ]
+    distinct = set(kinds)
+    grid = 1
+    if mechanism == "rounded_gaussian":
+        least = min(scale * factor / weight for scale, weight, _ in distinct)
+        while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
+            grid *= 2
+    # Sums that were rounded up do not scale exactly: a hair more noise then meets the budget.
+    for margin in (Fraction(1), 1 + Fraction(1, 2**40)):
+        scales = {kind: _drawable(kind[0] * factor * margin, kind[1], grid, contrasts=kind[2]) for kind in distinct}
+        scaled = tuple(Block(block.factors, scales[kind], block.measure, block.limits) for block, kind in zip(relative, kinds, strict=True))
+        fitted = replace(plan, blocks=scaled, grid=grid)
+        if covers(privacy.budget, cost(fitted)):
+            return fitted
+    raise InternalError(f"The plan {strategy!r} was fitted to {privacy.budget!r} and does not meet it; please report this.")
+
+
+def _factor(plan: Plan) -> Fraction:
+    """By what all scales must be multiplied, rounded up."""
+    budget = plan.privacy.budget
+    spent = cost(plan)
+    if plan.mechanism == "discrete_laplace":
+        epsilon = spent.epsilon  # type: ignore[union-attr]
+        if isinstance(budget, (PureDP, ApproxDP)):
+            return epsilon / budget.epsilon
+        return root_up(epsilon**2 / (2 * budget.rho))
+    rho = spent.mu_squared / 2 if plan.mechanism == "rounded_gaussian" else spent.rho  # type: ignore[union-attr]
+    if isinstance(budget, ApproxDP):
+        return root_up(2 * rho / gaussian_mu_squared(budget.epsilon, budget.delta))
+    return root_up(rho / budget.rho)  # type: ignore[union-attr]

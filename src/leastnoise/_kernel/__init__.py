@@ -1,0 +1,36 @@
+"""The kernel: the ledger, exact noise, and the one place where private counts and noise meet."""
+
+from leastnoise._kernel._entropy import Entropy, SeededEntropy, SystemEntropy
+from leastnoise._kernel._ledger import Ledger
+from leastnoise._kernel._ledger_file import Entry
+from leastnoise._kernel._ledger_steps import NeedsData, Pending, Receipt
+from leastnoise._kernel._measure import finish, measure, simulate
+from leastnoise._kernel._partition import Partition
+from leastnoise._kernel._plane import RectanglePartition
+from leastnoise._kernel._rehearsal import rehearse
+from leastnoise._kernel._selections import CheapestPartition, LeastBlockCost, LeastCost, SampledPartition, SampledRectangles, Selection
+from leastnoise._kernel._series import Series
+
+__all__ = [
+    "CheapestPartition",
+    "Entropy",
+    "Entry",
+    "LeastBlockCost",
+    "LeastCost",
+    "Ledger",
+    "NeedsData",
+    "Partition",
+    "Pending",
+    "Receipt",
+    "RectanglePartition",
+    "SampledPartition",
+    "SampledRectangles",
+    "SeededEntropy",
+    "Selection",
+    "Series",
+    "SystemEntropy",
+    "finish",
+    "measure",
+    "rehearse",
+    "simulate",
+]

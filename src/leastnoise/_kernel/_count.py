@@ -1,0 +1,169 @@
+"""Exact marginals of a table: counts, or sums of a measure. The labels (A1 ...) refer to PROOFS-kernel.md."""
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import InputError, refuse
+from leastnoise._kernel._share import groups, windows
+from leastnoise._table import Codes, Table, Values, code_dtype, columns_of
+
+Counts = npt.NDArray[np.int64]
+
+# Rows combined at a time: the combined codes (8 bytes each) and a table of counts together stay in a few MiB of cache.
+_BLOCK = 2**17
+# float64 sums of whole numbers are exact while they stay below this.
+_EXACT = 2**53
+# A value of up to 2^53 units is counted in two parts of at most 26 and 28 bits, so that a block's float64 sums of either stay exact.
+_LOW_BITS = 26
+
+
+def count(
+    table: Table,
+    attribute_sets: Iterable[tuple[str, ...]],
+    measure: str | None = None,
+    limits: tuple[str | None, Values] | None = None,
+) -> Iterator[tuple[tuple[str, ...], Counts]]:
+    """Count every wanted marginal of a table exactly.
+
+    Args:
+        table: the private rows.
+        attribute_sets: the attributes of each marginal, in the order of its axes; may be a generator of any length.
+        measure: the name of a measure to be summed; None counts rows.
+        limits: None, or an attribute and int64 limits in units, one for each of its cells; or None and a single limit. A value above the
+            limit of its row's own cell is summed as the limit.
+
+    Returns:
+        An iterator, in the order asked, of the attributes and the int64 array of their marginal: flat, row-major in the order of the
+        attributes, of length the product of their sizes, in rows or in units of the measure.
+
+    Raises:
+        InputError: an attribute or measure that is not in the table, an attribute twice, or limits that do not fit. Raised for all but a
+            generator before anything is counted; never because of a row.
+
+    Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest amount of a row) < 2^63, which the caller
+    has checked from public bounds. Each is a function of the wanted set and the rows alone, not of the other sets asked. With limits a
+    row adds at most the limit of its cell, whatever it holds.
+
+    Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory is bounded by the largest single
+    marginal and `WINDOW_CELLS`, whatever the number of marginals.
+
+    >>> from leastnoise._domain import Domain
+    >>> people = Table(Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]})
+    >>> [(attributes, counts.tolist()) for attributes, counts in count(people, [("sex",), ("zone", "sex"), ()])]
+    [(('sex',), [1, 2]), (('zone', 'sex'), [0, 1, 0, 0, 1, 1]), ((), [3])]
+    """
+    values = None
+    largest = 1
+    if measure is not None:
+        table.require((), [measure])
+        largest = table.domain.measure(measure).largest
+        values = columns_of(table).values[measure]
+    if limits is not None:
+        if values is None:
+            raise refuse("the limits of counts", "limits", "None", "Name the measure whose sums are limited.")
+        values = _limited(table, values, *limits)
+    places = {name: place for place, name in enumerate(table.domain.names) if name in table.attributes}
+    sets = attribute_sets
+    if isinstance(sets, (list, tuple, set, frozenset)):
+        for attributes in sets:
+            _positions(attributes, places, table)
+    return _count(table, sets, places, values, largest)
+
+
+def _count(
+    table: Table, sets: Iterable[tuple[str, ...]], places: dict[str, int], values: Values | None, largest: int
+) -> Iterator[tuple[tuple[str, ...], Counts]]:
+    domain, opened = table.domain, columns_of(table)
+    columns, rows = {place: opened.codes[name] for name, place in places.items()}, opened.rows
+    sizes = domain.shape
+    for window in windows((_positions(attributes, places, table) for attributes in sets), sizes):
+        done: dict[int, Counts] = {}
+        for group in groups(window, sizes, rows):
+            shape = tuple(sizes[place] for place in group.attributes)
+            whole = _histogram([columns[place] for place in group.attributes], shape, rows, values, largest).reshape(shape)
+            for member in group.members:
+                done[member] = _summed(whole, group.attributes, window[member])
+        for index, attributes in enumerate(window):
+            yield tuple(domain.names[place] for place in attributes), done.pop(index)
+
+
+def _limited(table: Table, values: Values, attribute: str | None, limits: Values) -> Values:
+    """Every row's value, at most the limit of its own cell (A2): of at most the measure's largest amount still, as no limit is below 0."""
+    cells = 1 if attribute is None else table.domain.kind(attribute).size
+    if limits.dtype != np.int64 or limits.shape != (cells,) or not int(limits.min()) >= 0:
+        raise refuse("limits", f"{limits.dtype} array of shape {limits.shape}", f"an int64 array of shape ({cells},), none below 0")
+    if attribute is None:
+        return np.minimum(values, limits)
+    table.require([attribute])
+    own = limits[columns_of(table).codes[attribute]]
+    np.minimum(values, own, out=own)
+    return own
+
+
+def _positions(attributes: tuple[str, ...], places: dict[str, int], table: Table) -> tuple[int, ...]:
+    if isinstance(attributes, str):
+        raise refuse("the attributes of a marginal", attributes, "a tuple of names", f"Write ({attributes!r},).")
+    found = []
+    for name in attributes:
+        if name not in places:
+            table.require([name])
+        found.append(places[name])
+    if len(set(found)) != len(found):
+        raise InputError(f"the attributes of a marginal must differ from each other; got {tuple(attributes)!r}.")
+    return tuple(found)
+
+
+def _summed(whole: Counts, axes: tuple[int, ...], wanted: tuple[int, ...]) -> Counts:
+    """Sum out the axes that are not wanted, and put the others in the order wanted (A3)."""
+    gone = tuple(axis for axis, place in enumerate(axes) if place not in wanted)
+    kept = [place for place in axes if place in wanted]
+    part = whole.sum(axis=gone) if gone else whole
+    # always a copy of its own: a caller may add noise in place
+    return np.array(np.transpose(part, [kept.index(place) for place in wanted]), dtype=np.int64, order="C").reshape(-1)
+
+
+def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None, largest: int) -> Counts:
+    """One pass over the rows: the table on all the columns."""
+    cells = math.prod(shape)
+    total = np.zeros(cells, dtype=np.int64)
+    if not columns:
+        total[0] = rows if values is None else int(values.sum())
+        return total
+    # adding up the blocks' tables must stay cheap beside counting the blocks
+    block = max(_BLOCK, 2 * cells)
+    for start in range(0, rows, block):
+        codes = _combined([column[start : start + block] for column in columns], shape)
+        if values is None:
+            total += np.bincount(codes, minlength=cells)
+        else:
+            _add_sums(total, codes, values[start : start + block], largest)
+    return total
+
+
+def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
+    """The row-major cell of each row (A1), computed in the smallest type that holds it, which is what makes it fast."""
+    codes, cells = columns[0], shape[0]
+    for column, size in zip(columns[1:], shape[1:], strict=True):
+        cells *= size
+        dtype = code_dtype(cells + 1)  # it must hold ``size`` too, which is ``cells`` where all sizes before are 1
+        codes = np.multiply(codes, dtype.type(size), dtype=dtype, casting="unsafe")
+        np.add(codes, column, out=codes, casting="unsafe")
+    return codes.astype(np.intp)
+
+
+def _add_sums(total: Counts, codes: npt.NDArray[np.intp], values: Values, largest: int) -> None:
+    """Add the values of a block of rows to their cells, exactly (A4)."""
+    # bincount adds in float64; parts whose sums stay below 2^53 make that exact
+    if largest * len(values) < _EXACT:
+        total += np.bincount(codes, weights=values, minlength=len(total)).astype(np.int64)
+        return
+    step = 2 ** (53 - 28)
+    for start in range(0, len(values), step):
+        some, cell = values[start : start + step], codes[start : start + step]
+        high = some >> _LOW_BITS
+        low = some - (high << _LOW_BITS)
+        total += np.bincount(cell, weights=low, minlength=len(total)).astype(np.int64)
+        total += np.bincount(cell, weights=high, minlength=len(total)).astype(np.int64) << _LOW_BITS

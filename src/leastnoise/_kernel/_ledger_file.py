@@ -1,0 +1,281 @@
+"""The ledger's file: one SQLite database, read strictly and written by one process at a time. PROOFS-ledger.md has the argument.
+
+A rollback journal is used and not a write-ahead log: at rest everything is then in the one file, so that a copy of that file never lacks
+the latest charges. ``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone, without which a power cut just
+after a commit could undo it.
+
+No time of day is written: the time between paying and publishing would tell how many rows were counted.
+"""
+
+import hashlib
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Literal, cast
+
+from leastnoise._accounting import (
+    Budget,
+    Charge,
+    Cost,
+    Privacy,
+    budget_from_json,
+    charge_from_json,
+    cost_from_json,
+    is_charge_of,
+    privacy_from_json,
+)
+from leastnoise._check import LedgerError, one_of, refuse
+
+State = Literal["reserved", "sealed", "absent"]
+
+_APPLICATION = 0x4C4E4C47  # "LNLG", in the header of the file
+SCHEMA = 2
+TABLES = (
+    """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL, privacy TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL)""",
+    # Beside the entries, so that neither table can be set back without the other.
+    "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest TEXT NOT NULL)",
+    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
+    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_on TEXT NOT NULL, digest TEXT NOT NULL,
+    run TEXT NOT NULL)""",
+    # Of releases that are paid and not published: what they are, which steps were begun, and what those gave.
+    "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, digest TEXT NOT NULL)",
+    "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, digest TEXT, PRIMARY KEY (id, number))",
+    """CREATE TABLE outcome (id TEXT NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (id, number, part))""",
+)
+SELECT = """SELECT number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run,
+    EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
+    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) FROM entry ORDER BY number"""
+LONGEST_TEXT = 10_000
+MAKE = "Make one with `leastnoise ledger set` or Ledger.create."
+
+
+class OldFormat(LedgerError):
+    """The file has the format 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One release as the ledger holds it.
+
+    Attributes:
+        number: 1, 2, 3 ... in the order of reservation.
+        state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or "absent" (paid, and found unpublished).
+        charge: what was taken, in the definition of the data set's budget.
+        cost: what the kernel computed from the integers of the plan.
+        declared: what the plan promised.
+        reserved_on: the day, UTC.
+        digest: of this entry and of all before it.
+        run: names the process that makes it, while one does.
+        resumable: whether it can be finished without paying again, if it is not published: no step was begun without its outcome.
+
+    >>> Entry.__slots__[:3]
+    ('number', 'id', 'state')
+    """
+
+    number: int
+    id: str
+    state: State
+    charge: Charge
+    cost: Cost
+    declared: Budget
+    plan_digest: str
+    output: str
+    description: str
+    reserved_on: date
+    digest: str
+    run: str
+    resumable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    dataset: str
+    privacy: Privacy
+    id: str
+    head: str
+    entries: tuple[Entry, ...]
+
+
+def fill(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
+    """Write an empty ledger into an empty file, in one transaction; return its identification."""
+    with writing(file, timeout) as connection:
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        return make_tables(connection, name, json.dumps(privacy.to_json()))
+
+
+def make_tables(connection: sqlite3.Connection, name: str, privacy: str) -> str:
+    """Make the tables of an empty ledger, with an identification of its own."""
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+    for table in TABLES:
+        connection.execute(table)
+    row = (name, privacy, secrets.token_hex(16))
+    connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
+    connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
+    return row[2]
+
+
+def append(connection: sqlite3.Connection, row: Sequence[object], before: str, state: State, run: str) -> str:
+    """Add an entry to the chain: its digest is also that of all entries before it, and the head is the last one's."""
+    digest = digest_of((before, *row))
+    connection.execute(
+        "INSERT INTO entry (number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*row, digest, state, run),
+    )
+    connection.execute("UPDATE head SET number = ?, digest = ?", (row[0], digest))
+    return digest
+
+
+def digest_of(row: Sequence[object]) -> str:
+    """Sum up what must never change in a row, so that a flipped bit on the disk is noticed. It keeps no forger out."""
+    return hashlib.sha256(json.dumps(list(row)).encode()).hexdigest()
+
+
+@contextmanager
+def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Open one connection for one operation; never makes a file. Every error of SQLite leaves as one sentence."""
+    try:
+        connection = sqlite3.connect(path.absolute().as_uri() + "?mode=rw", uri=True, timeout=timeout, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")  # where a plain flush stops at the disk's own cache
+            connection.execute("PRAGMA trusted_schema = OFF")
+            yield connection
+        finally:
+            connection.close()
+    except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
+        raise LedgerError(damaged(path, "its tables are unreadable")) from None
+    except sqlite3.Error as error:
+        raise LedgerError(sentence(path, timeout, error)) from None
+
+
+@contextmanager
+def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Hold the one writer's lock; commit at the end, or roll back and pass the error on."""
+    with connected(path, timeout) as connection:
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "delete":
+            raise LedgerError(
+                f"The ledger {path} was switched to the journal mode {mode!r} by another program; a copy of the file could then lack "
+                "charges. Switch it back with `PRAGMA journal_mode = DELETE` in that program."
+            )
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def sentence(path: Path, timeout: float, error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try again when that process is done."
+    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+        return f"The ledger {path} cannot be written. Check that you may write to it and its folder."
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return f"The ledger {path} cannot be opened. Check that the file is there, and that you may write to it and its folder."
+    if code == sqlite3.SQLITE_NOTADB:
+        return no_ledger(path)
+    if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
+        return f"The disk of the ledger {path} is full, or cannot be read or written. Free space, or check the disk."
+    return damaged(path, "its tables are unreadable")
+
+
+def damaged(path: Path, what: str) -> str:
+    return f"The ledger {path} is damaged ({what}). No release can be made from it. Restore it from a copy that has all its releases."
+
+
+def no_ledger(path: Path) -> str:
+    return f"{path} is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy that has all its releases."
+
+
+def read(path: Path, timeout: float) -> Content:
+    """Read everything at one moment."""
+    with connected(path, timeout) as connection:
+        connection.execute("BEGIN")
+        return content_of(connection, path)
+
+
+def content_of(connection: sqlite3.Connection, path: Path) -> Content:
+    """Check the file and read it, refusing whatever is not as this module wrote it."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != _APPLICATION:
+        raise LedgerError(no_ledger(path))
+    if version == 1:
+        raise OldFormat(f"The ledger {path} has the format 1. Open it again, which brings it to the format {SCHEMA}.")
+    if version < SCHEMA:
+        raise LedgerError(damaged(path, f"it has the unknown format {version}"))
+    if version > SCHEMA:
+        raise LedgerError(
+            f"The ledger {path} has the format {version}; this version of leastnoise reads the format {SCHEMA}. Use a newer leastnoise."
+        )
+    if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+        raise LedgerError(damaged(path, "its pages do not fit together"))
+    rows = connection.execute(SELECT).fetchall()
+    try:
+        ((*row, digest),) = connection.execute("SELECT name, privacy, id, digest FROM dataset").fetchall()
+        if digest != digest_of(row):
+            raise ValueError
+        name = checked_text("dataset", row[0], least=1)
+        privacy = privacy_from_json(json.loads(row[1]))
+        identity = checked_text("id", row[2], least=1)
+    except (ValueError, TypeError, RecursionError):
+        raise LedgerError(damaged(path, "the row of the data set is unreadable")) from None
+    if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
+        raise LedgerError(damaged(path, "entries are missing"))
+    entries, last = [], digest
+    for row in rows:
+        entries.append(_entry(row, last, privacy.budget, path))
+        last = entries[-1].digest
+    if connection.execute("SELECT number, digest FROM head").fetchall() != [(len(rows), last)]:
+        raise LedgerError(damaged(path, "its last entries are missing, or parts of it are from an older copy"))
+    return Content(name, privacy, identity, last, tuple(entries))
+
+
+def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
+    number, entry_id, charge_text, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, resumable = row
+    try:
+        if digest != digest_of((before, *row[:9])):
+            raise ValueError
+        paid = charge_from_json(json.loads(cast(str, charge_text)))
+        if not is_charge_of(budget, paid):
+            raise ValueError
+        return Entry(
+            number=cast(int, number),
+            id=checked_text("id", entry_id, least=1),
+            state=cast(State, one_of("state", state, ["reserved", "sealed", "absent"])),
+            charge=paid,
+            cost=cost_from_json(json.loads(cast(str, cost))),
+            declared=budget_from_json(json.loads(cast(str, declared))),
+            plan_digest=checked_text("plan_digest", plan_digest),
+            output=checked_text("output", output),
+            description=checked_text("description", description),
+            reserved_on=date.fromisoformat(cast(str, reserved_on)),
+            digest=digest,
+            run=checked_text("run", run),
+            resumable=bool(resumable) and state == "reserved",
+        )
+    except (ValueError, TypeError, RecursionError):
+        raise LedgerError(damaged(path, f"entry {number} is unreadable")) from None
+
+
+def checked_text(name: str, value: object, least: int = 0) -> str:
+    if not isinstance(value, str) or not least <= len(value.strip()) or len(value) > LONGEST_TEXT or "\0" in value:
+        raise refuse(name, value, f"a text of {least} to {LONGEST_TEXT} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise refuse(name, value, "a text that can be written as UTF-8") from None
+    return value

@@ -1,0 +1,130 @@
+"""The steps of releases that are paid and not published, in the ledger's file; see (J1) to (J3) in PROOFS-ledger.md.
+
+A step is entered before its first random bit is drawn, and its outcome before it is returned. A step that was entered and has no outcome
+is never drawn again.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from leastnoise._accounting import Charge
+from leastnoise._check import InputError, LedgerError
+from leastnoise._kernel._ledger_file import damaged, digest_of
+
+_PART = 2**28  # characters; SQLite holds at most 10^9 bytes in one value
+
+
+class NeedsData(InputError):
+    """A release that was paid has steps left to draw, and its rows were not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof that a charge was durably reserved; whoever holds it may draw noise once.
+
+    Attributes:
+        id: 128 random bits in hexadecimal.
+        dataset: name of the data set.
+        plan_digest: fingerprint of the plan that was paid for.
+        output: where the release will be published.
+        charge: what was taken, in the definition of the data set's budget.
+        number: of its entry.
+        head: digest of its entry and of all before it.
+        run: the process that makes it; see `Ledger.running`.
+
+    >>> Receipt.__slots__
+    ('id', 'dataset', 'plan_digest', 'output', 'charge', 'number', 'head', 'run')
+    """
+
+    id: str
+    dataset: str
+    plan_digest: str
+    output: str
+    charge: Charge
+    number: int
+    head: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step whose outcome is known.
+
+    Attributes:
+        request: fingerprint of what was asked for.
+        outcome: what it gave, as text.
+    """
+
+    request: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What is needed to finish a release that was paid.
+
+    Attributes:
+        plan: its JSON text.
+        options: of the release, for whoever wrote them.
+        steps: whose outcomes are known, in order.
+    """
+
+    plan: str
+    options: str
+    steps: tuple[Step, ...]
+
+
+def enter(connection: sqlite3.Connection, entry_id: str, plan: str, options: str) -> None:
+    connection.execute("INSERT INTO pending VALUES (?, ?, ?, ?)", (entry_id, plan, options, digest_of((entry_id, plan, options))))
+
+
+def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
+    """(J1): fails if this step, or a later one, was begun before, by whatever process."""
+    begun = connection.execute("SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)).fetchone()
+    if begun != (number - 1, number - 1):
+        raise LedgerError(
+            f"Step {number} of the release {entry_id} was begun before, or follows one that gave nothing; it is not drawn twice. "
+            "If another process is finishing this release, let it."
+        )
+    connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
+
+
+def record(connection: sqlite3.Connection, entry_id: str, number: int, outcome: str) -> None:
+    """(J2): the outcome of a step that was begun and has none."""
+    changed = connection.execute(
+        "UPDATE step SET digest = ? WHERE id = ? AND number = ? AND digest IS NULL", (digest_of((outcome,)), entry_id, number)
+    )
+    if changed.rowcount != 1:
+        raise LedgerError(f"Step {number} of the release {entry_id} is not under way. Let the process that makes this release finish it.")
+    for part, start in enumerate(range(0, max(len(outcome), 1), _PART)):
+        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (entry_id, number, part, outcome[start : start + _PART]))
+
+
+def forget(connection: sqlite3.Connection, entry_id: str) -> None:
+    """(J3): remove what only an unpublished release needs."""
+    for table in ("pending", "step", "outcome"):
+        connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
+
+
+def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
+    """Read what is known of an unpublished release.
+
+    Raises:
+        LedgerError: it has nothing to finish, or what there is was damaged.
+    """
+    head = connection.execute("SELECT plan, options, digest FROM pending WHERE id = ?", (entry_id,)).fetchone()
+    if head is None:
+        raise LedgerError(f"The release {entry_id} in the ledger {path} has nothing that could be finished.")
+    steps: list[Step] = []
+    for number, request, digest in connection.execute(
+        "SELECT number, request, digest FROM step WHERE id = ? AND digest IS NOT NULL ORDER BY number", (entry_id,)
+    ).fetchall():
+        parts = connection.execute("SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)).fetchall()
+        step = Step(request, "".join(part for (part,) in parts))
+        if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
+            raise LedgerError(damaged(path, f"the measurement of the release {entry_id} is unreadable"))
+        steps.append(step)
+    if digest_of((entry_id, *head[:2])) != head[2]:
+        raise LedgerError(damaged(path, f"the plan of the release {entry_id} is unreadable"))
+    return Pending(head[0], head[1], tuple(steps))

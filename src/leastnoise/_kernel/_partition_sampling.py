@@ -1,0 +1,277 @@
+"""The exponential mechanism over partitions, sampled by a forward sum and a backward draw.
+
+P(B) is proportional to the product of the weights of the buckets of B. A weight is 2^-(t / 2^F), t a whole number that one record changes
+by at most r, so the privacy follows from whole numbers. Sums of products are kept as pairs of a float64 in [1/2, 1) and an exponent; their
+rounding errors are bounded and charged. Given these sums, each backward draw is exact. The labels (X1 ...) refer to PROOFS-partition.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, refuse, whole
+from leastnoise._kernel._drawing import Bools, Integers
+from leastnoise._kernel._entropy import Entropy, fresh_words
+from leastnoise._kernel._interval_costs import GRID, aligned_costs, grid_sensitivity
+from leastnoise._kernel._partition import Partition, leaves, read_cells, read_penalty
+
+Reals = npt.NDArray[np.float64]
+
+_LN2 = Fraction(6931471805599454, 10**16)  # above ln 2 by less than 10^-16
+_MOST_BITS = 44
+_UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
+_DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
+_FAR = 1200  # exponents further apart: the smaller number is below the last bit of the larger
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Positive numbers ``mantissa * 2^exponent``, mantissa in [1/2, 1]."""
+
+    mantissa: Reals
+    exponent: Integers
+
+    def at(self, index: slice | Integers) -> "Scaled":
+        """Some of them."""
+        return Scaled(self.mantissa[index], self.exponent[index])
+
+    def whole(self, place: int) -> tuple[int, int]:
+        """One of them exactly, as a whole mantissa and an exponent."""
+        return int(math.ldexp(float(self.mantissa[place]), 53)), int(self.exponent[place]) - 53
+
+
+def times(left: Scaled, right: Scaled) -> Scaled:
+    """Products, each with a relative error of at most 2^-53 (X3)."""
+    mantissa, carry = np.frexp(left.mantissa * right.mantissa)
+    return Scaled(mantissa, left.exponent + right.exponent + carry)
+
+
+def plus(left: Scaled, right: Scaled) -> Scaled:
+    """Sums, each with a relative error of at most 2^-52 (X3)."""
+    top = np.maximum(left.exponent, right.exponent)
+    mantissa, carry = np.frexp(lowered(left, top) + lowered(right, top))
+    return Scaled(mantissa, top + carry)
+
+
+def lowered(numbers: Scaled, top: Integers | np.int64) -> Reals:
+    """The numbers over 2^top, in float64 (X3)."""
+    found: Reals = np.ldexp(numbers.mantissa, np.maximum(numbers.exponent - top, -_FAR).astype(np.int32))
+    return found
+
+
+@cache
+def roots_of_half() -> tuple[float, ...]:
+    """2^-(2^-j) for j = 1, 2, ..., correctly rounded (X2).
+
+    >>> roots_of_half()[0] == 0.5**0.5
+    True
+    """
+    power, roots = 1 << 255, []
+    for _ in range(_MOST_BITS):
+        power = math.isqrt(power << 256)
+        roots.append(power / 2**256)
+    return tuple(roots)
+
+
+def powers_of_half(t: Integers, bits: int) -> Scaled:
+    """``2^-(t / 2^bits)`` for whole t of at least 0, with a relative error of at most 100 * 2^-53 (X2).
+
+    >>> powers_of_half(np.array([0, 3]), 1).mantissa.tolist() == [1.0, 0.5**0.5]
+    True
+    """
+    mantissa = np.ones(len(t))
+    for j, root in enumerate(roots_of_half()[:bits], start=1):
+        mantissa *= np.where((t >> (bits - j)) & 1 == 1, root, 1.0)
+    return Scaled(mantissa, -(t >> bits))
+
+
+def numerical_charge(size: int) -> Fraction:
+    """What the rounding errors of one run can add to epsilon (X5).
+
+    >>> float(numerical_charge(4096)) < 1e-12
+    True
+    """
+    return (500 + 16 * size.bit_length()) * 2 * _UNIT
+
+
+def exponential_mechanism(
+    x: Integers,
+    epsilon: Exact,
+    entropy: Entropy,
+    *,
+    penalty: Exact,
+    prior: Exact = Fraction(1386294361, 10**9),
+    centre: str = "mean",
+    distance: int = 1,
+) -> Partition:
+    """Draw a partition B into k aligned intervals with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
+
+    Args:
+        x: counts, int64 of shape (n,); private.
+        epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
+        entropy: the source of bits.
+        penalty: what each bucket costs besides its deviation, in records; public.
+        prior: a further penalty, in natural logarithms; ln 4 keeps the number of partitions in check.
+        centre: ``"mean"``, D = 2 - 2/n; or ``"median"``, D = 1.
+        distance: how many records neighbours differ by.
+
+    Returns:
+        The partition; it cost at most ``epsilon``, rounding errors included.
+
+    Raises:
+        InputError: an argument is not of this kind, or an epsilon below what the rounding errors cost; never because of a count.
+
+    Guarantees: epsilon-DP (theorem X of PROOFS-partition.md).
+
+    Source: McSherry and Talwar, FOCS 2007; the recursion is proved in PROOFS-partition.md.
+
+    >>> from leastnoise._kernel._entropy import SeededEntropy
+    >>> exponential_mechanism(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=2).starts.tolist()
+    [0, 2]
+    """
+    spent = exact_positive("epsilon", epsilon)
+    one_of("centre", centre, ("mean", "median"))
+    cells = read_cells(x)
+    n = len(cells)
+    if n == 1:
+        return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)
+    each = spent / whole("distance", distance, 1) - numerical_charge(n)
+    sensitivity = GRID if centre == "median" else grid_sensitivity(n)
+    weights = weights_of(aligned_costs(cells, centre), sensitivity, each, prior, read_penalty(penalty, n))
+    return Partition(size=n, starts=draw_aligned(weights, entropy), spent=spent)
+
+
+def weights_of(costs: Sequence[Integers], sensitivity: int, epsilon: Fraction, prior: Exact, penalty: int) -> list[Scaled]:
+    """The weights of intervals, or blocks, of given costs (X1, X2).
+
+    Args:
+        costs: on the grid, one array a level; one record changes one of each level by at most ``sensitivity``.
+        sensitivity: D, on the grid.
+        epsilon: of the draw, without what rounding errors cost.
+        prior: a penalty, in natural logarithms.
+        penalty: another, on the grid.
+
+    Raises:
+        InputError: too small an epsilon, or too large a penalty.
+    """
+    bits, step = rate(epsilon)
+    own = exact("prior", prior)
+    natural = own + Fraction(step * penalty, sensitivity * 2**bits) * _LN2
+    if not 0 <= own <= 2**10 or not natural <= 2**15:
+        raise refuse("prior", prior, "from 0 to 1024, with a penalty that is not much larger")
+    fixed = round(natural / _LN2 * 2**bits)
+    return [powers_of_half(exponents(cost, step, sensitivity) + fixed, bits) for cost in costs]
+
+
+def rate(epsilon: Fraction) -> tuple[int, int]:
+    """F and r with ``2 r ln 2 / 2^F <= epsilon``, r as large as it may be and below 2^13 (X1).
+
+    Raises:
+        InputError: too small an epsilon.
+
+    >>> rate(Fraction(1, 10))
+    (16, 4727)
+    """
+    for bits in range(_MOST_BITS, -1, -1):
+        step = int(epsilon * 2**bits / (2 * _LN2)) if epsilon > 0 else 0
+        if 1 <= step < 2**13:
+            return bits, step
+    if epsilon > 0 and int(epsilon / (2 * _LN2)) >= 2**13:
+        return 0, 2**13 - 1
+    raise InputError("epsilon is too small for the exponential mechanism: rounding errors would cost more. Spend more.")
+
+
+def exponents(cost: Integers, step: int, sensitivity: int) -> Integers:
+    """``floor(cost step / sensitivity)`` without leaving int64 (X1).
+
+    >>> exponents(np.array([0, 5, 2**60]), 4727, 4096).tolist() == [0, 5, 2**48 * 4727]
+    True
+    """
+    quotient = cost // sensitivity
+    return quotient * step + ((cost - quotient * sensitivity) * step) // sensitivity
+
+
+def draw_aligned(weights: Sequence[Scaled], entropy: Entropy) -> Integers:
+    """Draw a partition into aligned intervals; from the cells up, then from the root down (X5).
+
+    Args:
+        weights: of the intervals of lengths 1, 2, 4, ..., each array half as long as the one before, rounded up.
+        entropy: the source of bits.
+
+    Returns:
+        Starts of the buckets.
+    """
+    sums = [weights[0]]
+    for weight in weights[1:]:
+        below = sums[-1]
+        pairs = len(below.mantissa) // 2
+        joined = plus(weight.at(slice(pairs)), _halves(below, pairs))
+        rest = below.at(slice(2 * pairs, None))  # a node without a right half is its left half
+        sums.append(Scaled(np.concatenate([joined.mantissa, rest.mantissa]), np.concatenate([joined.exponent, rest.exponent])))
+    split: list[Bools] = []
+    alive = np.ones(1, dtype=np.bool_)
+    for power in range(len(weights) - 1, 0, -1):
+        weight, below = weights[power], sums[power - 1]
+        pairs = len(below.mantissa) // 2
+        cut = np.ones(len(weight.mantissa), dtype=np.bool_)
+        chosen = np.flatnonzero(alive[:pairs])
+        cut[chosen] = ~_coins(weight, below, chosen, entropy)
+        split.append(cut)
+        alive = np.repeat(alive & cut, 2)[: len(below.mantissa)]
+    return leaves(len(weights[0].mantissa), split)
+
+
+def _halves(below: Scaled, pairs: int) -> Scaled:
+    return times(below.at(slice(0, 2 * pairs, 2)), below.at(slice(1, 2 * pairs, 2)))
+
+
+def _coins(weight: Scaled, below: Scaled, nodes: Integers, entropy: Entropy) -> Bools:
+    """For some nodes whether they stay whole: w against the product of the halves' sums, exactly (X4)."""
+    parts = times(below.at(2 * nodes), below.at(2 * nodes + 1))
+    mine = weight.at(nodes)
+    gap = np.clip(parts.exponent - mine.exponent, -_FAR, 1000).astype(np.int32)
+    chance = 1.0 / (1.0 + np.ldexp(parts.mantissa / mine.mantissa, gap))
+    words = fresh_words(entropy, len(nodes))
+    point = words * 2.0**-64
+    result = np.asarray(point < chance)
+    for i in np.flatnonzero(np.abs(point - chance) < _DOUBT).tolist():
+        node = int(nodes[i])
+        (a, e), (b, f) = below.whole(2 * node), below.whole(2 * node + 1)
+        result[i] = settle([weight.whole(node), (a * b, e + f)], int(words[i]), entropy) == 0
+    return result
+
+
+def settle(terms: Sequence[tuple[int, int]], word: int, entropy: Entropy) -> int:
+    """Draw i with probability term_i / sum of terms, exactly, for a uniform real whose first 64 binary digits are drawn already (X4).
+
+    Args:
+        terms: (mantissa, exponent) of each, mantissa a whole number above 0.
+        word: the first 64 digits.
+        entropy: the source of further digits.
+
+    >>> from leastnoise._kernel._entropy import SeededEntropy
+    >>> settle([(1, 0), (3, 0)], 2**62 - 1, SeededEntropy(1)), settle([(1, 0), (3, 0)], 2**62, SeededEntropy(1))
+    (0, 1)
+    """
+    digits = 64
+    top = max(mantissa.bit_length() + exponent for mantissa, exponent in terms)
+    while True:
+        unit = top - digits - 128
+        low = [m << (e - unit) if e >= unit else m >> min(unit - e, 2**20) for m, e in terms]
+        high = [part + (e < unit) for part, (_, e) in zip(low, terms, strict=True)]
+        least, most = sum(low), sum(high)
+        below = above = 0
+        start = 0  # the point is known to be at or beyond the start of the term when start <= word
+        for i, (smaller, larger) in enumerate(zip(low, high, strict=True)):
+            below, above = below + smaller, above + larger
+            stop = (below << digits) // most if i + 1 < len(terms) else 1 << digits
+            if start <= word and word + 1 <= stop:
+                return i
+            start = -(-(above << digits) // least)
+        word = (word << 64) | int(fresh_words(entropy, 1)[0])
+        digits += 64

@@ -1,0 +1,288 @@
+"""Private partitions of a rectangle of cells into the blocks of a tree: the exponential mechanism, and the least cost.
+
+A partition B has the cost ``sum over b of dev(x, b) + penalty``; one record changes one block of each partition. P(B) is proportional to
+the product of the weights of its blocks. The labels (Y1 ...) refer to PROOFS-plane.md beside this file, the others to PROOFS-partition.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import Exact, exact_positive, one_of, refuse, whole
+from leastnoise._kernel._drawing import Bools, Integers
+from leastnoise._kernel._entropy import Entropy, fresh_words
+from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity
+from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._partition import noise_scale, read_penalty
+from leastnoise._kernel._partition_sampling import Scaled, plus, settle, times, weights_of
+from leastnoise._linop import BlockTree, block_tree
+
+Reals = npt.NDArray[np.float64]
+
+_UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
+_DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
+_MOST_CHILDREN = 4
+# Natural logarithms a block: the largest weight q for which the sum over all trees, Z = q + Z^m, stays bounded (m children a block).
+PRIORS = {"halves": Fraction(1386294361, 10**9), "quarters": Fraction(749780194, 10**9)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RectanglePartition:
+    """Rectangles that cover height x width cells, chosen privately; public.
+
+    Attributes:
+        shape: height and width.
+        tops: first row of each bucket, int64, shape (k,); buckets are in the order of the tree, neighbours near each other.
+        lefts: first column of each.
+        heights: number of rows of each.
+        widths: number of columns of each.
+        spent: the pure epsilon that choosing it has cost, for the distance it was asked for.
+    """
+
+    shape: tuple[int, int]
+    tops: Integers
+    lefts: Integers
+    heights: Integers
+    widths: Integers
+    spent: Fraction
+
+    def areas(self) -> Integers:
+        """Number of cells of each bucket, int64 of shape (k,)."""
+        return self.heights * self.widths
+
+    def labels(self) -> Integers:
+        """The bucket that each cell is in, int64 of the shape of the cells.
+
+        >>> one = np.array([1])
+        >>> RectanglePartition(shape=(1, 2), tops=0 * one, lefts=0 * one, heights=one, widths=2 * one, spent=Fraction(1)).labels().tolist()
+        [[0, 0]]
+        """
+        height, width = self.shape
+        steps = np.zeros((height + 1, width + 1), dtype=np.int64)
+        bucket = np.arange(len(self.tops))
+        for row, column, sign in ((0, 0, 1), (0, 1, -1), (1, 0, -1), (1, 1, 1)):
+            np.add.at(steps, (self.tops + row * self.heights, self.lefts + column * self.widths), sign * bucket)
+        return np.asarray(steps.cumsum(axis=0).cumsum(axis=1)[:height, :width])
+
+
+def quadtree_mechanism(
+    x: Integers,
+    epsilon: Exact,
+    entropy: Entropy,
+    *,
+    penalty: Exact = 0,
+    prior: Exact | None = None,
+    split: str = "quarters",
+    centre: str = "mean",
+    distance: int = 1,
+) -> RectanglePartition:
+    """Draw a partition B into k blocks of a quadtree with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
+
+    Args:
+        x: counts, int64 of shape (height, width); private.
+        epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
+        entropy: the source of bits.
+        penalty: what each bucket costs besides its deviation, in records; public.
+        prior: a further penalty, in natural logarithms; None takes that of ``PRIORS``, which keeps the number of partitions in check.
+        split: ``"quarters"`` or ``"halves"``, as for ``block_tree``.
+        centre: of the deviations: ``"mean"``, D = 2 - 2/n, or ``"median"``, D = 1.
+        distance: how many records neighbours differ by: k for add/remove of a unit of k rows, 2 k for replace.
+
+    Returns:
+        The partition; it cost at most ``epsilon``, rounding errors included.
+
+    Raises:
+        InputError: an argument is not of this kind, or an epsilon below what the rounding errors cost; never because of a count.
+
+    Guarantees:
+        epsilon-DP (theorem Y of PROOFS-plane.md).
+
+    Source:
+        McSherry and Talwar, FOCS 2007; the recursion over the tree is proved in PROOFS-plane.md.
+
+    >>> from leastnoise._kernel._entropy import SeededEntropy
+    >>> quadtree_mechanism(np.array([[9000, 0], [9000, 0]]), 1, SeededEntropy(1), split="halves", penalty=2).widths.tolist()
+    [1, 1]
+    """
+    spent = exact_positive("epsilon", epsilon)
+    tree, cells = read_plane(x, split)
+    one_of("centre", centre, ("mean", "median"))
+    n = len(cells)
+    each = spent / whole("distance", distance, 1) - plane_charge(len(tree.starts))  # Q3: group privacy
+    sensitivity = GRID if centre == "median" or n == 1 else grid_sensitivity(n)
+    own = PRIORS[split] if prior is None else prior
+    weights = weights_of(block_costs(cells, tree, centre), sensitivity, each, own, read_penalty(penalty, n))
+    buckets = draw_blocks(weights, tree, entropy)
+    starts = np.sort(np.concatenate([level[kept] for level, kept in zip(tree.starts, buckets, strict=True)]))
+    return rectangles(tree, starts, spent)
+
+
+def least_block_cost(
+    x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, split: str = "quarters", distance: int = 1
+) -> Fraction:
+    """The least cost of any partition into blocks of a quadtree, with noise: how many buckets' worth of structure the counts have.
+
+    Args:
+        x: counts, int64 of shape (height, width); private.
+        epsilon: what the answer may cost.
+        entropy: the source of the noise.
+        penalty: what each bucket costs besides its deviation from the median, in records; public.
+        split: ``"quarters"`` or ``"halves"``, as for ``block_tree``.
+        distance: how many records neighbours differ by.
+
+    Returns:
+        ``min over B of sum over b of (deviation from the median + penalty)`` plus discrete Laplace noise of scale distance / epsilon,
+        in records.
+
+    Raises:
+        InputError: an argument is not of this kind; never because of a count.
+
+    Guarantees:
+        epsilon-DP (theorem L of PROOFS-plane.md): the deviation from a median changes by at most 1 with one record.
+
+    >>> from leastnoise._kernel._entropy import SeededEntropy
+    >>> float(least_block_cost(np.array([[9000, 0], [9000, 0]]), 10, SeededEntropy(1), split="halves", penalty=200)) // 10
+    40.0
+    """
+    spent = exact_positive("epsilon", epsilon)
+    each = spent / whole("distance", distance, 1)
+    tree, cells = read_plane(x, split)
+    fixed = read_penalty(penalty, len(cells))
+    costs = [cost + fixed for cost in block_costs(cells, tree, "median")]
+    best = costs[-1]
+    for level in range(len(costs) - 2, -1, -1):
+        apart = np.add.reduceat(best, tree.children[level])
+        best = np.where(tree.broods(level) > 1, np.minimum(costs[level], apart), apart)
+    numerator, denominator = noise_scale(GRID, each, len(cells))
+    return Fraction(int(best[0]) + int(discrete_laplace(numerator, denominator, 1, entropy)[0]), GRID)
+
+
+def plane_charge(levels: int) -> Fraction:
+    """What the rounding errors of one run on a tree of so many levels can add to epsilon (Y3).
+
+    >>> float(plane_charge(21)) < 1e-12
+    True
+    """
+    return (500 + 24 * levels) * 2 * _UNIT
+
+
+def block_costs(cells: Integers, tree: BlockTree, centre: str) -> list[Integers]:
+    """Deviations of all blocks from their mean (rounded down) or median (exact), in multiples of 1 / GRID (Y0).
+
+    Args:
+        cells: counts in the order of the tree, in [0, largest_count(n)].
+        tree: the blocks.
+        centre: ``"mean"`` or ``"median"``.
+
+    Returns:
+        One int64 array a level; the last, of single cells, is 0.
+
+    >>> [(cost / GRID).tolist() for cost in block_costs(np.array([2, 3, 8]), block_tree(1, 3, "halves"), "median")]
+    [[6.0], [1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    out = []
+    for level in range(len(tree.starts) - 1):
+        starts, length = tree.starts[level], tree.lengths(level)
+        if centre == "mean":
+            total = np.add.reduceat(cells, starts)
+            cost = np.add.reduceat(np.abs(cells * np.repeat(length, length) - np.repeat(total, length)), starts)
+            quotient = cost // length
+            out.append(quotient * GRID + ((cost - quotient * length) * GRID) // length)
+            continue
+        ordered = cells[np.lexsort((cells, np.repeat(starts, length)))]
+        place = np.arange(len(cells)) - np.repeat(starts, length)
+        spread = np.repeat(length, length)
+        sign = (place >= (spread + 1) // 2).astype(np.int64) - (place < spread // 2)
+        out.append(GRID * np.add.reduceat(sign * ordered, starts))
+    return [*out, np.zeros(len(cells), dtype=np.int64)]
+
+
+def draw_blocks(weights: Sequence[Scaled], tree: BlockTree, entropy: Entropy) -> list[Bools]:
+    """Draw a partition with probability proportional to the product of the weights of its blocks; up, then down (Y2, Y3).
+
+    Args:
+        weights: of the blocks of each level.
+        tree: the blocks.
+        entropy: the source of bits.
+
+    Returns:
+        For each level which of its blocks are buckets.
+    """
+    sums = [weights[-1]]
+    apart: list[Scaled] = []
+    for level in range(len(weights) - 2, -1, -1):
+        parts = _products(sums[0], tree, level)
+        both = plus(weights[level], parts)
+        alone = tree.broods(level) == 1  # the same block as its child, which stands for it
+        apart.insert(0, parts)
+        sums.insert(0, Scaled(np.where(alone, parts.mantissa, both.mantissa), np.where(alone, parts.exponent, both.exponent)))
+    buckets: list[Bools] = []
+    alive = np.ones(1, dtype=np.bool_)
+    for level, parts in enumerate(apart):
+        chosen = np.flatnonzero(alive & (tree.broods(level) > 1))
+        whole_ones = np.zeros(len(alive), dtype=np.bool_)
+        whole_ones[chosen] = _coins(weights[level], parts, sums[level + 1], tree, level, chosen, entropy)
+        buckets.append(whole_ones)
+        alive = np.repeat(alive & ~whole_ones, tree.broods(level))
+    return [*buckets, alive]
+
+
+def _products(below: Scaled, tree: BlockTree, level: int) -> Scaled:
+    """Product of the sums of the children of each block: at most three multiplications (Y3)."""
+    first, number = tree.children[level], tree.broods(level)
+    out = below.at(first)
+    for place in range(1, _MOST_CHILDREN):
+        more = number > place
+        if more.any():
+            product = times(out, below.at(np.where(more, first + place, first)))
+            out = Scaled(np.where(more, product.mantissa, out.mantissa), np.where(more, product.exponent, out.exponent))
+    return out
+
+
+def _coins(weight: Scaled, parts: Scaled, below: Scaled, tree: BlockTree, level: int, nodes: Integers, entropy: Entropy) -> Bools:
+    """For some nodes whether they stay whole: the weight against the product of the children's sums, exactly (Y2)."""
+    gap = np.clip(parts.exponent[nodes] - weight.exponent[nodes], -1000, 1000).astype(np.int32)
+    chance = 1.0 / (1.0 + np.ldexp(parts.mantissa[nodes] / weight.mantissa[nodes], gap))
+    words = fresh_words(entropy, len(nodes))
+    point = words * 2.0**-64
+    result = np.asarray(point < chance)
+    for i in np.flatnonzero(np.abs(point - chance) < _DOUBT).tolist():
+        node = int(nodes[i])
+        first = int(tree.children[level][node])
+        factors = [below.whole(first + place) for place in range(int(tree.broods(level)[node]))]
+        product = (math.prod(mantissa for mantissa, _ in factors), sum(exponent for _, exponent in factors))
+        result[i] = settle([weight.whole(node), product], int(words[i]), entropy) == 0
+    return result
+
+
+def read_plane(x: Integers, split: str) -> tuple[BlockTree, Integers]:
+    """Check the shape, which is public, and cut the counts, which are private, to the range of exact arithmetic (C1).
+
+    >>> read_plane(np.array([[3, -1]]), "halves")[1].tolist()
+    [3, 0]
+    """
+    if not (isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 2 and 1 <= x.size <= 2**24):
+        got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+        raise refuse("The table of counts", got, "an int64 array of shape (height, width) with 1 to 2^24 cells")
+    tree = block_tree(x.shape[0], x.shape[1], split)
+    return tree, cut_counts(x.reshape(-1)[tree.order])
+
+
+def rectangles(tree: BlockTree, starts: Integers, spent: Fraction) -> RectanglePartition:
+    """Blocks that cover all cells as rectangles: a block begins at its first cell and ends at its last.
+
+    Args:
+        tree: the blocks.
+        starts: where each begins in the order of the tree, increasing.
+        spent: what choosing them has cost.
+
+    >>> rectangles(block_tree(2, 3, "halves"), np.array([0, 4]), Fraction(1)).widths.tolist()
+    [2, 1]
+    """
+    top, left = np.divmod(tree.order[starts], tree.shape[1])
+    bottom, right = np.divmod(tree.order[np.append(starts[1:], len(tree.order)) - 1], tree.shape[1])
+    return RectanglePartition(shape=tree.shape, tops=top, lefts=left, heights=bottom - top + 1, widths=right - left + 1, spent=spent)

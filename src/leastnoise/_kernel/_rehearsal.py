@@ -1,0 +1,69 @@
+"""The kernel on rows that somebody made up, as often as one likes: what an audit looks at. No data, no ledger, no release (K8)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from leastnoise._domain import Coded, Domain
+from leastnoise._kernel._entropy import Entropy, SystemEntropy
+from leastnoise._kernel._measure import draw, verify
+from leastnoise._linop import Identity, IntArray, SignedArray
+from leastnoise._plan import Factor, Plan
+from leastnoise._table import Table
+
+
+def rehearse(
+    plan: Plan,
+    codes: Mapping[str, Sequence[int]],
+    values: Mapping[str, Sequence[int]],
+    count: int,
+    entropy: Entropy | None = None,
+) -> list[SignedArray]:
+    """Measure made-up rows many times, independently, with the kernel's own noise and, by default, the system's randomness.
+
+    Args:
+        plan: as for ``measure``.
+        codes: of every attribute of the plan's domain the cells of the rows, in the clear: they are nobody's.
+        values: of every measure the amounts.
+        count: how often.
+        entropy: another source, for tests.
+
+    Returns:
+        For each block an array of shape (rows of the block, count), in multiples of 1 / grid.
+
+    Raises:
+        InputError: as ``measure``.
+
+    Guarantees: nothing is paid. What comes out is a function of the arguments and of noise; a private table cannot be given, since it does
+        not show its rows. The trials are an attribute more, along which every cell is measured by itself, so that each has its own noise
+        of the block's scales.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._plan import Block
+    >>> domain = Domain(sex=["F", "M"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> [drawn.shape for drawn in rehearse(plan, {"sex": [0, 0, 1]}, {}, 100)]
+    [(1, 100)]
+    """
+    trial = "trial" + "'" * max(map(len, plan.domain.names))  # longer than every attribute's name, so none of them
+    domain = Domain({**{name: plan.domain.kind(name) for name in plan.domain.names}, trial: Coded(count)}, measures=plan.domain.measures)
+    each = Factor((trial,), Identity(count))
+    repeated = replace(plan, domain=domain, blocks=tuple(replace(block, factors=(*block.factors, each)) for block in plan.blocks))
+    rows = len(next(iter(codes.values()), ()))
+    unit = {"unit_column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows}
+    verify(plan, Table(plan.domain, _arrays(codes), _arrays(values), rows=rows, **unit))  # type: ignore[arg-type]
+    trials = np.repeat(np.arange(count), rows)
+    table = Table(
+        domain,
+        {**{name: np.tile(own, count) for name, own in _arrays(codes).items()}, trial: trials},
+        {name: np.tile(own, count) for name, own in _arrays(values).items()},
+        rows=rows * count,
+        **unit,  # type: ignore[arg-type]
+    )
+    drawn = draw(repeated, table, SystemEntropy() if entropy is None else entropy)
+    return [own.reshape(-1, count) for own in drawn]
+
+
+def _arrays(columns: Mapping[str, Sequence[int]]) -> dict[str, IntArray]:
+    return {name: np.array(own, dtype=np.int64) for name, own in columns.items()}

@@ -1,0 +1,158 @@
+"""Private choices that a series of steps can make: what each needs to be told, and the proved mechanism that makes it.
+
+Each is a frozen value of public numbers with an ``epsilon``, which pays for the choice whatever the distance of neighbours. The kernel's
+series carries out these classes and no others.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from leastnoise._check import exact_positive, refuse
+from leastnoise._kernel._entropy import Entropy
+from leastnoise._kernel._partition import Partition, least_cost, noisy_costs
+from leastnoise._kernel._partition_sampling import exponential_mechanism
+from leastnoise._kernel._plane import RectanglePartition, least_block_cost, quadtree_mechanism
+from leastnoise._linop import IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastCost:
+    """Ask for the least cost of any aligned partition of a table's cells, with noise; see ``least_cost``.
+
+    Args:
+        attributes: of the table, whose cells are taken in row-major order.
+        epsilon: what the answer may cost.
+        penalty: what each bucket costs besides its deviation from the median, in records.
+    """
+
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
+        """The noisy least cost, in records."""
+        return least_cost(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledPartition:
+    """Draw a partition of a table's cells by the exponential mechanism; see ``exponential_mechanism``.
+
+    Args:
+        attributes: of the table, whose cells are taken in row-major order.
+        epsilon: what the partition may cost.
+        penalty: what each bucket costs besides its deviation, in records.
+        prior: a further penalty, in natural logarithms.
+    """
+
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction = Fraction(0)
+    prior: Fraction = Fraction(1386294361, 10**9)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
+        """The partition."""
+        return exponential_mechanism(cells, self.epsilon, entropy, penalty=self.penalty, prior=self.prior, distance=distance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheapestPartition:
+    """Take the partition of a table's cells that is cheapest after noise on every cost: DAWA's first stage; see ``noisy_costs``.
+
+    Args:
+        attributes: of the table, whose cells are taken in row-major order.
+        epsilon: what the partition may cost.
+        penalty: what each bucket costs besides its deviation, in records; the paper's is 1 / epsilon of the second stage.
+    """
+
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
+        """The partition."""
+        return noisy_costs(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastBlockCost:
+    """Ask for the least cost of any partition of a table of two attributes into blocks of a tree, with noise; see ``least_block_cost``.
+
+    Args:
+        attributes: two; the cells of the first are the rows of the table.
+        epsilon: what the answer may cost.
+        penalty: what each bucket costs besides its deviation from the median, in records.
+        split: ``"quarters"`` or ``"halves"``.
+    """
+
+    attributes: tuple[str, str]
+    epsilon: Fraction
+    penalty: Fraction
+    split: str = "halves"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", _two(self.attributes))
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
+        """The noisy least cost, in records, from counts of shape (height, width)."""
+        return least_block_cost(cells, self.epsilon, entropy, penalty=self.penalty, split=self.split, distance=distance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledRectangles:
+    """Draw a partition of a table of two attributes into rectangles by the exponential mechanism; see ``quadtree_mechanism``.
+
+    Args:
+        attributes: two; the cells of the first are the rows of the table.
+        epsilon: what the partition may cost.
+        penalty: what each bucket costs besides its deviation, in records.
+        prior: a further penalty, in natural logarithms; None for the critical one of the split.
+        split: ``"quarters"`` or ``"halves"``.
+        centre: ``"mean"`` or ``"median"``.
+    """
+
+    attributes: tuple[str, str]
+    epsilon: Fraction
+    penalty: Fraction = Fraction(0)
+    prior: Fraction | None = None
+    split: str = "quarters"
+    centre: str = "mean"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", _two(self.attributes))
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> RectanglePartition:
+        """The partition, from counts of shape (height, width)."""
+        return quadtree_mechanism(
+            cells,
+            self.epsilon,
+            entropy,
+            penalty=self.penalty,
+            prior=self.prior,
+            split=self.split,
+            centre=self.centre,
+            distance=distance,
+        )
+
+
+def _two(attributes: tuple[str, ...]) -> tuple[str, str]:
+    names = tuple(attributes)
+    if len(names) != 2:
+        raise refuse("the attributes of a choice on a plane", list(names), "two names")
+    return names[0], names[1]
+
+
+PlaneSelection = LeastBlockCost | SampledRectangles
+Selection = LeastCost | SampledPartition | CheapestPartition | LeastBlockCost | SampledRectangles
+"""Every choice that a series knows."""

@@ -1,0 +1,264 @@
+"""A series of private steps under one payment: each may be chosen by looking at what the ones before it gave.
+
+The argument continues that of ``_measure.py``:
+
+(K5) The whole declared budget is on the ledger's disk before the first step. Each step's charge, in the definition of that budget, is added
+     to those of the steps before it and must stay within the budget, before its first random bit is drawn; a step that fails stays charged.
+     Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a selection by its own proof. So all steps
+     together satisfy the declared budget, however they are chosen (theorem 6 of the accounting's proofs). The sum is kept in memory, so a
+     series is used in the process that made it alone, cannot be copied, and nothing of it can be set. Another process may resume a
+     series: it asks for the same steps in the same order, gets the recorded outcomes of those that were drawn, and the ledger's mark of
+     every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4).
+(K6) A selection's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast, get_args
+from weakref import WeakKeyDictionary
+
+from leastnoise._accounting import Charge, PureCost, PureDP, SeriesCost, charge, in_words, left, total
+from leastnoise._check import BudgetError, InputError, refuse
+from leastnoise._kernel._count import count
+from leastnoise._kernel._entropy import Entropy, SystemEntropy
+from leastnoise._kernel._ledger import Ledger
+from leastnoise._kernel._ledger_steps import NeedsData, Receipt, Step
+from leastnoise._kernel._measure import check_ledger, check_paid, check_table, draw, verify
+from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, request_of
+from leastnoise._kernel._selections import PlaneSelection, Selection
+from leastnoise._observation import Observation
+from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Inside:
+    """What a series keeps and does not hold, so that whoever has the series has nothing that leads to the rows (K7)."""
+
+    table: Table | None
+    entropy: Entropy
+    ledger: Ledger | None = None
+    known: tuple[Step, ...] = ()
+    charges: list[Charge] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    process: int = field(default_factory=os.getpid)
+
+
+_INSIDE: "WeakKeyDictionary[Series, _Inside]" = WeakKeyDictionary()
+
+
+class Series:
+    """Steps on private data, paid for together; made by `Series.paid`, or by `Series.simulated` for tests and experiments.
+
+    Attributes:
+        plan: the data-aware plan that is carried out.
+        receipt: of the ledger; None if nothing was paid because the noise is not private.
+        private: False if the noise comes from a seed.
+
+    Guarantees: all outputs of all steps together satisfy the plan's declared budget for its neighbours and unit; (K1) to (K6).
+
+    >>> from leastnoise._accounting import Privacy
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._kernel import LeastCost, SeededEntropy
+    >>> plan = DataAwarePlan(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
+    >>> series = Series.simulated(plan, Table(plan.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
+    >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))
+    >>> str(series.left())
+    'epsilon = 0.25'
+    >>> series.choose(LeastCost(attributes=("age",), epsilon="1/2", penalty=0))
+    Traceback (most recent call last):
+    leastnoise._check._errors.BudgetError: A step asks for epsilon = 0.5, but only epsilon = 0.25 of this release's budget is left. ...
+    """
+
+    __slots__ = ("__weakref__", "plan", "receipt")
+
+    plan: DataAwarePlan
+    receipt: Receipt | None
+
+    def __init__(self) -> None:
+        raise TypeError("A Series is made by Series.paid, which pays for it, or by Series.simulated.")
+
+    @classmethod
+    def _make(cls, plan: DataAwarePlan, inside: _Inside, receipt: Receipt | None) -> "Series":
+        made = object.__new__(cls)
+        object.__setattr__(made, "plan", plan)
+        object.__setattr__(made, "receipt", receipt)
+        _INSIDE[made] = inside
+        return made
+
+    @classmethod
+    def paid(
+        cls, plan: DataAwarePlan, table: Table, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
+    ) -> "Series":
+        """Pay for a series, for real.
+
+        Args:
+            plan: what will be done; public.
+            table: the encoded private rows.
+            ledger: pays the whole declared budget, now.
+            output: where the release will be published, for the ledger.
+            description: one line for people, for the ledger.
+            options: of the release, for the ledger and whoever finishes it.
+            run: from ``ledger.running``.
+
+        Raises:
+            InputError: the table does not belong to the plan; nothing was spent.
+            BudgetError: the ledger has less left than the plan declares; nothing was spent.
+            LedgerError: the ledger cannot be used.
+        """
+        check_table(plan, table)
+        receipt = check_ledger(ledger).reserve(
+            cost=SeriesCost(plan.privacy.budget),
+            declared=plan.privacy.budget,
+            privacy=plan.privacy,
+            plan_digest=plan.digest(),
+            output=output,
+            description=description,
+            plan=plan.to_json(),
+            options=options,
+            run=run,
+        )
+        return cls._make(plan, _Inside(table, SystemEntropy(), ledger), receipt)
+
+    @classmethod
+    def resumed(cls, plan: DataAwarePlan, table: Table | None, ledger: Ledger, receipt: Receipt) -> "Series":
+        """Go on with a series that another process paid for and began.
+
+        Args:
+            plan: that was paid for.
+            table: the encoded private rows; None as long as only recorded steps are asked for.
+            ledger: that paid.
+            receipt: from ``ledger.take_over``.
+
+        Raises:
+            InputError: another plan, or the table does not belong to it.
+        """
+        check_paid(plan, SeriesCost(plan.privacy.budget), ledger, receipt)
+        if table is not None:
+            check_table(plan, table)
+        return cls._make(plan, _Inside(table, SystemEntropy(), ledger, ledger.pending(receipt).steps), receipt)
+
+    @classmethod
+    def simulated(cls, plan: DataAwarePlan, table: Table, entropy: Entropy) -> "Series":
+        """Make a series with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
+
+        Args:
+            plan: what will be done.
+            table: encoded rows that are not secret.
+            entropy: a source that says of itself that it is not private.
+
+        Raises:
+            InputError: the source is private, or the table does not belong to the plan.
+        """
+        check_table(plan, table)
+        if entropy.private:
+            raise InputError("A simulated series is for seeded noise, which protects nobody; got a private source. Use Series.paid.")
+        return cls._make(plan, _Inside(table, entropy), None)
+
+    @property
+    def private(self) -> bool:
+        """False if the noise comes from a seed."""
+        return self.receipt is not None
+
+    def left(self) -> Charge:
+        """What the steps so far have left of the declared budget; exact."""
+        return left(self.plan.privacy.budget, total(_INSIDE[self].charges))
+
+    def choose(self, selection: Selection) -> Any:
+        """Make a private choice.
+
+        Args:
+            selection: what to choose, with its epsilon.
+
+        Returns:
+            What the selection's ``draw`` gives; public from then on.
+
+        Raises:
+            InputError: a kind of selection that the kernel does not know, or arguments that it refuses.
+            BudgetError: its epsilon is more than is left; nothing was drawn.
+        """
+        if type(selection) not in get_args(Selection):
+            raise refuse("selection", type(selection).__name__, "one of " + ", ".join(kind.__name__ for kind in get_args(Selection)))
+        inside = _INSIDE[self]
+        if inside.table is not None:
+            inside.table.require(selection.attributes)
+
+        def drawn(table: Table) -> Any:
+            ((_, cells),) = count(table, [selection.attributes])
+            if isinstance(selection, PlaneSelection):
+                cells = cells.reshape([self.plan.domain.kind(name).size for name in selection.attributes])
+            return selection.draw(cells, self.plan.privacy.distance, inside.entropy)  # (K6)
+
+        cost = charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
+        return _step(self, cost, request_of(selection), drawn, outcome_from_text)
+
+    def measure(self, plan: Plan) -> Observation:
+        """Carry out a plan as the next step.
+
+        Args:
+            plan: of this series' domain, neighbours and unit, and of any budget that is left.
+
+        Returns:
+            The observation, with the receipt of the series.
+
+        Raises:
+            InputError: another domain or unit, or a plan that costs more than it declares; nothing was drawn.
+            BudgetError: the plan declares more than is left; nothing was drawn.
+        """
+        if not plan.privacy.same_unit(self.plan.privacy):
+            raise InputError(
+                f"A step protects {plan.privacy.unit}, its series {self.plan.privacy.unit}. Make the plan with the series' unit."
+            )
+        inside = _INSIDE[self]
+
+        def drawn(table: Table) -> Observation:
+            return Observation(plan, draw(plan, table, inside.entropy), self.receipt.id if self.receipt else "", private=self.private)
+
+        cost = charge(self.plan.privacy.budget, plan.privacy.budget, verify(plan, inside.table))
+        return cast(Observation, _step(self, cost, plan.digest(), drawn, lambda text: Observation.from_json(plan, text)))
+
+    def __repr__(self) -> str:
+        return f"<Series of {self.plan.strategy} on private rows, {len(_INSIDE[self].charges)} steps>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Series is immutable; {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Series is immutable; {name!r} cannot be deleted")
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a Series holds private rows and is not pickled")
+
+
+def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], Any], read: Callable[[str], Any]) -> Any:
+    """(K5): charged and begun before anything is drawn, recorded before it is returned; what was recorded is not drawn.
+
+    Two threads, or a process and its fork, cannot together overspend.
+    """
+    inside = _INSIDE[series]
+    if os.getpid() != inside.process:
+        raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
+    with inside.lock:
+        budget, available = series.plan.privacy.budget, series.left()
+        if not request.within(available):
+            raise BudgetError(
+                f"A step asks for {in_words(budget, request)}, but only {in_words(budget, available)} of this release's budget is "
+                "left. Nothing was drawn. Share the budget out among the steps."
+            )
+        number = len(inside.charges) + 1
+        known = inside.known[number - 1] if number <= len(inside.known) else None
+        if known is not None and known.request != what:
+            raise InputError("This version asks for other steps than those that were recorded. Resume it with the version that began it.")
+        if known is None and inside.table is None:
+            raise NeedsData("This release was paid and has steps left to measure; it needs its data.")
+        if known is None and inside.ledger is not None and series.receipt is not None:
+            inside.ledger.begin(series.receipt, number, what)
+        inside.charges.append(request)
+    if known is not None:
+        return read(known.outcome)
+    outcome = drawn(cast(Table, inside.table))
+    if inside.ledger is not None and series.receipt is not None:
+        inside.ledger.record(series.receipt, number, outcome_to_text(outcome))
+    return outcome

@@ -1,0 +1,497 @@
+"""Questions about operators, answered by class: apply, transpose, weighted column sums, matrix.
+
+Every function works along the first axis of its array, in exact int64 arithmetic where the input is int64. In ``apply`` overflow is
+excluded by the caller from public bounds (``plan`` checks them), and would harm the answers but not privacy. In ``column_sums`` it would
+harm privacy, so sums that might reach 2^63 are refused.
+"""
+
+from collections.abc import Callable
+from functools import singledispatch
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import InternalError, refuse
+from leastnoise._linop._operators import (
+    AllRanges,
+    Coarse,
+    Contrasts,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    IntArray,
+    Operator,
+    Ordered,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+)
+
+Array = npt.NDArray[Any]
+
+_EXACT_FLOAT = 2**53
+# Classes whose entries are 0 and 1. One that is not listed and not registered is refused, never taken for one of these.
+_ZERO_ONE = (Identity, Total, Prefix, AllRanges, Ranges, Tree)
+
+
+def _unknown(operator: object) -> InternalError:
+    return InternalError(f"The operator class {type(operator).__name__} has not registered this function; see docs/add-an-operator.md.")
+
+
+@singledispatch
+def apply(operator: Operator, x: Array) -> Array:
+    """Multiply: A x along the first axis.
+
+    Args:
+        operator: A, of shape (rows, size).
+        x: array of shape (size, ...); int64 stays int64.
+
+    Returns:
+        Array of shape (rows, ...).
+
+    >>> apply(Prefix(3), np.array([1, 2, 3]))
+    array([1, 3, 6])
+    """
+    raise _unknown(operator)
+
+
+@singledispatch
+def apply_transpose(operator: Operator, y: Array) -> Array:
+    """Multiply by the transpose: A^T y along the first axis.
+
+    Args:
+        operator: A, of shape (rows, size).
+        y: array of shape (rows, ...).
+
+    Returns:
+        Array of shape (size, ...).
+
+    >>> apply_transpose(Prefix(3), np.array([1, 2, 3]))
+    array([6, 5, 3])
+    """
+    raise _unknown(operator)
+
+
+@singledispatch
+def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
+    """Sum |A_ij|^power * weights_i over the rows i, for every column j, exactly.
+
+    Args:
+        operator: A, of shape (rows, size).
+        weights: non-negative int64 of shape (rows,).
+        power: 1 for the Laplace sensitivity, 2 for the Gaussian one.
+
+    Returns:
+        int64 array of shape (size,).
+
+    Raises:
+        InputError: a sum might reach 2^63, judged from the largest weight and entry alone.
+
+    Guarantees: (M4 of PROOFS-cost.md) the privacy cost of a plan is computed from these sums, so they never wrap around.
+
+    >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
+    array([91,  4])
+    """
+    raise _unknown(operator)
+
+
+@apply.register
+def _(operator: Identity, x: Array) -> Array:
+    return x
+
+
+@apply_transpose.register
+def _(operator: Identity, y: Array) -> Array:
+    return y
+
+
+@apply.register
+def _(operator: Total, x: Array) -> Array:
+    return x.sum(axis=0, keepdims=True)
+
+
+@apply_transpose.register
+def _(operator: Total, y: Array) -> Array:
+    return np.repeat(y, operator.size, axis=0)
+
+
+@apply.register
+def _(operator: Prefix, x: Array) -> Array:
+    return np.cumsum(x, axis=0, dtype=x.dtype)
+
+
+@apply_transpose.register
+def _(operator: Prefix, y: Array) -> Array:
+    return np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
+
+
+def _padded_sums(x: Array) -> Array:
+    """Sums of the first 0, 1, ..., n cells."""
+    sums = np.zeros((x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype)
+    np.cumsum(x, axis=0, dtype=x.dtype, out=sums[1:])
+    return sums
+
+
+def _apply_ranges(low: IntArray, high: IntArray, x: Array) -> Array:
+    sums = _padded_sums(x)
+    return sums[high + 1] - sums[low]
+
+
+def _apply_ranges_transpose(size: int, low: IntArray, high: IntArray, y: Array) -> Array:
+    steps = np.zeros((size + 1, *y.shape[1:]), dtype=y.dtype)
+    np.add.at(steps, low, y)
+    np.subtract.at(steps, high + 1, y)
+    return np.cumsum(steps, axis=0, dtype=y.dtype)[:-1]
+
+
+@apply.register
+def _(operator: AllRanges, x: Array) -> Array:
+    return _apply_ranges(*all_range_ends(operator.size), x)
+
+
+@apply_transpose.register
+def _(operator: AllRanges, y: Array) -> Array:
+    return _apply_ranges_transpose(operator.size, *all_range_ends(operator.size), y)
+
+
+def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
+    """First and last cells of all intervals, in the order of AllRanges.
+
+    >>> all_range_ends(2)
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    low, high = np.triu_indices(size)
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+@apply.register
+def _(operator: Ranges, x: Array) -> Array:
+    return _apply_ranges(operator.low, operator.high, x)
+
+
+@apply_transpose.register
+def _(operator: Ranges, y: Array) -> Array:
+    return _apply_ranges_transpose(operator.size, operator.low, operator.high, y)
+
+
+def run_sums(x: Array, width: int) -> Array:
+    """Sums of consecutive runs of ``width`` entries along the first axis; the last run may be shorter.
+
+    >>> run_sums(np.arange(5), 2).tolist()
+    [1, 5, 4]
+    """
+    return np.add.reduceat(x, np.arange(0, len(x), width), axis=0)
+
+
+def run_spread(x: Array, width: int, length: int) -> Array:
+    """Every entry repeated ``width`` times along the first axis, cut to ``length``.
+
+    >>> run_spread(np.array([1, 2]), 2, 3).tolist()
+    [1, 1, 2]
+    """
+    return np.repeat(x, min(width, length), axis=0)[:length]
+
+
+@apply.register
+def _(operator: Tree, x: Array) -> Array:
+    levels = [run_sums(x, operator.widths[-1])]
+    for wide, narrow in reversed(list(pairwise(operator.widths))):
+        levels.append(run_sums(levels[-1], wide // narrow))
+    return np.concatenate(levels[::-1], axis=0)
+
+
+@apply_transpose.register
+def _(operator: Tree, y: Array) -> Array:
+    parts = np.split(y, np.cumsum(operator.level_sizes)[:-1])
+    carried = parts[0]
+    for own, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
+        carried = own + run_spread(carried, wide // narrow, len(own))
+    return run_spread(carried, operator.widths[-1], operator.size)
+
+
+@apply.register
+def _(operator: Haar, x: Array) -> Array:
+    sums, levels = x, []
+    for width in reversed(operator.widths):
+        left = sums[0::2]
+        right = np.zeros_like(left)
+        right[: len(sums[1::2])] = sums[1::2]
+        levels.append((left - right)[: -(-operator.size // width)])
+        sums = left + right
+    return np.concatenate([sums, *levels[::-1]], axis=0)
+
+
+@apply_transpose.register
+def _(operator: Haar, y: Array) -> Array:
+    sums, start = y[:1], 1
+    for width in operator.widths:
+        count = -(-operator.size // width)
+        own = y[start : start + count]
+        start += count
+        finer = np.empty((2 * count, *y.shape[1:]), dtype=y.dtype)
+        finer[0::2], finer[1::2] = sums[:count] + own, sums[:count] - own
+        sums = finer[: -(-operator.size // (width // 2))]
+    return sums
+
+
+@column_sums.register(Total)
+@column_sums.register(Prefix)
+@column_sums.register(AllRanges)
+@column_sums.register(Ranges)
+def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
+    # Zeros and ones, where every power of the entries is the matrix itself.
+    _refuse_overflow(int(weights.max(initial=0)) * operator.rows)
+    return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
+
+
+@column_sums.register
+def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
+    return weights
+
+
+@column_sums.register
+def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
+    _refuse_overflow(int(weights.max(initial=0)) * len(operator.widths))  # a cell lies in one row of every level
+    return apply_transpose(operator, weights)
+
+
+@column_sums.register
+def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
+    _refuse_overflow(int(weights.max(initial=0)) * (1 + len(operator.widths)))
+    levels = np.split(weights, np.cumsum([1, *(-(-operator.size // width) for width in operator.widths)])[:-1])
+    total = np.repeat(levels[0], operator.size)
+    for own, width in zip(levels[1:], operator.widths, strict=True):
+        total = total + run_spread(own, width, operator.size)
+    return np.asarray(total, dtype=np.int64)
+
+
+@apply.register
+def _(operator: Contrasts, x: Array) -> Array:
+    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
+    return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
+
+
+@apply_transpose.register
+def _(operator: Contrasts, y: Array) -> Array:
+    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (y.ndim - 1)))
+    answer = np.zeros((operator.size, *y.shape[1:]), dtype=y.dtype)
+    answer[:-1] = np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
+    answer[1:] -= k * y
+    return answer
+
+
+@column_sums.register
+def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
+    _refuse_overflow(int(weights.max(initial=0)) * operator.size**power * 2)
+    k = np.arange(1, operator.size, dtype=np.int64)
+    answer = np.zeros(operator.size, dtype=np.int64)
+    answer[:-1] = np.cumsum(weights[::-1])[::-1]
+    answer[1:] += k**power * weights
+    return answer
+
+
+@apply.register
+def _(operator: DiagonalAndRows, x: Array) -> Array:
+    own = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
+    return np.concatenate([own, _tensor(operator.below, x)], axis=0)
+
+
+@apply_transpose.register
+def _(operator: DiagonalAndRows, y: Array) -> Array:
+    own = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
+    return own + _tensor(operator.below.T, y[operator.size :])
+
+
+def _tensor(matrix: IntArray, x: Array) -> Array:
+    return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
+
+
+@apply.register
+def _(operator: Dense, x: Array) -> Array:
+    return _tensor(operator.matrix, x)
+
+
+@apply_transpose.register
+def _(operator: Dense, y: Array) -> Array:
+    return _tensor(operator.matrix.T, y)
+
+
+@column_sums.register
+def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
+    cells = Dense(operator.diagonal[None, :])
+    top = int(weights.max(initial=0))
+    _refuse_overflow(cells.largest**power * top + Dense(operator.below).largest ** power * top * len(operator.below))
+    own = np.abs(operator.diagonal) ** power * weights[: operator.size]
+    return np.asarray(own + (np.abs(operator.below) ** power).T @ weights[operator.size :], dtype=np.int64)
+
+
+@column_sums.register
+def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
+    most = operator.largest**power * int(weights.max(initial=0)) * operator.rows
+    _refuse_overflow(most)
+    powered: IntArray = np.abs(operator.matrix) ** power
+    if most < _EXACT_FLOAT:
+        return (powered.T.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
+    return powered.T @ weights
+
+
+@apply.register
+def _(operator: Coarse, x: Array) -> Array:
+    return apply(operator.operator, np.add.reduceat(x, operator.starts, axis=0))
+
+
+@apply_transpose.register
+def _(operator: Coarse, y: Array) -> Array:
+    return np.repeat(apply_transpose(operator.operator, y), operator.lengths, axis=0)
+
+
+@column_sums.register
+def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
+    # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of them.
+    return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
+
+
+@apply.register
+def _(operator: Ordered, x: Array) -> Array:
+    return apply(operator.operator, x[operator.order])
+
+
+@apply_transpose.register
+def _(operator: Ordered, y: Array) -> Array:
+    return _put_back(operator, apply_transpose(operator.operator, y))
+
+
+@column_sums.register
+def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
+    # The columns are those of the inner operator in another order.
+    return _put_back(operator, column_sums(operator.operator, weights, power))
+
+
+def _put_back(operator: Ordered, x: Array) -> Array:
+    answer = np.empty_like(x)
+    answer[operator.order] = x
+    return answer
+
+
+def _refuse_overflow(most: int) -> None:
+    if most >= 2**63:
+        raise refuse("matrix", f"entries whose weighted column sums may reach {most}", "small enough for sums below 2^63")
+
+
+@singledispatch
+def apply_gram(operator: Operator, x: Array) -> Array:
+    """Multiply by the Gram matrix: A^T A x along the first axis, in floating point.
+
+    Args:
+        operator: A, of shape (rows, size).
+        x: float array of shape (size, ...).
+
+    Returns:
+        Array of shape (size, ...).
+
+    >>> apply_gram(AllRanges(3), np.ones(3)).tolist()
+    [6.0, 8.0, 6.0]
+    """
+    return apply_transpose(operator, apply(operator, x))
+
+
+@apply_gram.register
+def _(operator: Dense, x: Array) -> Array:
+    if operator.rows <= 2 * operator.size and x.ndim == 1:
+        return apply_transpose(operator, apply(operator, x))
+    return np.asarray((operator.gram() @ x.reshape(operator.size, -1)).reshape(x.shape))
+
+
+@apply_gram.register
+def _(operator: AllRanges, x: Array) -> Array:
+    # (A^T A)_ij = (min(i, j) + 1) (n - max(i, j)): cumulative sums instead of n^2 / 2 rows.
+    column = (-1, *([1] * (x.ndim - 1)))
+    rising = np.arange(1.0, operator.size + 1).reshape(column)
+    falling = rising[::-1]
+    before = np.cumsum(rising * x, axis=0)
+    from_here = np.cumsum((falling * x)[::-1], axis=0)[::-1]
+    return falling * before + rising * (from_here - falling * x)
+
+
+def gram_diagonal(operator: Operator) -> npt.NDArray[np.float64]:
+    """The diagonal of A^T A: squared column norms, shape (size,).
+
+    >>> gram_diagonal(AllRanges(3)).tolist()
+    [3.0, 4.0, 3.0]
+    """
+    if isinstance(operator, AllRanges):
+        rising = np.arange(1.0, operator.size + 1)
+        return rising * rising[::-1]
+    return column_sums(operator, np.ones(operator.rows, dtype=np.int64), 2).astype(float)
+
+
+def along(function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int) -> Array:
+    """Use ``apply`` or ``apply_transpose`` along any axis.
+
+    >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
+    array([[3],
+           [7]])
+    """
+    return np.moveaxis(function(operator, np.moveaxis(x, axis, 0)), 0, axis)
+
+
+def dense(operator: Operator) -> IntArray:
+    """The explicit matrix, int64 of shape (rows, size); only for small operators and tests.
+
+    >>> dense(Tree.full(3, 2)).tolist()
+    [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    """
+    if isinstance(operator, Dense):
+        return operator.matrix
+    return np.asarray(apply(operator, np.eye(operator.size, dtype=np.int64)))
+
+
+def non_negative(operator: Operator) -> bool:
+    """Whether all entries are at least 0.
+
+    >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
+    (True, False)
+    """
+    if isinstance(operator, _ZERO_ONE):
+        return True
+    if isinstance(operator, Dense):
+        return bool((operator.matrix >= 0).all())
+    if isinstance(operator, DiagonalAndRows):
+        return bool((operator.diagonal >= 0).all() and (operator.below >= 0).all())
+    if isinstance(operator, (Haar, Contrasts)):
+        return operator.size == 1
+    if isinstance(operator, (Coarse, Ordered)):
+        return non_negative(operator.operator)
+    raise _unknown(operator)
+
+
+def largest_entry(operator: Operator) -> int:
+    """The largest |entry|: every |(A x)_i| is at most this times the sum of |x|.
+
+    >>> largest_entry(Dense([[1, -7]]))
+    7
+    """
+    if isinstance(operator, (*_ZERO_ONE, Haar)):
+        return 1
+    if isinstance(operator, DiagonalAndRows):
+        return max(Dense(operator.diagonal[None, :]).largest, Dense(operator.below).largest)
+    if isinstance(operator, Contrasts):
+        return operator.size - 1
+    if isinstance(operator, Dense):
+        return operator.largest
+    if isinstance(operator, (Coarse, Ordered)):
+        return largest_entry(operator.operator)
+    raise _unknown(operator)
+
+
+def zero_one(operator: Operator) -> bool:
+    """Whether all entries are 0 or 1.
+
+    >>> zero_one(Prefix(4)), zero_one(Dense([[0, 2]]))
+    (True, False)
+    """
+    return non_negative(operator) and largest_entry(operator) <= 1

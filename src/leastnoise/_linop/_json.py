@@ -1,0 +1,173 @@
+"""Operators and their arrays as JSON values; what a file says is not believed beyond public sizes."""
+
+import base64
+import math
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from leastnoise._check import InputError, refuse, whole
+from leastnoise._linop._operators import (
+    AllRanges,
+    Coarse,
+    Contrasts,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    IntArray,
+    Operator,
+    Ordered,
+    Prefix,
+    Ranges,
+    SignedArray,
+    Total,
+    Tree,
+)
+
+# As many numbers as a measured table may have cells.
+MOST_UNPACKED = 2**28
+
+
+def narrow(array: IntArray) -> SignedArray:
+    """The same whole numbers as int32 if they all fit, else as they are: half the memory, and nothing lost.
+
+    >>> narrow(np.array([3, -4])).dtype, narrow(np.array([2**31])).dtype
+    (dtype('int32'), dtype('int64'))
+    """
+    fits = array.size > 0 and int(array.min()) >= -(2**31) and int(array.max()) < 2**31
+    return array.astype(np.int32) if fits else array
+
+
+def pack(array: SignedArray, level: int = 6) -> dict[str, object]:
+    """A JSON value of an int64 or int32 array: its shape and its compressed bytes.
+
+    Args:
+        array: of any shape.
+        level: of the compression; 1 is several times faster than 6, and noise hardly shrinks either way.
+
+    >>> unpack(pack(np.array([[1, 2]])), 2).tolist()
+    [[1, 2]]
+    """
+    bits = 32 if array.dtype == np.int32 else 64
+    raw = zlib.compress(np.ascontiguousarray(array, dtype=f"<i{bits // 8}").tobytes(), level)
+    return {"shape": list(array.shape), f"zlib_int{bits}": base64.b64encode(raw).decode("ascii")}
+
+
+def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
+    """Read what ``pack`` wrote, as int64; nothing is made that is larger than the shape says.
+
+    Args:
+        value: from a file that may have been written by anybody.
+        most: the most numbers that there may be, from public sizes.
+
+    Raises:
+        InputError: the value is no packed array, has more numbers than allowed, or other ones than its shape says.
+
+    >>> unpack({"shape": [1], "zlib_int64": "eJxjZoAAAAAgAAQ="}, 1).tolist()
+    [3]
+    """
+    allowed, advice = "an object with shape and zlib_int64 or zlib_int32, as a plan file has it", "The file is damaged; make it again."
+    try:
+        shape = tuple(whole("a length in the shape of an array", length, 0) for length in value["shape"])
+        count = math.prod(shape)
+        if not count <= min(most, MOST_UNPACKED):
+            raise refuse("a packed array", f"{count} numbers", f"of at most {min(most, MOST_UNPACKED)} numbers", advice)
+        bits = 32 if "zlib_int32" in value else 64
+        engine = zlib.decompressobj()
+        # One byte more than the shape says, at most: a short text can be the compressed form of gigabytes.
+        raw = engine.decompress(base64.b64decode(value[f"zlib_int{bits}"], validate=True), count * bits // 8 + 1)
+        if len(raw) != count * bits // 8:
+            raise InputError(f"A packed array must hold the {count} numbers of its shape; got more or fewer. {advice}")
+        return np.frombuffer(raw, dtype=f"<i{bits // 8}").reshape(shape).astype(np.int64)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, zlib.error):
+        raise refuse("array", type(value).__name__, allowed) from None
+
+
+def to_json(operator: Operator) -> dict[str, object]:
+    """A JSON value of an operator.
+
+    >>> to_json(Tree(4, (4, 1)))
+    {'kind': 'tree', 'size': 4, 'widths': [4, 1]}
+    """
+    kind = type(operator).__name__.lower()
+    if isinstance(operator, Dense):
+        return {"kind": kind, "matrix": pack(operator.matrix)}
+    if isinstance(operator, Ranges):
+        return {"kind": kind, "size": operator.size, "low": pack(operator.low), "high": pack(operator.high)}
+    if isinstance(operator, Tree):
+        return {"kind": kind, "size": operator.size, "widths": list(operator.widths)}
+    if isinstance(operator, DiagonalAndRows):
+        return {"kind": kind, "diagonal": pack(operator.diagonal), "below": pack(operator.below)}
+    if isinstance(operator, Coarse):
+        return {"kind": kind, "operator": to_json(operator.operator), "starts": pack(operator.starts), "size": operator.size}
+    if isinstance(operator, Ordered):
+        return {"kind": kind, "operator": to_json(operator.operator), "order": pack(operator.order)}
+    return {"kind": kind, "size": operator.size}
+
+
+def from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
+    """Read what ``to_json`` wrote.
+
+    Args:
+        value: from a file that may have been written by anybody.
+        cells: how many cells the operator must be over, from the public domain; None for any number. Larger arrays are not unpacked.
+
+    Raises:
+        InputError: the value is of no known operator, or of one over other cells.
+
+    >>> from_json({"kind": "prefix", "size": 4}, 4)
+    Prefix(size=4)
+    """
+    operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
+    if cells is not None and operator.size != cells:
+        raise refuse("the size of an operator", operator.size, f"the {cells} cells of its attributes")
+    return operator
+
+
+def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
+    simple: dict[str, Callable[[int], Operator]] = {
+        "identity": Identity,
+        "total": Total,
+        "prefix": Prefix,
+        "allranges": AllRanges,
+        "haar": Haar,
+        "contrasts": Contrasts,
+    }
+    try:
+        kind = value["kind"]
+        if kind in simple:
+            return simple[kind](value["size"])
+        if kind == "tree":
+            return Tree(value["size"], tuple(value["widths"]))
+        if kind == "diagonalandrows":
+            return DiagonalAndRows(unpack(value["diagonal"], cells), _unpack_rows(value["below"], cells))
+        if kind == "ranges":
+            return Ranges(value["size"], unpack(value["low"]), unpack(value["high"]))
+        if kind == "dense":
+            return Dense(_unpack_rows(value["matrix"], cells))
+        if kind == "coarse":
+            operator = _from_json(value["operator"], cells)
+            if isinstance(operator, (Coarse, Ordered)):
+                raise refuse("operator", "coarse or ordered within coarse", "one level of buckets")
+            return Coarse(operator, unpack(value["starts"], cells), value["size"])
+        if kind == "ordered":
+            operator = _from_json(value["operator"], cells)
+            if isinstance(operator, Ordered):
+                raise refuse("operator", "ordered within ordered", "one order")
+            return Ordered(operator, unpack(value["order"], cells))
+    except (KeyError, TypeError):
+        pass
+    raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it")
+
+
+def _unpack_rows(value: Mapping[str, Any], cells: int) -> IntArray:
+    """A matrix with one column a cell."""
+    shape = value["shape"]
+    if not isinstance(shape, list) or len(shape) != 2 or not shape[1] <= cells:
+        raise refuse("the shape of an operator's matrix", shape, f"[rows, columns] with at most {cells} columns")
+    return unpack(value)

@@ -1,0 +1,99 @@
+"""The tree of blocks of a rectangle, and its cells on a line in the order of that tree.
+
+Public: nothing here sees a count. The label (O2) is that of the proofs of the plane in ``measure``.
+"""
+
+import itertools
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from leastnoise._check import one_of, whole
+from leastnoise._linop._operators import IntArray as Integers
+
+_MOST_CELLS = 2**24
+SPLITS = ("quarters", "halves")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockTree:
+    """Blocks of a rectangle, each divided into at most four (or two) of the next level; the same for all counts.
+
+    Attributes:
+        shape: height and width.
+        order: places of the cells in row-major order, so that each block of each level is a run; int64, shape (n,).
+        starts: for each level, coarse to fine, the place in ``order`` where each block begins; first one block, last the single cells.
+        children: for each level but the last, the first child of each block in the next level.
+    """
+
+    shape: tuple[int, int]
+    order: Integers
+    starts: tuple[Integers, ...]
+    children: tuple[Integers, ...]
+
+    def lengths(self, level: int) -> Integers:
+        """Number of cells of each block of a level.
+
+        >>> block_tree(2, 3, "quarters").lengths(1).tolist()
+        [2, 1, 2, 1]
+        """
+        return np.diff(self.starts[level], append=len(self.order))
+
+    def broods(self, level: int) -> Integers:
+        """Number of children of each block of a level but the last; a block with one child is that child.
+
+        >>> block_tree(2, 3, "quarters").broods(1).tolist()
+        [2, 1, 2, 1]
+        """
+        return np.diff(self.children[level], append=len(self.starts[level + 1]))
+
+
+@lru_cache(maxsize=2)
+def block_tree(height: int, width: int, split: str) -> BlockTree:
+    """The tree of blocks that halves sides again and again, the longer part of an odd side first.
+
+    Args:
+        height: rows of cells.
+        width: columns of cells.
+        split: ``"quarters"``: a level halves both sides of a block unless the longest block is at least twice as long as the other way;
+            ``"halves"``: a level halves the longer side only.
+
+    Returns:
+        The tree.
+
+    Raises:
+        InputError: a side below 1, more than 2^24 cells, or another word for the split.
+
+    >>> block_tree(2, 3, "halves").order.tolist()
+    [0, 3, 1, 4, 2, 5]
+    """
+    _read_sides(height, width)
+    one_of("split", split, SPLITS)
+    edges = [np.array([0, height]), np.array([0, width])]
+    labels: list[Integers] = []
+    while True:
+        row, column = (np.repeat(np.arange(len(edge) - 1), np.diff(edge)) for edge in edges)
+        labels.append((row[:, None] * (len(edges[1]) - 1) + column).reshape(-1))
+        longest = [int(np.diff(edge).max()) for edge in edges]
+        if max(longest) == 1:
+            break
+        longer = int(longest[1] >= longest[0])
+        edges[longer] = _halved(edges[longer])
+        if split == "quarters" and longest[longer] < 2 * longest[1 - longer]:
+            edges[1 - longer] = _halved(edges[1 - longer])
+    order = np.lexsort(labels[::-1])
+    starts = [np.flatnonzero(np.diff(label[order], prepend=-1)) for label in labels]
+    children = [np.searchsorted(fine, coarse) for coarse, fine in itertools.pairwise(starts)]
+    for kept in (order, *starts, *children):  # the tree is cached and its arrays are handed out
+        kept.setflags(write=False)
+    return BlockTree(shape=(height, width), order=order, starts=tuple(starts), children=tuple(children))
+
+
+def _halved(edges: Integers) -> Integers:
+    return np.unique(np.concatenate([edges, (edges[:-1] + edges[1:] + 1) // 2]))
+
+
+def _read_sides(height: int, width: int) -> None:
+    whole("height", height, 1, _MOST_CELLS)
+    whole("width", width, 1, _MOST_CELLS // height)

@@ -1,0 +1,93 @@
+"""An adaptive grid on the tree of halved blocks: how many blocks are measured first, and into what each is divided by its noisy count.
+
+Everything here is a function of noisy counts and public numbers.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._check import Exact, exact_positive, whole
+from leastnoise._linop import BlockTree, IntArray
+
+# The default rule; docs/decisions/0011-private-rectangles.md. Costs are in buckets' worth, 1 / epsilon each.
+TEST_SHARE = Fraction(4, 100)
+_EASIEST, _HARD = 0.008, 0.6  # of the cells: below it a few rectangles do, above it nothing can be joined
+_CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
+_BUCKETS_A_BLOCK = 7
+_FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
+FIRST_SHARE, RECORDS, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2), Fraction(2, 5), 4
+
+
+def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
+    """What the default does with the least cost, from noisy and public numbers alone.
+
+    Args:
+        cost: noisy least cost, in records, by ``least_block_cost`` with the penalty 1 / epsilon and split "halves".
+        epsilon: of the whole release.
+        cells: height times width.
+
+    Returns:
+        ``("fixed", 0)``: a plan without a look at the data; ``("quadtree", 0)``: ``quadtree_mechanism``, and a strategy on its buckets;
+        ``("blocks", b)``: the adaptive grid with b blocks.
+
+    Edge cases:
+        On fewer than 3750 cells never the quadtree, and on fewer than 50 always the plan without a look: the test cannot tell.
+
+    >>> plane_regime(4000, "0.1", 16384), plane_regime(100_000, "0.1", 16384), plane_regime(-5, 1, 4096), plane_regime(-5, 1, 8)
+    (('blocks', 32), ('fixed', 0), ('quadtree', 0), ('fixed', 0))
+    """
+    buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
+    unclear = _CLEAR / float(TEST_SHARE)
+    if buckets > _HARD * cells or unclear > _HARD * cells:
+        return "fixed", 0
+    if buckets < _EASIEST * cells and unclear <= _EASIEST * cells:
+        return "quadtree", 0
+    return "blocks", int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), _FEWEST), _MOST))
+
+
+def first_level(tree: BlockTree, blocks: int) -> int:
+    """The first level of a tree with so many blocks, or its last; public.
+
+    >>> from leastnoise._linop import block_tree
+    >>> first_level(block_tree(4, 4, "halves"), 3)
+    2
+    """
+    return next((level for level, starts in enumerate(tree.starts) if len(starts) >= blocks), len(tree.starts) - 1)
+
+
+def divided(
+    tree: BlockTree, base: int, counts: IntArray, rate: Fraction, deep: int = DEEP
+) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
+    """What the second round measures: each block of a level is halved until its parts deserve no more.
+
+    Args:
+        tree: of halved blocks.
+        base: the level.
+        counts: noisy counts of its blocks; public.
+        rate: parts a record: the epsilon of the second round over what a part should hold of its noise.
+        deep: so many halvings are many; the groups are made by half as many.
+
+    Returns:
+        Starts of parts and groups, and for each of them 1 if its block has many halvings, else 0: only such groups are measured.
+
+    >>> from leastnoise._linop import block_tree
+    >>> divided(block_tree(1, 4, "halves"), 1, np.array([90, 0]), Fraction(1, 2))[0][0].tolist()
+    [0, 1, 2]
+    """
+    deserved = np.maximum(counts, 1) * float(rate)
+    depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
+    many = (depth >= whole("deep", deep, 1)).astype(np.int64)
+    layers = _refined(tree, base, depth), _refined(tree, base, depth // 2)
+    parts, groups = (many[np.searchsorted(tree.starts[base], layer, side="right") - 1] for layer in layers)
+    return layers, (parts, groups)
+
+
+def _refined(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
+    """Starts of the blocks that lie so many levels below each block of the base."""
+    starts = np.zeros(len(tree.order), dtype=np.bool_)
+    for level in range(base, len(tree.starts)):
+        block = np.searchsorted(tree.starts[base], tree.starts[level], side="right") - 1
+        starts[tree.starts[level][depth[block] >= level - base]] = True
+    return np.flatnonzero(starts)

@@ -1,0 +1,26 @@
+"""Answers with error bars, the manifest and the report of a release; written whole or not at all."""
+
+from leastnoise._release._directory import Draft, check_target, draft
+from leastnoise._release._extras import check_columns, table_place
+from leastnoise._release._large import written
+from leastnoise._release._release import Release, build
+from leastnoise._release._tables import Table, Tables
+from leastnoise._release._words import notices
+from leastnoise._release._writing import fill_draft, read_release, write
+
+__all__ = [
+    "Draft",
+    "Release",
+    "Table",
+    "Tables",
+    "build",
+    "check_columns",
+    "check_target",
+    "draft",
+    "fill_draft",
+    "notices",
+    "read_release",
+    "table_place",
+    "write",
+    "written",
+]

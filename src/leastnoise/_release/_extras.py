@@ -1,0 +1,175 @@
+"""What a release may hold beside the unbiased answers: tables without negative cells, and covariances. Refused before anything is paid.
+
+After the payment nothing here may fail, and nothing may take hours: sizes are bounded from the plan alone, and whatever is iterated stops
+after a bounded number of rounds and says how near it came.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from leastnoise._accuracy import IterativeStructure, structure
+from leastnoise._check import InputError, quoted, refuse
+from leastnoise._estimate import Estimate, LocallyNonNegative, NonNegativeCells, is_data_aware, locally_non_negative, nnls
+from leastnoise._observation import Observation
+from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._release._large import written
+from leastnoise._workload import Product, Workload, from_json
+
+MOST_JOINT = 2**16
+MOST_LOCAL = 2**22
+MOST_LISTED = 2**11
+_ROUNDS = 2**27  # rounds times cells of the local projection
+
+
+def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: bool = False, covariances: Iterable[str] = ()) -> None:
+    """Refuse optional results that this plan cannot give, before anything is paid for it.
+
+    Args:
+        plan: with its questions.
+        joint: whether non-negative least squares are asked for.
+        local: whether non-negative tables by local projection are asked for.
+        covariances: the tables, by id or name, whose covariances are asked for.
+
+    Raises:
+        InputError: too many cells, no measure that cannot be negative, an unknown table, or covariances that are not known.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._accuracy import promised
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._plan import Block
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain(sex=["F", "M"])
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> check_columns(promised(marginals(domain, ways=0), plan), covariances=["total"])
+    """
+    wanted = tuple(covariances)
+    if not (joint or local or wanted):
+        return
+    asked = [name for name, given in (("nnls", joint), ("local_non_negative", local), ("covariances", wanted)) if given]
+    if isinstance(plan, DataAwarePlan):
+        raise _not_linear(plan, asked)
+    check_linear(plan, *asked)
+    workload = from_json(plan.domain, plan.questions)
+    if joint or local:
+        _check_biased(plan, workload, joint=joint, local=local)
+    tables = written(workload.products)
+    for key in wanted:
+        product = tables[table_place(tables, key)]
+        if not product.rows <= MOST_LISTED:
+            advice = "Take them from Python, with release.covariance."
+            raise refuse(f"the table {key!r} whose covariances are written", product.rows, f"of at most {MOST_LISTED} answers", advice)
+        if isinstance(structure(plan, product.measure), IterativeStructure):
+            raise InputError(
+                f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
+                "Choose another strategy."
+            )
+
+
+def check_linear(plan: Plan, *asked: str) -> None:
+    """Refuse what only linear estimates have, of a plan that was chosen by looking at the data.
+
+    Args:
+        plan: of an observation.
+        asked: what is asked for, for the message.
+    """
+    if is_data_aware(plan.details):
+        raise _not_linear(plan, asked)
+
+
+def _not_linear(plan: Plan | DataAwarePlan, asked: Sequence[str]) -> InputError:
+    return InputError(
+        f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that out, "
+        "or choose strategy = 'auto'."
+    )
+
+
+def _check_biased(plan: Plan, workload: Workload, *, joint: bool, local: bool) -> None:
+    measures = _never_negative(workload)
+    if not measures:
+        raise InputError("Answers without negative cells can be asked for counts and for measures whose lowest value is at least 0.")
+    if joint:
+        cells = max(_joint_cells(plan, measure) for measure in measures)
+        if not cells <= MOST_JOINT:
+            raise refuse(
+                "the joint table of non-negative least squares",
+                cells,
+                f"of at most {MOST_JOINT} cells",
+                "Leave out nnls, ask for local_non_negative, or build it from the finished release with release.build(..., joint=True).",
+            )
+    if local:
+        total = sum(_cells(plan, names) for measure in measures for names in _tables(workload, measure))
+        if not total <= MOST_LOCAL:
+            advice = "Leave out local_non_negative, or ask for fewer or coarser tables."
+            raise refuse("the tables of the local projection", total, f"of at most {MOST_LOCAL} cells", advice)
+    # Whatever else could fail, such as cells that the measurements do not determine, fails now, on made-up numbers.
+    tried = _made_up(plan)
+    if joint:
+        joint_cells(tried, workload)
+    for measure in measures if local else ():
+        locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
+
+
+def table_place(products: Sequence[Product], key: str) -> int:
+    """The position of a table, by id or by a name that only one table has.
+
+    Raises:
+        InputError: no table is called so, or several.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> products = marginals(Domain(sex=["F", "M"]), upto=1).products
+    >>> table_place(products, "sex"), table_place(products, "q1")
+    (1, 0)
+    """
+    if key[:1] == "q" and key[1:].isdecimal() and key == f"q{int(key[1:])}" and 1 <= int(key[1:]) <= len(products):
+        return int(key[1:]) - 1
+    found = [place for place, product in enumerate(products) if product.name == key]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(f"q{place + 1}" for place in found[:5]) + ", ..." * (len(found) > 5)
+        raise InputError(f"Several tables are named {key!r}; take one by its id: {listed}.")
+    some = ", ".join(f"q{place + 1} ({product.name})" for place, product in enumerate(products[:5]))
+    some += ", ..." * (len(products) > 5)
+    raise InputError(f"A table must be called by its id or name; got {quoted(key)}. This release has {some}.")
+
+
+def joint_cells(observation: Observation, workload: Workload) -> dict[str | None, NonNegativeCells]:
+    """Non-negative least squares for every measure that cannot be negative; stopped after a bounded number of steps."""
+    return {measure: nnls(observation, measure=measure, insist=False) for measure in _never_negative(workload)}
+
+
+def local_tables(estimate: Estimate, workload: Workload) -> dict[str | None, LocallyNonNegative]:
+    """Non-negative tables that agree, for every measure that cannot be negative; stopped after a bounded number of rounds."""
+    found = {}
+    for measure in _never_negative(workload):
+        tables = _tables(workload, measure)
+        cells = sum(_cells(estimate.observation.plan, names) for names in tables)
+        found[measure] = locally_non_negative(estimate, tables, measure=measure, rounds=max(30, min(2000, _ROUNDS // cells)))
+    return found
+
+
+def _made_up(plan: Plan) -> Observation:
+    """An observation of no data at all, of about the size of the noise."""
+    sizes = [float(block.scale) * plan.grid / block.scaling() for block in plan.blocks]
+    values = tuple(np.rint(size * np.cos(np.arange(len(size)))).astype(np.int64) for size in sizes)
+    return Observation(plan, values, "", private=False)
+
+
+def _never_negative(workload: Workload) -> list[str | None]:
+    measures = workload.domain.measures
+    return [one for one in workload.measures if one is None or measures[one].low_units >= 0]
+
+
+def _tables(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(product.attributes for product in workload if product.measure == measure))
+
+
+def _cells(plan: Plan, names: Iterable[str]) -> int:
+    return math.prod(plan.domain.kind(name).size for name in names)
+
+
+def _joint_cells(plan: Plan, measure: str | None) -> int:
+    return _cells(plan, {name for block in plan.blocks if block.measure == measure for name in block.attributes})

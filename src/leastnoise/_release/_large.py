@@ -1,0 +1,62 @@
+"""Tables that are too large to write: their cells and prefix sums in their place, from which every interval follows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leastnoise._workload import Product, QuerySet
+
+MOST_WRITTEN = 10_000_000
+"""Answers of one table that are written; public."""
+
+
+def written(products: Sequence[Product]) -> tuple[Product, ...]:
+    """What is written for some tables.
+
+    Args:
+        products: what was asked.
+
+    Returns:
+        As many tables, those of over ten million intervals replaced by their cells; then for each of these the prefix sums. An interval is
+        the difference of two prefix sums, a rectangle that of four.
+
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._workload import queries
+    >>> domain = Domain(x=Integers(1, 5000), y=Integers(1, 3))
+    >>> asked = queries(domain, x="all_ranges") + queries(domain, y="all_ranges")
+    >>> [product.name for product in written(asked.products)]
+    ['x', 'y:all_ranges', 'x:prefix']
+    """
+    cells = tuple(_instead(product, "identity") if is_large(product) else product for product in products)
+    return cells + tuple(_instead(product, "prefix") for product in products if is_large(product))
+
+
+def is_large(product: Product) -> bool:
+    """Whether a table has too many answers to be written, and few enough cells.
+
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._workload import queries
+    >>> [is_large(queries(Domain(x=Integers(1, size)), x="all_ranges").products[0]) for size in (100, 5000)]
+    [False, True]
+    """
+    return product.rows > MOST_WRITTEN >= _instead(product, "identity").rows
+
+
+def is_part(question: Product, asked: Product) -> bool:
+    """Whether every query of a table is one of another table.
+
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._workload import queries, ranges
+    >>> domain = Domain(x=Integers(1, 9))
+    >>> (few,), (all_,) = queries(domain, x=ranges([(2, 3)])), queries(domain, x="all_ranges")
+    >>> is_part(few, all_), is_part(all_, few)
+    (True, False)
+    """
+    pairs = zip(question.query_sets, asked.query_sets, strict=False)
+    return (question.measure, question.attributes) == (asked.measure, asked.attributes) and all(
+        own == other or (other.kind == "all_ranges" and own.kind in ("identity", "prefix", "ranges")) for own, other in pairs
+    )
+
+
+def _instead(product: Product, kind: str) -> Product:
+    sets = tuple(QuerySet(kind) if queries.kind == "all_ranges" else queries for queries in product.query_sets)
+    return replace(product, query_sets=sets)

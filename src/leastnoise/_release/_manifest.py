@@ -1,0 +1,257 @@
+"""The manifest: everything that a reader of a release needs, as one JSON object."""
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accounting import covers
+from leastnoise._accuracy import block_variance
+from leastnoise._domain import Domain
+from leastnoise._estimate import projection_method
+from leastnoise._plan import Plan
+from leastnoise._release import _data_aware as aware
+from leastnoise._release import _words as words
+from leastnoise._release._files import TableEntry, in_batches
+from leastnoise._release._release import Release
+from leastnoise._release._tables import REPETITIONS, key_columns
+
+FORMAT = 1
+MOST_LISTED = 200
+PROJECTIONS = {
+    "marginal": "the nearest cells (least squares) that are at least 0 and keep the estimated total, if that is positive",
+    "prefix": "the nearest answers (least squares) that do not fall along the prefix sums and are at least 0",
+    "clip": "negative answers are replaced by 0",
+    "none": "not made, because the true answers may be negative",
+}
+
+
+_COLUMNS = {
+    "answer": "the unbiased least squares estimate, consistent across tables",
+    "noise_std": "its standard error from the noise, as the plan promised it",
+}
+
+
+def versions() -> dict[str, str]:
+    """The versions of what made the release.
+
+    >>> sorted(versions())
+    ['leastnoise', 'numpy', 'python']
+    """
+    try:
+        own = version("leastnoise")
+    except PackageNotFoundError:  # run from a source tree
+        own = "unknown"
+    return {"leastnoise": own, "numpy": np.__version__, "python": platform.python_version()}
+
+
+def measured_tables(plan: Plan) -> list[dict[str, Any]]:
+    """What was measured and with which noise, one record a block.
+
+    Args:
+        plan: the plan.
+
+    Returns:
+        Attributes, number of queries, exact scale, noise variance of a query of weight 1 (squared rows or units) and the measure.
+    """
+    return [
+        {
+            "attributes": list(block.attributes),
+            "queries": block.rows,
+            "scale": str(block.scale),
+            "variance": block_variance(plan, block),
+            "row_weights": any(factor.row_weights is not None for factor in block.factors),
+            "measure": block.measure,
+        }
+        for block in plan.blocks
+    ]
+
+
+def manifest(
+    release: Release,
+    entries: Sequence[TableEntry],
+    formats: Sequence[str],
+    files: Sequence[Mapping[str, Any]],
+    *,
+    written: datetime | None = None,
+) -> dict[str, Any]:
+    """The manifest of a release as a JSON value.
+
+    Args:
+        release: the release.
+        entries: the index of its tables, as `write_answers` gives it.
+        formats: those written.
+        files: path, size and SHA-256 of every other file.
+        written: when; None for now. Only the day is told.
+
+    Returns:
+        A dictionary with the keys format, private, written, versions, privacy, receipt, domain, workload, plan, measurements,
+        expected_error, intervals, post_processing, answers and files; ``warning`` first if the noise was not private.
+    """
+    plan = release.plan
+    warning = {} if release.private else {"warning": words.NOT_PRIVATE}
+    return {
+        "format": FORMAT,
+        **warning,
+        "private": release.private,
+        "written": (written or datetime.now(UTC)).astimezone(UTC).date().isoformat(),
+        "versions": versions(),
+        "privacy": _privacy(plan),
+        "receipt": {**release.receipt, "id": release.observation.receipt} if release.observation.receipt or release.receipt else None,
+        "domain": _domain(plan.domain),
+        "workload": list(plan.questions) if len(plan.questions) <= MOST_LISTED else "listed in measurements/plan.json under 'questions'",
+        "plan": {
+            "digest": release.plan_digest,
+            "strategy": plan.strategy,
+            "mechanism": plan.mechanism,
+            "mechanism_in_words": words.MECHANISMS[plan.mechanism],
+            "details": dict(plan.details),
+        },
+        "measurements": _measurements(plan),
+        "expected_error": _expected(release, entries),
+        "intervals": {
+            "level": release.level,
+            "half_width_in_noise_std": release.options.multiplier,
+            "half_width_added": release.options.half_step,
+            "method": words.interval_words(release),
+            **({"notice": cut} if (cut := words.cut_words(plan.privacy)) else {}),
+            "does_not_cover": words.limits(release),
+        },
+        "post_processing": _post_processing(release),
+        "answers": _answers(release, entries, formats),
+        **_covariances(release),
+        "files": [dict(entry) for entry in files],
+    }
+
+
+def _privacy(plan: Plan) -> dict[str, Any]:
+    name, parameters = words.definition(plan.privacy)
+    spent = words.cost_of(plan)
+    return {
+        "definition": name,
+        "parameters": parameters,
+        "promise": words.promise(plan.privacy),
+        "neighbours": plan.privacy.neighbours,
+        "unit": {"column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows, "in_words": words.change(plan.privacy)},
+        "cost": {**spent.to_json(), "in_words": words.cost_words(spent), "within_budget": covers(plan.privacy.budget, spent)},
+    }
+
+
+def _domain(domain: Domain) -> dict[str, Any]:
+    return {
+        **domain.to_json(),
+        "rules": [
+            *(words.domain_words(name, domain.kind(name)) for name in domain.names),
+            *(words.measure_words(name, measure) for name, measure in domain.measures.items()),
+        ],
+        "rows_outside": words.dropped_words(domain),
+    }
+
+
+def _measurements(plan: Plan) -> dict[str, Any]:
+    tables = measured_tables(plan)
+    return {
+        "plan": "measurements/plan.json",
+        "observation": "measurements/observation.json",
+        "encoding": "values: one entry a measured table, zlib-compressed little-endian int32 or int64 in base64, in row-major order; "
+        "divide by grid",
+        "grid": plan.grid,
+        "variance": "of a query of weight 1, in squared rows (or squared units of the measure); a row of weight w has 1/w^2 of it",
+        "tables": tables if len(tables) <= MOST_LISTED else "listed in measurements/tables.csv",
+    }
+
+
+def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
+    promise = release.plan.promise
+    known = [(entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None]
+    kept = bool(known or release.large) and all(math.isclose(found, promised, rel_tol=1e-6) for found, promised in known)
+    return {
+        "total_squared_error": None if promise is None else promise.total_squared_error,
+        "lower_bound": None if promise is None else promise.lower_bound,
+        "ratio": None if promise is None or not promise.lower_bound > 0 else promise.total_squared_error / promise.lower_bound,
+        "meaning": "sum over all answers of weight squared times variance; errors of sums count in units of the most that one row can add",
+        "error_bars_are_as_promised": kept,
+        **(
+            {}
+            if aware.facts_of(release.plan) is None
+            else {"note": aware.NOT_PROMISED.replace("no error was promised", "it was not promised")}
+        ),
+    }
+
+
+def _post_processing(release: Release) -> dict[str, Any]:
+    if not release.options.biased:
+        unbiased = "answer is unbiased least squares; it is not rounded, and it may be negative."
+        return {"columns": [], "note": unbiased if aware.facts_of(release.plan) is None else aware.POST_PROCESSING}
+    columns: dict[str, Any] = {}
+    if release.options.non_negative:
+        used = {projection_method(product) for product in release.workload}
+        columns["answer_non_negative"] = {method: text for method, text in PROJECTIONS.items() if method in used}
+    if release.options.integer:
+        source = "answer_non_negative where that is there, else answer" if release.options.non_negative else "answer"
+        columns["answer_integer"] = (
+            f"{source}, in whole rows or multiples of the measure's unit: tables of cells by largest remainders, so that they keep their "
+            "rounded total, others to the nearest"
+        )
+    if release.options.joint:
+        columns["answer_nnls"] = (
+            "non-negative least squares over the joint table of all measurements, its total fixed to its own estimate (at least 0); it "
+            "agrees across tables"
+        )
+        columns["nnls_rmse"] = (
+            f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in which the estimate itself was the truth; it "
+            "depends on the data and is no promise of the plan"
+        )
+    if release.options.local:
+        columns["answer_local"] = (
+            "the nearest tables, in the likelihood of the noise, that have no cell below 0 and agree with each other, the total fixed to "
+            "its own estimate (at least 0); no errors are known for them"
+        )
+    return {"columns": columns, "note": " ".join(words.post_processing_words(release))}
+
+
+def _covariances(release: Release) -> dict[str, Any]:
+    """Where the covariances of some tables are; nothing if none were asked for."""
+    if not release.options.covariances:
+        return {}
+    return {
+        "covariances": {
+            "tables": [{"query": key, "files": f"covariances/{key}"} for key in release.options.covariances],
+            "meaning": "of the noise in two answers of one table, numbered from 1 in row-major order, each pair once; squared rows or "
+            "amounts. The variance of a sum of answers is the sum of their covariances, both orders counted.",
+        }
+    }
+
+
+def _answers(release: Release, entries: Sequence[TableEntry], formats: Sequence[str]) -> dict[str, Any]:
+    layout = (
+        "one folder for every number of attributes, with parts of many tables each: query, attribute_1, value_1, ..., and the numbers"
+        if in_batches(release)
+        else "one file a table: query, one key column an attribute, and the numbers"
+    )
+    return {
+        "index": "tables.csv",
+        "layout": layout,
+        "formats": list(formats),
+        "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, times its unit)",
+        "columns": {
+            **(_COLUMNS if aware.facts_of(release.plan) is None else aware.COLUMNS),
+            "low": f"lower end of the {words.percent_words(release.level)} interval",
+            "high": f"upper end of the {words.percent_words(release.level)} interval",
+        },
+        **({"too_large_to_write": [words.large_words(release, product) for product in release.large]} if release.large else {}),
+        "number_of_tables": len(entries),
+        "number_of_answers": sum(entry.answers for entry in entries),
+        "tables": [_table(release, place, entry) for place, entry in enumerate(entries)]
+        if len(entries) <= MOST_LISTED
+        else "listed in tables.csv",
+    }
+
+
+def _table(release: Release, place: int, entry: TableEntry) -> dict[str, Any]:
+    biased = {"answer_non_negative": projection_method(release.workload.products[place])} if release.options.non_negative else {}
+    return {**entry.to_json(), "key_columns": key_columns(entry.attributes), **biased}

@@ -1,0 +1,280 @@
+"""A release: the answers to a workload with their error bars, computed from an observation alone."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._accuracy import Structure, covariances, interval_multiplier, structure
+from leastnoise._check import InputError, refuse
+from leastnoise._estimate import Estimate, data_aware, is_data_aware, linear
+from leastnoise._observation import Observation
+from leastnoise._plan import Plan
+from leastnoise._release._extras import check_columns, check_linear, joint_cells, local_tables, table_place
+from leastnoise._release._large import is_large, is_part, written
+from leastnoise._release._tables import Options, Table, Tables, in_unit, to_frame
+from leastnoise._workload import Product, Workload, from_json
+
+FloatArray = npt.NDArray[np.float64]
+MOST_IN_ONE_FRAME = 20_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Release:
+    """Answers with error bars. Made by `build` or read by `read`.
+
+    Args:
+        observation: what was measured.
+        workload: what was asked; of tables too large to write the cells, and behind all others the prefix sums.
+        options: the level and the optional columns.
+        receipt: further facts about the payment, such as the ledger's name.
+        tables: one a product of the workload, computed when taken.
+
+    Guarantees: post-processing of the observation; it never looks at the data, so it costs nothing, however often it is made.
+    """
+
+    observation: Observation
+    workload: Workload
+    options: Options
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    tables: Tables
+    _digests: list[str] = field(default_factory=list, init=False, repr=False)
+    _structures: dict[str | None, Structure] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was carried out."""
+        return self.observation.plan
+
+    @property
+    def plan_digest(self) -> str:
+        """The plan's digest, computed once: the text of a plan of many tables is long."""
+        if not self._digests:
+            self._digests.append(self.plan.digest())
+        return self._digests[0]
+
+    @property
+    def large(self) -> tuple[Product, ...]:
+        """The tables that were asked for and are too large to write; in their place are their cells and prefix sums."""
+        return tuple(product for product in from_json(self.plan.domain, self.plan.questions) if is_large(product))
+
+    @property
+    def level(self) -> float:
+        """Coverage of the intervals ``low`` to ``high``."""
+        return self.options.level
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a seed."""
+        return self.observation.private
+
+    @property
+    def answers(self) -> Any:
+        """All answers as one data frame: query, cell, answer, std_error, low, high.
+
+        It comes from the first of pandas, polars and pyarrow that is installed.
+
+        Raises:
+            InputError: none is installed, or there are over 20 million answers.
+        """
+        return self.long()
+
+    def long(self, library: str | None = None) -> Any:
+        """All answers as one data frame: query, cell, answer, std_error, low, high, and the optional columns.
+
+        Args:
+            library: pandas, polars or pyarrow; None for the first that is installed.
+
+        Raises:
+            InputError: the library is not installed, or there are over 20 million answers.
+        """
+        if not self.workload.rows <= MOST_IN_ONE_FRAME:
+            raise InputError(
+                f"One data frame may hold at most {MOST_IN_ONE_FRAME} answers; got {self.workload.rows}. "
+                "Take one table at a time with release.frame(id), or read the files that release.write makes."
+            )
+        parts: dict[str, list[Any]] = {"query": [], "cell": [], "answer": [], "std_error": [], "low": [], "high": []}
+        for table in self.tables:
+            numbers = table.numbers()
+            numbers["std_error"] = numbers.pop("noise_std")
+            for name in self.options.some:
+                numbers.setdefault(name, np.full(table.cells, np.nan))
+            parts["query"].append(np.full(table.cells, table.id, dtype=object))
+            parts["cell"].append(np.array(table.cell_names(), dtype=object))
+            for name, values in numbers.items():
+                parts.setdefault(name, []).append(values)
+        return to_frame({name: np.concatenate(values) for name, values in parts.items()}, library)
+
+    def frame(self, table_id: str, library: str | None = None) -> Any:
+        """One table as a data frame: query, one key column an attribute, answer, noise_std, low, high.
+
+        Args:
+            table_id: such as ``q1``, or the table's name.
+            library: pandas, polars or pyarrow; None for the first that is installed.
+
+        Raises:
+            InputError: no such table, or the library is not installed.
+        """
+        return to_frame(self.tables[table_id].columns(), library)
+
+    def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:
+        """Answers to further questions, from the measurements; they cost nothing.
+
+        Args:
+            questions: over the release's domain, such as ``leastnoise.queries(domain, age=leastnoise.ranges([(20, 39)]))``.
+            level: coverage of the intervals; None for that of the release.
+
+        Returns:
+            One table a product, with exact errors and intervals; `Table.frame` makes data frames of them.
+
+        Raises:
+            InputError: the measurements do not determine an answer, or it is of another domain or has too many numbers.
+
+        >>> from leastnoise._accounting import Privacy, PureDP
+        >>> from leastnoise._accuracy import promised
+        >>> from leastnoise._domain import Domain, Integers
+        >>> from leastnoise._linop import Identity
+        >>> from leastnoise._plan import Block, Factor
+        >>> from leastnoise._workload import queries, ranges
+        >>> domain = Domain(age=Integers(1, 3))
+        >>> block = Block((Factor(("age",), Identity(3)),), scale=1)
+        >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")
+        >>> plan = promised(queries(domain, age="identity"), plan)
+        >>> release = build(Observation(plan=plan, values=(np.array([5, 7, 1]),), receipt="", private=False))
+        >>> (table,) = release.answer(queries(domain, age=ranges([(1, 2)])))
+        >>> table.answer.round(6).tolist(), table.noise_std.round(3).tolist()
+        ([12.0], [1.919])
+        """
+        if questions.domain != self.plan.domain:
+            raise InputError("Questions to a release must be over its own domain, release.plan.domain.")
+        if not questions.rows <= MOST_IN_ONE_FRAME:
+            raise InputError(f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. Ask for fewer.")
+        options = presented(self.plan, self.level if level is None else level)
+        if not is_data_aware(self.plan.details):
+            return tuple(Tables(linear(self), questions.products, options))
+        # Such a mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
+        asked = from_json(self.plan.domain, self.plan.questions).products
+        own = all(any(is_part(question, one) for one in asked) for question in questions)
+        return tuple(Tables(data_aware(self.observation) if own else linear(self), questions.products, options))
+
+    def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
+        """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
+
+        Args:
+            table_id: such as ``q1``, or the table's name.
+            other_id: another table of the same measure; None for the same.
+
+        Returns:
+            Array of shape (answers, answers of the other), answers in row-major order, in squared rows or amounts. Its diagonal is
+            ``noise_std`` squared. The variance of a weighted sum w of answers is ``w @ covariance @ w``.
+
+        Raises:
+            InputError: no such table, tables of two measures, over 2^24 pairs, or estimates that need a linear solver.
+
+        >>> from leastnoise._accounting import Privacy, PureDP
+        >>> from leastnoise._accuracy import promised
+        >>> from leastnoise._domain import Domain
+        >>> from leastnoise._plan import Block
+        >>> from leastnoise._workload import marginals
+        >>> domain = Domain(sex=["F", "M"])
+        >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+        >>> plan = promised(marginals(domain, ways=0), plan)
+        >>> release = build(Observation(plan=plan, values=(np.array([5]),), receipt="", private=False))
+        >>> release.covariance("total").round(3).tolist()
+        [[1.841]]
+        """
+        check_linear(self.plan, "covariances")
+        products = [self.workload.products[self.tables.place(key)] for key in (table_id, table_id if other_id is None else other_id)]
+        measure = products[0].measure
+        if measure not in self._structures:
+            self._structures[measure] = structure(self.plan, measure)
+        return in_unit(products[0], in_unit(products[0], covariances(self._structures[measure], *products)))
+
+
+def presented(plan: Plan, level: float) -> Options:
+    """Answers without optional columns, with intervals of a level.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._plan import Block
+    >>> domain, privacy = Domain(sex=["F", "M"]), Privacy(PureDP(1))
+    >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> presented(plan, 0.95).half_step
+    0.5
+    """
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise refuse("level", level, "a number above 0 and below 1", "Choose for example 0.95.")
+    return Options(level=float(level), multiplier=interval_multiplier(plan.mechanism, float(level)), half_step=0.5 / plan.grid)
+
+
+def build(
+    observation: Observation,
+    *,
+    level: float = 0.95,
+    non_negative: bool = False,
+    integer: bool = False,
+    joint: bool = False,
+    local: bool = False,
+    covariances: Iterable[str] = (),
+    receipt: Mapping[str, Any] | None = None,
+) -> Release:
+    """Make the release of an observation; its tables are computed when they are taken or written.
+
+    Args:
+        observation: the noisy integers with their plan, whose questions are the workload.
+        level: coverage of the intervals, above 0 and below 1.
+        non_negative: add the biased column ``answer_non_negative`` beside the unbiased one.
+        integer: add the biased column ``answer_integer``, made from the non-negative one where that is there.
+        joint: add the biased columns ``answer_nnls``, from non-negative least squares over all measurements with the total fixed, and
+            ``nnls_rmse``, its simulated errors. It can be asked for after the release, of what `read` gives; it costs nothing.
+        local: add the biased column ``answer_local``, from the nearest tables without negative cells that agree with each other.
+        covariances: tables, by id or name, whose covariances `write` writes too; any others are given by `Release.covariance`.
+        receipt: further facts about the payment for the manifest, such as ``{"ledger": "people.ledger"}``; JSON values.
+
+    Raises:
+        InputError: a level outside (0, 1), a plan without questions, or ``joint`` on over 2^20 joint cells.
+
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> from leastnoise._accuracy import promised
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._linop import Identity
+    >>> from leastnoise._plan import Block, Factor
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain(sex=["F", "M"])
+    >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")
+    >>> plan = promised(marginals(domain, ways=1), plan)
+    >>> release = build(Observation(plan=plan, values=(np.array([5, 7]),), receipt="", private=False))
+    >>> release.tables["sex"].answer.round(6), release.tables["q1"].high.round(2)
+    (array([5., 7.]), array([ 8.37, 10.37]))
+    """
+    plan = observation.plan
+    plain = presented(plan, level)
+    if not plan.questions:
+        raise InputError(
+            "A release answers the questions of its plan; this plan has none. Make plans with leastnoise.plan(workload, budget)."
+        )
+    workload = Workload(plan.domain, written(from_json(plan.domain, plan.questions).products))
+    options = replace(
+        plain,
+        non_negative=bool(non_negative),
+        integer=bool(integer),
+        joint=bool(joint),
+        local=bool(local),
+        covariances=tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in covariances)),
+    )
+    if is_data_aware(plan.details):
+        check_columns(plan, joint=joint, local=local, covariances=covariances)
+        tables = Tables(data_aware(observation), workload.products, options)
+        return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)
+    estimate = Estimate(observation)
+    tables = Tables(
+        estimate,
+        workload.products,
+        options,
+        joint_cells(observation, workload) if joint else None,
+        local_tables(estimate, workload) if local else None,
+    )
+    return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)

@@ -1,0 +1,343 @@
+"""The tables of a release: one a product of the workload, computed when it is asked for."""
+
+import importlib
+import importlib.util
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import InputError, one_of
+from leastnoise._estimate import Answers, DataAware, LocallyNonNegative, NonNegativeCells, non_negative, whole_numbers
+from leastnoise._release._extras import table_place
+from leastnoise._workload import Product, QuerySet
+
+FloatArray = npt.NDArray[np.float64]
+Label = str | int
+Columns = dict[str, npt.NDArray[Any]]
+LIBRARIES = ("pandas", "polars", "pyarrow")
+NUMBERS = (
+    "answer",
+    "noise_std",
+    "approximation_std",
+    "low",
+    "high",
+    "answer_non_negative",
+    "answer_integer",
+    "answer_nnls",
+    "nnls_rmse",
+    "answer_local",
+)
+SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")  # columns that not every table of a release has
+MAY_BE_UNKNOWN = ("approximation_std", *SOMETIMES)  # columns of which an entry may be missing
+REPETITIONS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How answers are presented.
+
+    Args:
+        level: coverage of the intervals, above 0 and below 1.
+        multiplier: half width of an interval in standard errors, to which ``half_step`` is added.
+        half_step: half of what the noise moves in, in rows or units: noise in whole steps has no quantiles in between.
+        non_negative: whether to add the biased column ``answer_non_negative``.
+        integer: whether to add the biased column ``answer_integer``.
+        joint: whether to add the biased column ``answer_nnls`` with its simulated errors ``nnls_rmse``.
+        local: whether to add the biased column ``answer_local``.
+        covariances: ids of the tables whose covariances are written.
+    """
+
+    level: float
+    multiplier: float
+    half_step: float
+    non_negative: bool = False
+    integer: bool = False
+    joint: bool = False
+    local: bool = False
+    covariances: tuple[str, ...] = ()
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is any biased column."""
+        return self.non_negative or self.integer or self.joint or self.local
+
+    @property
+    def some(self) -> tuple[str, ...]:
+        """The columns asked for that not every table has."""
+        asked = (self.non_negative, self.joint, self.joint, self.local)
+        return tuple(name for name, wanted in zip(SOMETIMES, asked, strict=True) if wanted)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Table:
+    """The answers to one product of the workload, in rows or in the measure's own unit.
+
+    Args:
+        id: such as ``q1``: its place in the workload.
+        name: what it asks, such as ``sex x age``.
+        product: the queries.
+        labels: one tuple of labels an attribute.
+        answer: unbiased least squares, shape ``product.shape``.
+        noise_std: standard error of ``answer``, as the plan promised it; for a data-aware release given the outcome of its choices.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        non_negative: biased, or None if it was not asked for or does not apply.
+        integer: biased, whole multiples of the unit, or None if it was not asked for.
+        nnls: biased, from non-negative least squares over all measurements, or None if it was not asked for or does not apply.
+        nnls_rmse: its root mean square errors in a simulation at the estimate, or None.
+        approximation_std: of a data-aware release: the rest of the error, estimated; NaN where nothing tells. Else None.
+        local: biased, from non-negative tables that agree with each other, or None if it was not asked for or does not apply.
+    """
+
+    id: str
+    name: str
+    product: Product
+    labels: tuple[tuple[Label, ...], ...]
+    answer: FloatArray
+    noise_std: FloatArray
+    low: FloatArray
+    high: FloatArray
+    non_negative: FloatArray | None = None
+    integer: npt.NDArray[Any] | None = None
+    nnls: FloatArray | None = None
+    nnls_rmse: FloatArray | None = None
+    approximation_std: FloatArray | None = None
+    local: FloatArray | None = None
+
+    @property
+    def cells(self) -> int:
+        """Number of answers."""
+        return self.answer.size
+
+    @property
+    def rmse(self) -> float:
+        """Square root of the mean variance of the answers, with what is known of their approximation."""
+        rest = 0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std)
+        return math.sqrt(float(np.mean(self.noise_std**2 + rest**2)))
+
+    def numbers(self) -> Columns:
+        """The columns of numbers, flat in row-major order, without those that do not apply."""
+        unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
+        values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
+        return {name: value.reshape(-1) for name, value in zip(NUMBERS, values, strict=True) if value is not None}
+
+    def columns(self) -> Columns:
+        """The table in long form: ``query``, one key column an attribute, then `numbers`; all of one length.
+
+        Keys are int64 where every label is a whole number, else text.
+        """
+        places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
+        keys = {
+            column: label_array(labels)[place]
+            for column, labels, place in zip(key_columns(self.product.attributes), self.labels, places, strict=True)
+        }
+        return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
+
+    def frame(self, library: str | None = None) -> Any:
+        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
+        return to_frame(self.columns(), library)
+
+    def cell_names(self) -> list[str]:
+        """One text a cell, such as ``sex=F, age <= 30``; ``total`` where no attribute is asked about."""
+        texts = [""]
+        for name, labels in zip(self.product.attributes, self.labels, strict=True):
+            own = [f"{name} {label}" if str(label).startswith("<") else f"{name}={label}" for label in labels]
+            texts = [f"{text}, {one}" if text else one for text in texts for one in own]
+        return texts if self.labels else ["total"]
+
+
+class Tables(Sequence[Table]):
+    """All tables of a release, each computed when it is taken, so that a release of any size fits in memory.
+
+    Take them by place, by id (``"q1"``) or by name where only one table has it (``"sex x age"``).
+    """
+
+    def __init__(
+        self,
+        estimate: Answers,
+        products: tuple[Product, ...],
+        options: Options,
+        joint: Mapping[str | None, NonNegativeCells] | None = None,
+        local: Mapping[str | None, LocallyNonNegative] | None = None,
+    ) -> None:
+        self._estimate = estimate
+        self._joint = joint or {}
+        self._local = local or {}
+        self._products = products
+        self._options = options
+        self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
+        self._places: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._products)
+
+    def __repr__(self) -> str:
+        return f"Tables({len(self)})"
+
+    def __iter__(self) -> Iterator[Table]:
+        return (self._table(place) for place in range(len(self)))
+
+    @overload
+    def __getitem__(self, key: int | str) -> Table: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Table]: ...
+    def __getitem__(self, key: int | str | slice) -> Table | list[Table]:
+        if isinstance(key, slice):
+            return [self._table(place) for place in range(*key.indices(len(self)))]
+        if isinstance(key, str):
+            return self._table(self.place(key))
+        if not -len(self) <= key < len(self):
+            raise IndexError(f"a release of {len(self)} tables has no table {key}")
+        return self._table(key % len(self))
+
+    def place(self, key: str) -> int:
+        """The position of a table, by id or by a name that only one table has.
+
+        Raises:
+            InputError: no table is called so, or several.
+        """
+        if key not in self._places:
+            self._places[key] = table_place(self._products, key)
+        return self._places[key]
+
+    def labels(self, product: Product) -> tuple[tuple[Label, ...], ...]:
+        """The labels of a product; those of a query set are made once."""
+        found = []
+        for pair in zip(product.attributes, product.query_sets, strict=True):
+            if pair not in self._labels:
+                name, queries = pair
+                self._labels[pair] = queries.labels(name, product.domain.kind(name))
+            found.append(self._labels[pair])
+        return tuple(found)
+
+    def _table(self, place: int) -> Table:
+        product, options = self._products[place], self._options
+        counted = self._estimate.answers(product)
+        spread = np.sqrt(self._estimate.variances(product))
+        biased = non_negative(product, counted) if options.non_negative else None
+        rounded = whole_numbers(product, counted if biased is None else biased) if options.integer else None
+        answer, noise_std = in_unit(product, counted), in_unit(product, spread)
+        rest = self._estimate.approximations(product) if isinstance(self._estimate, DataAware) else None
+        whole = spread if rest is None else np.sqrt(spread**2 + np.nan_to_num(rest))
+        margin = in_unit(product, options.multiplier * whole + options.half_step)
+        cells, local = self._joint.get(product.measure), self._local.get(product.measure)
+        return Table(
+            id=f"q{place + 1}",
+            name=product.name,
+            product=product,
+            labels=self.labels(product),
+            answer=answer,
+            noise_std=noise_std,
+            approximation_std=None if rest is None else in_unit(product, np.sqrt(rest)),
+            low=answer - margin,
+            high=answer + margin,
+            non_negative=None if biased is None else in_unit(product, biased),
+            integer=rounded if rounded is None or product.measure is None else in_unit(product, rounded.astype(np.float64)),
+            nnls=None if cells is None else in_unit(product, cells.answers(product)),
+            nnls_rmse=None if cells is None else in_unit(product, cells.simulated_rmse(product, REPETITIONS)),
+            local=None if local is None else in_unit(product, local.answers(product)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Column names given so far, compared as databases do: without regard to case."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def give(self, name: str) -> str:
+        given, number = name, 2
+        while given.lower() in self.taken:
+            given, number = f"{name}_{number}", number + 1
+        self.taken.add(given.lower())
+        return given
+
+
+def key_columns(attributes: Sequence[str]) -> list[str]:
+    """The key column of every attribute: its name, with a number behind it where it would repeat another column.
+
+    >>> key_columns(["sex", "Answer", "SEX"])
+    ['sex', 'Answer_2', 'SEX_2']
+    """
+    names = _Names({"query", *NUMBERS})
+    return [names.give(name) for name in attributes]
+
+
+def label_array(labels: Sequence[Label]) -> npt.NDArray[Any]:
+    """Labels as an array, shape (len(labels),): int64 if all are whole numbers that fit, else text as objects.
+
+    >>> label_array([17, 18]).dtype.kind, label_array(["a", 1]).tolist()
+    ('i', ['a', '1'])
+    """
+    if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
+        return np.array(labels, dtype=np.int64)
+    return np.array([str(label) for label in labels], dtype=object)
+
+
+def in_unit(product: Product, values: FloatArray) -> FloatArray:
+    """Counted multiples of a measure's unit as amounts: 12345 at the unit 0.01 is 123.45, correctly rounded.
+
+    Args:
+        product: whose measure it is; counts are not changed.
+        values: any shape, in multiples of the unit.
+
+    Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is divided by 100, not multiplied by 0.01.
+
+    >>> from leastnoise._domain import Domain, Measure
+    >>> from leastnoise._workload import queries
+    >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, 100, unit="0.01")})
+    >>> in_unit(queries(domain, sum="pay").products[0], np.array(12345.0)).tolist()
+    123.45
+    """
+    if product.measure is None:
+        return values
+    unit = product.domain.measures[product.measure].unit
+    return values * float(unit.numerator) / float(unit.denominator)
+
+
+def installed_library() -> str:
+    """The first of pandas, polars and pyarrow that is installed; it is not imported.
+
+    Raises:
+        InputError: none is.
+
+    >>> installed_library() in LIBRARIES
+    True
+    """
+    for library in LIBRARIES:
+        if importlib.util.find_spec(library) is not None:
+            return library
+    raise InputError(
+        "A data frame must come from pandas, polars or pyarrow; got none of them installed. "
+        "Install one (pip install 'leastnoise[frames]'), or take the arrays with release.tables[id].columns()."
+    )
+
+
+def to_frame(columns: Columns, library: str | None = None) -> Any:
+    """Columns as a data frame of the user's library.
+
+    Args:
+        columns: by name, all of one length.
+        library: pandas, polars or pyarrow; None for the first that is installed.
+
+    Raises:
+        InputError: another word, or a library that is not installed.
+
+    >>> to_frame({"n": np.array([1, 2])}, "polars").shape
+    (2, 1)
+    """
+    name = installed_library() if library is None else one_of("library", library, LIBRARIES)
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        raise InputError(
+            f"library must be one that is installed; got {name!r}, which cannot be imported. Install it (pip install {name})."
+        ) from None
+    if name == "pandas":
+        return module.DataFrame(columns)
+    plain = {column: values.tolist() if values.dtype == object else values for column, values in columns.items()}
+    return module.DataFrame(plain) if name == "polars" else module.table(plain)

@@ -1,0 +1,201 @@
+"""What was paid, and what became of it: told truthfully at any moment, whatever went wrong.
+
+Every payment of this process is made under a run of its own, noted here before it can happen, so that the ledger can be asked about it.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from leastnoise._check import LeastNoiseError, LedgerError, PaidError, cause, note_run
+from leastnoise._kernel import Entry, Ledger
+
+IN_MEMORY = "(in memory)"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What became of a payment.
+
+    Attributes:
+        state: "nothing" was paid; or it was paid and the release is "whole", "resumable" or "absent"; or that is "unknown".
+        words: one sentence or two.
+    """
+
+    state: str
+    words: str
+
+
+def account(ledger: Path, run: str) -> Account:
+    """Ask a ledger what became of a payment; an entry that was published is sealed on the way.
+
+    Args:
+        ledger: its file.
+        run: of the payment.
+
+    >>> account(Path("/nowhere/people.ledger"), "").state
+    'unknown'
+    """
+    try:
+        book = Ledger.open(ledger)
+        mine = next((entry for entry in book.entries() if entry.run == run), None)
+        if mine is None:
+            return Account("nothing", "")
+        with suppress(LeastNoiseError, OSError):  # what cannot be entered now, the next run enters
+            own, number = mine.id, mine.number
+            book.reconcile(lambda entry: is_published(entry) if entry.id == own else None)
+            mine = book.entries()[number - 1]
+        whole = mine.state == "sealed" or is_published(mine)
+    except (LeastNoiseError, OSError):
+        return Account("unknown", f"Whether something was paid cannot be told now; see `leastnoise ledger show {ledger}`.")
+    paid = f"The release was paid ({mine.charge})"
+    if whole:
+        return Account("whole", f"{paid} and is whole{'' if mine.output == IN_MEMORY else f' in {mine.output}'}.")
+    if whole is None:
+        return Account("unknown", f"{paid}; whether it is whole in {mine.output} cannot be told now.")
+    if mine.resumable:
+        return Account("resumable", f"{paid} and can be finished without paying again: `leastnoise resume {ledger}`.")
+    return Account("absent", f"{paid} and is absent: its noise may have been drawn, so the budget stays spent.")
+
+
+@contextmanager
+def paying(book: Ledger, room: int) -> Iterator[str]:
+    """Give a run to pay under; an error inside leaves as PaidError if something was paid, and as it is otherwise.
+
+    Args:
+        book: the ledger.
+        room: bytes to keep free for the measurement.
+
+    Raises:
+        PaidError: something failed after payment; its cause is the first error.
+    """
+    run = ""
+    try:
+        with book.running(room) as run:
+            note_run(book.path.absolute(), run)
+            yield run
+    except Exception as error:
+        found = account(book.path, run) if run else Account("nothing", "")
+        if found.state == "nothing":
+            raise
+        raise PaidError(f"{cause(error)[0]} {found.words}", found.state, error) from error
+    except BaseException as error:  # an interruption
+        found = account(book.path, run) if run else Account("nothing", "")
+        if found.words:
+            error.add_note(found.words)
+        raise
+
+
+def settle(ledger: Ledger) -> tuple[Entry, ...]:
+    """Find out what became of releases that were paid and not sealed, because their process was stopped.
+
+    Args:
+        ledger: the ledger.
+
+    Returns:
+        The entries that were settled: sealed if their directory is there and whole, absent if they cannot be finished. No budget comes
+        back, and what is resumable stays so.
+
+    >>> import tempfile
+    >>> from leastnoise._accounting import Privacy, PureDP
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     settle(Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP(1))))
+    ()
+    """
+    return ledger.reconcile(is_published)
+
+
+def is_published(entry: Entry) -> bool | None:
+    """Whether a release is in its place: a directory appears in one step, so a manifest with the entry's receipt means that it is whole.
+
+    Args:
+        entry: of the ledger.
+
+    Returns:
+        None if that cannot be told, because the file system does not let look.
+
+    >>> from types import SimpleNamespace
+    >>> is_published(SimpleNamespace(output="/nowhere/out", id="0f"))
+    False
+    """
+    if entry.output == IN_MEMORY:
+        return False
+    try:
+        found = _receipt(Path(entry.output))
+        if found.get("id") != entry.id:
+            return False
+        handle = os.open(Path(entry.output).parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)  # what cannot be made durable is not known to be published
+        finally:
+            os.close(handle)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _receipt(release: Path) -> dict[str, object]:
+    """The receipt in a release's manifest; empty if that is no manifest."""
+    try:
+        receipt = json.loads((release / "manifest.json").read_text(encoding="utf-8"))["receipt"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return receipt if isinstance(receipt, dict) else {}
+
+
+def unknown_releases(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Look for releases that were paid from this ledger, and that it does not know: then it is an older copy, or a new one of that name.
+
+    Args:
+        ledger: its file.
+        book: the ledger; None if there is none yet.
+        folders: where to look, besides the ledger's own and those of its releases.
+
+    >>> unknown_releases(Path("/nowhere/people.ledger"), None)
+    ()
+    """
+    entries = book.entries() if book is not None else ()
+    known = {entry.id for entry in entries}
+    places = {Path(os.path.abspath(place)) for place in (ledger.parent, *folders)}  # noqa: PTH100 - links stay links
+    places |= {Path(entry.output).parent for entry in entries if entry.output.startswith("/")}
+    found = []
+    for place in sorted(places):
+        with suppress(OSError):
+            for release in sorted(place.iterdir()):
+                with suppress(OSError):
+                    receipt = _receipt(release)
+                    same = receipt.get("ledger_id") == book.id if book is not None else receipt.get("ledger") == ledger.name
+                    if same and receipt.get("ledger_id") and receipt.get("id") not in known:
+                        found.append(release)
+    return tuple(found)
+
+
+def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> None:
+    """Refuse to pay from a ledger that does not know of releases that were paid from it.
+
+    Args:
+        ledger: its file.
+        book: the ledger; None if there is none yet.
+        folders: as for `unknown_releases`.
+
+    Raises:
+        LedgerError: there is one; nothing was spent.
+    """
+    found = unknown_releases(ledger, book, folders)
+    if not found:
+        return
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    if book is None:
+        raise LedgerError(
+            f"There is no ledger at {ledger}, but the release in {found[0]}{more} was paid from one of this name. Nothing was spent. "
+            "Restore that ledger; or, if this is another data set, give its ledger another name."
+        )
+    raise LedgerError(
+        f"The ledger {ledger} does not know the release in {found[0]}{more}, which was paid from it: it is an older copy. Nothing was "
+        "spent. Restore the newest copy of the ledger."
+    )

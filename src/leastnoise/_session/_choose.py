@@ -1,0 +1,221 @@
+"""The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from leastnoise import _planner
+from leastnoise._accounting import ZCDP, Privacy, PureDP, readable
+from leastnoise._accuracy import promised
+from leastnoise._check import InputError, InternalError, refuse
+from leastnoise._fitting import fit
+from leastnoise._plan import MOST_ROWS, Plan
+from leastnoise._planner import NotApplicable, Planner
+from leastnoise._workload import Workload
+
+PLANNERS: dict[str, Planner] = {
+    "identity": _planner.identity,
+    "workload": _planner.measured_workload,
+    "marginals": _planner.marginals,
+    "covering": _planner.covering,
+    "residual": _planner.residual,
+    "tilted": _planner.tilted,
+    "hierarchy": partial(_planner.kronecker, "hierarchy", _planner.best_hierarchy),
+    "haar": partial(_planner.kronecker, "haar", _planner.haar),
+    "level_tree": partial(_planner.kronecker, "level_tree", _planner.level_tree),
+    "node_tree": partial(_planner.kronecker, "node_tree", _planner.node_tree),
+    "eigen_design": partial(_planner.kronecker, "eigen_design", _planner.eigen_design),
+    "p_identity": partial(_planner.kronecker, "p_identity", _planner.p_identity),
+    "gaussian_optimum": partial(_planner.kronecker, "gaussian_optimum", _planner.gaussian_optimum),
+    "union": _planner.union,
+    "residual_max": _planner.residual_max,
+    "workload_even": partial(_planner.measured_workload, even=True),
+    "fourier": _planner.fourier,
+    "fourier_even": partial(_planner.fourier, even=True),
+    "cuboids": _planner.cuboids,
+    "cuboids_even": partial(_planner.cuboids, even=True),
+}
+# Tried by name alone: strategies of the literature that others in the table are never worse than, and one made for another measure.
+BY_NAME = ("residual_max", "workload_even", "fourier", "fourier_even", "cuboids", "cuboids_even")
+# Strategies that take minutes on long attributes: the automatic choice leaves them out there, by name they are always tried.
+_MOST_BUDGET = 2**20
+_SLOW = {"eigen_design": 64, "tilted": 256, "p_identity": 1024, "gaussian_optimum": 1024}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One strategy with one kind of noise, tried on a workload.
+
+    Args:
+        strategy: its name.
+        mechanism: the noise.
+        plan: the plan with its promise, or None if the strategy cannot be used.
+        reason: why it cannot be used; empty if it can.
+        seconds: wall time of planning.
+    """
+
+    strategy: str
+    mechanism: str
+    plan: Plan | None
+    reason: str
+    seconds: float
+
+    @property
+    def total(self) -> float:
+        """Expected total squared error; infinite if the strategy cannot be used."""
+        return float("inf") if self.plan is None else self.plan.expected_error().total_squared_error
+
+
+def mechanisms(privacy: Privacy) -> tuple[str, ...]:
+    """The kinds of noise that can meet a budget, the usual one first.
+
+    >>> mechanisms(Privacy(PureDP(1)))
+    ('discrete_laplace',)
+    """
+    if isinstance(privacy.budget, PureDP):
+        return ("discrete_laplace",)
+    return ("discrete_gaussian",) if isinstance(privacy.budget, ZCDP) else ("rounded_gaussian", "discrete_laplace")
+
+
+def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> Iterator[Candidate]:
+    """Try strategies one by one.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        strategy: "auto" for all, or one name.
+
+    Yields:
+        One candidate a strategy and kind of noise, also those that cannot be used.
+
+    Raises:
+        InputError: an unknown strategy.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> tried = candidates(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))
+    >>> [candidate.strategy for candidate in tried if candidate.plan]
+    ['identity', 'workload', 'marginals']
+    """
+    if strategy != "auto" and strategy not in PLANNERS:
+        raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
+    for name in [name for name in PLANNERS if name not in BY_NAME] if strategy == "auto" else [strategy]:
+        for mechanism in mechanisms(privacy):
+            start = time.perf_counter()
+            plan, reason = None, ""
+            try:
+                if strategy == "auto":
+                    _refuse_slow(name, workload)
+                proposal = PLANNERS[name](workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
+                fitted = fit(workload.domain, privacy, mechanism, proposal.blocks, proposal.name, details=proposal.details)
+                plan = promised(workload, fitted, iterate=strategy != "auto")
+            except (InputError, InternalError) as error:  # one strategy's fault must not take the others down
+                reason = str(error)
+            except MemoryError as error:
+                reason = too_large(error)
+            yield Candidate(name, mechanism, plan, reason, time.perf_counter() - start)
+
+
+def too_large(error: MemoryError) -> str:
+    """What ran out of memory, in a sentence.
+
+    >>> too_large(MemoryError("Unable to allocate 32.0 GiB for an array with shape (2, 2)"))
+    'it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for fewer or smaller tables'
+    """
+    size = str(error).split(" for an array", 1)[0][:80]
+    at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
+    return f"it needs more memory than there is{at_once}; ask for fewer or smaller tables"
+
+
+def _refuse_slow(name: str, workload: Workload) -> None:
+    longest = max((kind.size for product in workload for kind in map(workload.domain.kind, product.attributes)), default=1)
+    if longest > _SLOW.get(name, longest):
+        raise NotApplicable(f"it takes minutes on an attribute of {longest} cells; ask for it by name: strategy = '{name}'")
+
+
+def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates with the largest lower bound of all that have their noise: a dual bound that one of them computed holds for the others.
+
+    Args:
+        tried: candidates for one workload and budget.
+
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._workload import queries
+    >>> asked, privacy = queries(Domain(a=Integers(0, 15)), a="prefix"), Privacy(ZCDP(1))
+    >>> tried = [one for name in ("identity", "gaussian_optimum") for one in candidates(asked, privacy, name)]
+    >>> [len({one.plan.lower_bound() for one in found if one.plan}) for found in (tried, sharpened(tried))]
+    [2, 1]
+    """
+    bounds: dict[str, float] = {}
+    for one in tried:
+        if one.plan is not None:
+            bounds[one.mechanism] = max(bounds.get(one.mechanism, 0.0), one.plan.lower_bound())
+    return [
+        one
+        if one.plan is None
+        else replace(one, plan=one.plan.with_promise(replace(one.plan.expected_error(), lower_bound=bounds[one.mechanism])))
+        for one in tried
+    ]
+
+
+def _check_privacy(privacy: Privacy) -> None:
+    """Refuse, once for all strategies, what leaves none of them any noise or needs endless noise."""
+    budget = privacy.budget
+    name, value = ("rho", budget.rho) if isinstance(budget, ZCDP) else ("epsilon", budget.epsilon)
+    if value > _MOST_BUDGET:
+        raise refuse(name, readable(value), f"at most {_MOST_BUDGET}", "So large a budget protects nobody; 1 is usual.")
+    if privacy.max_rows > MOST_ROWS:
+        raise refuse("max_rows", privacy.max_rows, f"at most {MOST_ROWS}", "No unit has more rows than can be read.")
+
+
+def _reasons(tried: Sequence[Candidate]) -> str:
+    """Why nothing can be used, each reason once: reasons that differ in numbers alone are one."""
+    known: dict[str, tuple[dict[str, None], str]] = {}
+    for one in tried:
+        names, _ = known.setdefault(re.sub(r"[\d./e+-]+", "#", one.reason), ({}, one.reason.rstrip(".")))
+        names[one.strategy] = None
+    return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
+
+
+def choose(
+    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None
+) -> tuple[Plan, tuple[Candidate, ...]]:
+    """The plan of least expected total squared error.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        strategy: "auto" or one name.
+        progress: called with the name of every strategy that has been tried.
+
+    Returns:
+        The plan and everything that was tried, with the largest lower bound that any of them came with.
+
+    Raises:
+        InputError: no strategy can be used; the message has every reason.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> choose(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))[0].strategy
+    'identity'
+    """
+    _check_privacy(privacy)
+    for measure in filter(None, workload.measures):
+        most = MOST_ROWS * workload.domain.measures[measure].largest
+        if not most < 2**62:
+            raise InputError(
+                f"The public bounds are too large for exact arithmetic: the sum of {measure} may reach {most} units, allowed is below "
+                "2^62. Choose a larger unit or smaller clip bounds for the measure."
+            )
+    tried = []
+    for candidate in candidates(workload, privacy, strategy):
+        tried.append(candidate)
+        if progress is not None:
+            progress(candidate.strategy)
+    tried = sharpened(tried)
+    best = min(tried, key=lambda candidate: candidate.total)
+    if best.plan is None:
+        raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
+    return best.plan, tuple(tried)

@@ -1,0 +1,238 @@
+"""From a measurement to a published release: the first time, and again after it was stopped, without paying again."""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leastnoise import _adapters
+from leastnoise._check import InputError, LedgerError
+from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, finish
+from leastnoise._observation import Observation
+from leastnoise._plan import DataAwarePlan, Plan, used
+from leastnoise._release import Draft, Release, build, check_target, draft, fill_draft
+from leastnoise._session._accounts import IN_MEMORY, paying, settle
+from leastnoise._session._data_aware import ready
+
+if TYPE_CHECKING:
+    from leastnoise._table import Table
+
+RowProgress = Callable[[int, int | None], None] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What costs nothing about a release: how its answers are computed and written. See `leastnoise._release`."""
+
+    level: float = 0.95
+    formats: tuple[str, ...] = ("csv", "parquet")
+    non_negative: bool = False
+    integer: bool = False
+    joint: bool = False
+    local: bool = False
+    covariances: tuple[str, ...] = ()
+
+    def build(self, observation: Observation, receipt: dict[str, Any] | None = None) -> Release:
+        """Answer, from a measurement."""
+        options = asdict(self)
+        del options["formats"]
+        return build(observation, receipt=receipt, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A release that was paid before and is finished now.
+
+    Attributes:
+        entry: of the ledger, as it was.
+        release: with its answers.
+        out: where it is; None if it was not to be written.
+    """
+
+    entry: Entry
+    release: Release
+    out: Path | None
+
+
+def options_text(choices: Choices, source: Any) -> str:
+    """What the ledger keeps until the release is published.
+
+    Args:
+        choices: of the release.
+        source: the data; kept if it is a path.
+
+    >>> options_text(Choices(), None)[:15]
+    '{"choices": {"l'
+    """
+    return json.dumps({"choices": asdict(choices), "source": _adapters.location(source)})
+
+
+def read_options(text: str) -> tuple[Choices, str | None]:
+    """Read what `options_text` wrote.
+
+    Raises:
+        LedgerError: the text is something else.
+
+    >>> read_options(options_text(Choices(level=0.9), "a.csv"))[0].level
+    0.9
+    """
+    try:
+        value = json.loads(text)
+        choices: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value["choices"].items()}
+        return Choices(**choices), value["source"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise LedgerError("What the ledger holds of this release's options is unreadable. Restore the ledger from a copy.") from None
+
+
+def read_table(plan: Plan | DataAwarePlan, source: Any, progress: RowProgress = None) -> "Table":
+    """Encode the rows that a plan is about.
+
+    Args:
+        plan: the plan.
+        source: the data.
+        progress: called with the rows read so far and their number if it is known.
+    """
+    attributes, measures = used(plan)
+    return _adapters.read(
+        source,
+        plan.domain,
+        attributes=attributes,
+        measures=measures,
+        unit_column=plan.privacy.unit_column,
+        max_rows=plan.privacy.max_rows,
+        progress=progress,
+    )
+
+
+def room_for(plan: Plan | DataAwarePlan) -> int:
+    """Bytes that the ledger needs for what will be measured, from public sizes, with its journal."""
+    numbers = sum(block.rows for block in plan.blocks) if isinstance(plan, Plan) else 2**16
+    return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
+
+
+def publish(observation: Observation, receipt: Receipt, book: Ledger, choices: Choices, place: Draft | None) -> Release:
+    """Answer, write and seal.
+
+    Args:
+        observation: what was measured; on the disk by now.
+        receipt: that paid.
+        book: the ledger.
+        choices: how.
+        place: a draft; None to write nothing.
+    """
+    facts = {
+        "dataset": receipt.dataset,
+        "ledger": book.path.name,
+        "ledger_id": book.id,
+        "charge": str(receipt.charge),
+        "number": receipt.number,
+        "head": receipt.head,
+    }
+    made = choices.build(observation, {"id": receipt.id, **facts})
+    if place is not None:
+        fill_draft(made, place, choices.formats)
+        place.publish()
+    book.seal(receipt)
+    return made
+
+
+def finish_one(
+    book: Ledger, entry: Entry, source: Any = None, *, choices: Choices | None = None, out: Any = None, progress: RowProgress = None
+) -> Finished:
+    """Finish one release that was paid.
+
+    Args:
+        book: the ledger.
+        entry: resumable.
+        source: the data, if they are not where they were; used only for steps that were not drawn.
+        choices: other ones than those it was paid with.
+        out: a directory to write; None for the one it was paid for.
+        progress: as for `read_table`.
+
+    Raises:
+        InputError: the directory exists or cannot be made, or the data are needed and not there.
+        PaidError: something failed; the message says whether the release can still be finished.
+    """
+    pending = book.pending(entry)
+    kept, path = read_options(pending.options)
+    plan = DataAwarePlan.from_json(pending.plan) if "data_aware" in json.loads(pending.plan) else Plan.from_json(pending.plan)
+    target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
+    with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as run:
+        receipt = book.take_over(entry, run)
+        observation = _observed(plan, book, receipt, _given(source, path), progress)
+        return Finished(entry, publish(observation, receipt, book, choices or kept, place), target)
+
+
+_Nothing = type(None)
+
+
+def _given(data: Any, path: str | None) -> Any:
+    """The data that were given now, or else where they were."""
+    return path if data is None else data
+
+
+def _observed(plan: Plan | DataAwarePlan, book: Ledger, receipt: Receipt, source: Any, progress: RowProgress) -> Observation:
+    """What was measured; the data are read only if something is left to measure."""
+
+    def attempt(table: "Table | None") -> Observation:
+        if isinstance(plan, Plan):
+            return finish(plan, table, book, receipt)
+        return ready(plan)(Series.resumed(plan, table, book, receipt))
+
+    try:
+        return attempt(None)
+    except NeedsData:
+        if isinstance(source, _Nothing):
+            raise InputError("This release has steps left to measure, and its data were not in a file. Give them as source.") from None
+    return attempt(read_table(plan, source, progress))
+
+
+def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: Any = None, progress: RowProgress = None) -> list[Release]:
+    """Finish the releases of a ledger that were paid and stopped before they were published; it costs nothing.
+
+    Args:
+        ledger: the ledger, or its file.
+        number: of the one release to finish; None for all that can be finished.
+        source: the data, if they are needed (a release was stopped between two steps) and not where they were.
+        out: another directory than the one it was paid for; with ``number`` only.
+        progress: called with the rows read so far and their number if it is known.
+
+    Returns:
+        The releases, in the order in which they were paid; empty if there is nothing to finish.
+
+    Raises:
+        InputError: no such release, a directory that exists or cannot be made, or data that are needed and not there.
+        LedgerError: the ledger cannot be used.
+        PaidError: something failed again; the message says whether the release can still be finished.
+
+    Guarantees: what was drawn is drawn never again: recorded steps are taken as they are, and a step that was begun without a record makes
+        the release absent.
+
+    >>> import leastnoise as ln
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
+    []
+    """
+    return [one.release for one in finish_all(ledger, source, number=number, out=out, progress=progress)]
+
+
+def finish_all(
+    ledger: Any, source: Any = None, *, number: int | None = None, out: Any = None, progress: RowProgress = None
+) -> list[Finished]:
+    """As `resume`, with the entries.
+
+    >>> finish_all("/nowhere/people.ledger")
+    Traceback (most recent call last):
+    leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. ...
+    """
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    settle(book)
+    if out is not None and number is None:
+        raise InputError("Another directory is for one release; say which with its number, as `leastnoise ledger show` has it.")
+    chosen = [entry for entry in book.entries() if number in {None, entry.number} and entry.resumable and not book.is_running(entry)]
+    if number is not None and not chosen:
+        raise InputError(f"Release {number} in the ledger {book.path} is not one that can be finished; see `leastnoise ledger show`.")
+    return [finish_one(book, entry, source, out=out, progress=progress) for entry in chosen]

@@ -1,0 +1,387 @@
+"""Plan, release, compare: the one place that wires adapters, planner, kernel, estimate and release together."""
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, SeriesCost
+from leastnoise._accuracy import promised
+from leastnoise._check import InputError, InternalError, quoted, refuse
+from leastnoise._kernel import Entry, Ledger, Receipt, SeededEntropy, Series, measure, simulate
+from leastnoise._observation import Observation
+from leastnoise._plan import DataAwarePlan, Plan, cost
+from leastnoise._release import Release, check_columns, check_target, draft, fill_draft
+from leastnoise._session._accounts import IN_MEMORY, check_known, paying, settle
+from leastnoise._session._choose import BY_NAME, Candidate, candidates, choose, sharpened, too_large
+from leastnoise._session._data_aware import MECHANISMS, ready
+from leastnoise._session._finish import Choices, finish_one, options_text, publish, read_table, room_for
+from leastnoise._session._memory import check_memory
+from leastnoise._session._spec import checked_formats, checked_level
+from leastnoise._workload import Workload, from_json
+
+if TYPE_CHECKING:
+    from leastnoise._table import Table
+
+
+@overload
+def plan(  # type: ignore[overload-overlap]
+    workload: Workload,
+    budget: Budget | Privacy,
+    *,
+    neighbours: str = ...,
+    unit_column: str | None = ...,
+    max_rows: int = ...,
+    strategy: Literal["dawa", "dawa_tree", "dawa_levels", "dawa_printed", "truncated_sums"],
+    progress: Callable[[str], None] | None = ...,
+) -> DataAwarePlan: ...
+@overload
+def plan(
+    workload: Workload,
+    budget: Budget | Privacy,
+    *,
+    neighbours: str = ...,
+    unit_column: str | None = ...,
+    max_rows: int = ...,
+    strategy: str = ...,
+    progress: Callable[[str], None] | None = ...,
+) -> Plan: ...
+def plan(
+    workload: Workload,
+    budget: Budget | Privacy,
+    *,
+    neighbours: str = "add_remove",
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    strategy: str = "auto",
+    progress: Callable[[str], None] | None = None,
+) -> Plan | DataAwarePlan:
+    """Plan a release: public, without data, and with its expected error.
+
+    Args:
+        workload: what is asked.
+        budget: PureDP, ApproxDP or ZCDP; or a Privacy, which holds the next three too.
+        neighbours: "add_remove" or "replace".
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: at most this many rows of a unit count.
+        strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as "dawa" only by its name.
+        progress: called with the name of every strategy that has been tried.
+
+    Returns:
+        The Plan; see ``expected_error()``, ``lower_bound()`` and ``to_json()``. For a data-aware mechanism a DataAwarePlan, which
+        promises no error: ``details["reference"]`` has that of the best data-independent plan.
+
+    Raises:
+        InputError: something of the above cannot be used.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> made = plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1))
+    >>> made.strategy, round(made.expected_error().total_squared_error, 2)
+    ('identity', 3.68)
+    """
+    return planned(_workload(workload), _privacy(budget, neighbours, unit_column, max_rows), strategy, progress)
+
+
+def _workload(workload: object) -> Workload:
+    if not isinstance(workload, Workload):
+        raise refuse("workload", type(workload).__name__, "a workload, such as leastnoise.marginals(domain, ways=2)")
+    return workload
+
+
+def _privacy(budget: object, neighbours: str, unit_column: str | None, max_rows: int) -> Privacy:
+    if isinstance(budget, Privacy):
+        if (neighbours, unit_column, max_rows) != ("add_remove", None, 1):
+            raise InputError("neighbours, unit_column and max_rows must be given in the Privacy or beside a budget, not both.")
+        return budget
+    if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
+        return Privacy(budget, neighbours, unit_column, max_rows)
+    raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
+
+
+def planned(
+    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None
+) -> Plan | DataAwarePlan:
+    """The plan of least expected error, or that of the data-aware mechanism of this name.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        strategy: "auto" or one name.
+        progress: called with the name of every strategy that has been tried.
+
+    Raises:
+        InputError: no such strategy, or it cannot be used.
+
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._workload import queries
+    >>> type(planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), "dawa")).__name__
+    'DataAwarePlan'
+    """
+    try:
+        if strategy in MECHANISMS:
+            return MECHANISMS[strategy].plan(workload, privacy, strategy, progress)
+        return choose(workload, privacy, strategy, progress)[0]
+    except MemoryError as error:
+        raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
+
+
+def compare(
+    workload: Workload,
+    budget: Budget | Privacy,
+    progress: Callable[[str], None] | None = None,
+    *,
+    neighbours: str = "add_remove",
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    by_name: bool = False,
+) -> tuple[Candidate, ...]:
+    """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
+
+    Args:
+        workload: what is asked.
+        budget: PureDP, ApproxDP or ZCDP; or a Privacy, which holds the next three but ``progress`` too.
+        progress: called with the name of every strategy that has been tried.
+        neighbours: "add_remove" or "replace".
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: at most this many rows of a unit count.
+        by_name: also try the strategies that are never chosen by themselves.
+
+    Raises:
+        InputError: something of the above cannot be used.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> [c.strategy for c in compare(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1)) if c.plan]
+    ['identity', 'workload', 'marginals']
+    """
+    workload, privacy = _workload(workload), _privacy(budget, neighbours, unit_column, max_rows)
+    tried = [*choose(workload, privacy, "auto", progress)[1]]
+    for name in BY_NAME if by_name else ():
+        tried += candidates(workload, privacy, name)
+        if progress is not None:
+            progress(name)
+    return tuple(sorted(sharpened(tried), key=lambda candidate: candidate.total))
+
+
+def release(
+    plan: Plan | DataAwarePlan,
+    source: Any,
+    *,
+    ledger: str | Path | Ledger | None = None,
+    out: str | Path | None = None,
+    dataset: str | None = None,
+    level: float = 0.95,
+    formats: tuple[str, ...] = ("csv", "parquet"),
+    non_negative: bool = False,
+    integer: bool = False,
+    nnls: bool = False,
+    local_non_negative: bool = False,
+    covariances: tuple[str, ...] = (),
+    seed: int | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Release:
+    """Measure, estimate and answer; pay for it first.
+
+    Args:
+        plan: what to do, from ``plan``.
+        source: a .csv, .csv.gz or .parquet file, or a pandas, Polars, PyArrow or DuckDB table.
+        ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed without a ``seed``.
+        out: a directory to write, which must not exist yet; None to write nothing.
+        dataset: the data set's name in the ledger; None for the source's file name.
+        level: of the intervals.
+        formats: of the files with answers: csv, parquet or both.
+        non_negative: also give non-negative answers, beside the unbiased ones.
+        integer: also give whole answers, beside the unbiased ones.
+        nnls: also give answers by non-negative least squares, with their simulated errors, beside the unbiased ones.
+        local_non_negative: also give the nearest tables without negative cells that agree, beside the unbiased ones.
+        covariances: tables, by id or name, whose covariances are written too.
+        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so.
+        progress: called with the rows read so far and their number if it is known.
+
+    Returns:
+        The release; its ``answers`` are a data frame.
+
+    Raises:
+        InputError: something of the above cannot be used; nothing was spent.
+        BudgetError: the ledger has too little left; nothing was spent.
+        LedgerError: the ledger cannot be used, or is an older copy than a release that was paid from it; nothing was spent.
+        PaidError: something failed after payment; the message says whether ``resume`` finishes the release.
+
+    Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn, and what was drawn is there before anything is
+        computed from it. Killed at any instant, the release is paid and absent, paid and resumable, or paid and whole.
+
+    Edge cases: a release of this plan for this directory that was paid and stopped is finished, with the measurement that it has; nothing
+        is paid again.
+
+    >>> import leastnoise as ln
+    >>> import pandas
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> release = ln.release(made, pandas.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
+    >>> release.observation.private
+    False
+    """
+    if not isinstance(plan, (Plan, DataAwarePlan)):
+        raise refuse("plan", type(plan).__name__, "a plan, from leastnoise._plan or Plan.from_json")
+    _check_promise(plan)
+    checked_level(level)
+    checked_formats(formats)
+    check_columns(plan, joint=nnls, local=local_non_negative, covariances=covariances)
+    choices = Choices(
+        level=level,
+        formats=tuple(formats),
+        non_negative=non_negative,
+        integer=integer,
+        joint=nnls,
+        local=local_non_negative,
+        covariances=tuple(covariances),
+    )
+    target = None if out is None else check_target(out)
+    check_memory(plan, written=target is not None)
+    if seed is not None:
+        entropy = SeededEntropy(seed)
+        if ledger is not None:
+            raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
+        return _simulated(plan, source, entropy, choices, target, progress)
+    if ledger is None:
+        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
+    if not isinstance(ledger, (str, Path, Ledger)):
+        raise refuse("ledger", ledger, "a path or a Ledger")
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger) if Path(ledger).exists() else None
+    check_known(book.path if book else Path(str(ledger)), book, [] if target is None else [target.parent])
+    if book is not None:
+        if not isinstance(ledger, Ledger):
+            _check_dataset(book, source, dataset)
+        settle(book)
+        paid = None if target is None else _paid_before(book, plan, str(target))
+        if paid is not None:
+            return finish_one(book, paid, source, choices=choices, progress=progress).release
+        check_affordable(book, plan)
+    with nullcontext() if target is None else draft(target) as place:
+        table = read_table(plan, source, progress)
+        if book is None:  # another process may have made it meanwhile
+            book = (
+                Ledger.open(str(ledger))
+                if Path(str(ledger)).exists()
+                else Ledger.create(str(ledger), dataset or _name(source), plan.privacy)
+            )
+        with paying(book, room_for(plan)) as run:
+            output = IN_MEMORY if target is None else str(target)
+            observation, receipt = _paid(plan, table, book, output, options_text(choices, source), run)
+            return publish(observation, receipt, book, choices, place)
+
+
+def _simulated(
+    plan: Plan | DataAwarePlan,
+    source: Any,
+    entropy: SeededEntropy,
+    choices: Choices,
+    target: Path | None,
+    progress: Callable[[int, int | None], None] | None,
+) -> Release:
+    """A release that protects nobody."""
+    with nullcontext() if target is None else draft(target) as place:
+        table = read_table(plan, source, progress)
+        made = choices.build(
+            ready(plan)(Series.simulated(plan, table, entropy)) if isinstance(plan, DataAwarePlan) else simulate(plan, table, entropy)
+        )
+        if place is not None:
+            fill_draft(made, place, choices.formats)
+            place.publish()
+        return made
+
+
+def _paid_before(book: Ledger, plan: Plan | DataAwarePlan, output: str) -> Entry | None:
+    """The same release, paid and stopped before it was published."""
+    for entry in book.entries():
+        if entry.resumable and entry.output == output and entry.plan_digest == plan.digest() and not book.is_running(entry):
+            return entry
+    return None
+
+
+def check_affordable(book: Ledger, plan: Plan | DataAwarePlan) -> None:
+    """Refuse early what the ledger would refuse to pay, before the data are read.
+
+    Args:
+        book: the ledger.
+        plan: what would be paid for.
+
+    Raises:
+        InputError, BudgetError, LedgerError: as ``Ledger.reserve``.
+
+    >>> import tempfile
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP("1/2")))
+    ...     check_affordable(book, plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1)))
+    Traceback (most recent call last):
+    leastnoise._check._errors.BudgetError: The release asks for epsilon = 1, but of epsilon = 0.5 ...
+    """
+    book.check(cost(plan) if isinstance(plan, Plan) else SeriesCost(plan.privacy.budget), plan.privacy)
+
+
+def _paid(plan: Plan | DataAwarePlan, table: "Table", book: Ledger, output: str, options: str, run: str) -> tuple[Observation, Receipt]:
+    """Pay, then measure."""
+    tables = len(plan.questions)
+    description = f"{tables} table{'s' * (tables != 1)}, {plan.strategy}"
+    if isinstance(plan, Plan):
+        return measure(plan, table, book, output=output, description=description, options=options, run=run)
+    carry_out = ready(plan)
+    series = Series.paid(plan, table, book, output=output, description=description, options=options, run=run)
+    if series.receipt is None:
+        raise InternalError("A paid series has no receipt; please report this.")
+    return carry_out(series), series.receipt
+
+
+def _check_promise(plan: Plan | DataAwarePlan) -> None:
+    """A plan file may be damaged or written by hand: its questions must be answered by its measurements, as well as it promises."""
+    if not isinstance(plan.strategy, str) or not isinstance(plan.details, Mapping):
+        raise InputError("The strategy of a plan must be a name, and its details an object. Make the plan again; nothing was spent.")
+    if isinstance(plan, DataAwarePlan):
+        ready(plan)
+        return
+    said = plan.expected_error()
+    try:
+        found = promised(from_json(plan.domain, plan.questions), plan).expected_error()
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"The questions of the plan cannot be read or answered: {error}. Make the plan again; nothing was spent."
+        ) from None
+    if not (_near(said.total_squared_error, found.total_squared_error) and _is_bound(said.lower_bound, found.total_squared_error)):
+        raise InputError(
+            f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at least {quoted(said.lower_bound)}; "
+            f"it has {found.total_squared_error:.6g}. Make the plan again; nothing was spent."
+        )
+    if len(said.tables) != len(found.tables) or not all(
+        (one.name, one.largest_is_bound) == (other.name, other.largest_is_bound)
+        and _near(one.queries, other.queries)
+        and _near(one.weight, other.weight)
+        and _near(one.rmse, other.rmse)
+        and _near(one.largest_std, other.largest_std)
+        for one, other in zip(said.tables, found.tables, strict=True)
+    ):
+        raise InputError("The plan promises other errors of its tables than they have. Make the plan again; nothing was spent.")
+
+
+def _near(said: object, found: float) -> bool:
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and math.isclose(said, found, rel_tol=1e-6)
+
+
+def _is_bound(said: object, total: float) -> bool:
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and 0 <= said <= total * (1 + 1e-6)
+
+
+def _name(source: Any) -> str:
+    return Path(source).name.split(".")[0] if isinstance(source, (str, Path)) else "data"
+
+
+def _check_dataset(ledger: Ledger, source: Any, dataset: str | None) -> None:
+    """A ledger belongs to one data set; a file of another name needs the user's word that it is the same people."""
+    name = dataset or (_name(source) if isinstance(source, (str, Path)) else ledger.dataset)
+    if name != ledger.dataset:
+        raise InputError(
+            f"The ledger {ledger.path} belongs to the data set {ledger.dataset!r}; got {name!r}. "
+            f"Use the ledger of {name!r}, or say dataset={ledger.dataset!r} if these are the same people."
+        )

@@ -1,0 +1,286 @@
+"""The spec file: source, privacy, domain, workload, plan and output in one TOML text."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._check import MOST_DIGITS, InputError, refuse, whole
+from leastnoise._domain import Domain, known_keys
+from leastnoise._plan import MOST_ROWS
+from leastnoise._release import table_place, written
+from leastnoise._session._domain_spec import domain_from_spec
+from leastnoise._workload import Workload, marginals, queries
+
+BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
+_MOST_LISTED = 10
+_MOST_NESTED = 12
+_OUTPUT_VALUES = ("level", "formats", "covariances")
+_OUTPUT_FLAGS = ("non_negative", "integer", "nnls", "local_non_negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A spec file, read and checked.
+
+    Args:
+        source: the data file, or None; ``plan`` needs none.
+        privacy: budget, neighbours and unit.
+        workload: what is asked, over the domain.
+        rows: the number of rows where it is public, or None; for warnings alone.
+        strategy: "auto" or the name of a strategy.
+        ledger: the ledger's file, or None for the one beside the source.
+        dataset: the data set's name in the ledger, or None for the source's file name.
+        level: of the intervals.
+        formats: of the answers' files.
+        non_negative: also give non-negative answers.
+        integer: also give whole answers.
+        nnls: also give answers by non-negative least squares.
+        local_non_negative: also give the nearest tables without negative cells.
+        covariances: tables, by id or name, whose covariances are written too.
+    """
+
+    source: Path | None
+    privacy: Privacy
+    workload: Workload
+    rows: int | None = None
+    strategy: str = "auto"
+    ledger: Path | None = None
+    dataset: str | None = None
+    level: float = 0.95
+    formats: tuple[str, ...] = ("csv", "parquet")
+    non_negative: bool = False
+    integer: bool = False
+    nnls: bool = False
+    local_non_negative: bool = False
+    covariances: tuple[str, ...] = ()
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the workload."""
+        return self.workload.domain
+
+
+def read_spec(path: str | Path) -> Spec:
+    """Read a spec file; relative paths in it are relative to its folder.
+
+    Args:
+        path: the TOML file.
+
+    Raises:
+        InputError: the file is missing, is no TOML, or holds something that is not allowed; the message names the place.
+
+    >>> read_spec("/nowhere.toml")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
+    """
+    place = Path(path)
+    try:
+        text = place.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"There is no spec file at {place}. Draft one with `leastnoise init FILE.csv`.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The spec file {place} cannot be read: {type(error).__name__}. It must be a text file in UTF-8.") from None
+    return parse_spec(text, place.parent, str(place))
+
+
+def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
+    """Read the text of a spec.
+
+    Args:
+        text: TOML.
+        folder: what relative paths are relative to.
+        name: for messages.
+
+    Raises:
+        InputError: as ``read_spec``.
+
+    >>> spec = parse_spec('''
+    ... [privacy]
+    ... epsilon = "1/2"
+    ... [domain.sex]
+    ... categories = ["F", "M"]
+    ... [[workload]]
+    ... marginals = { ways = 1 }
+    ... ''', Path("."))
+    >>> spec.privacy.budget, spec.workload.rows
+    (PureDP(epsilon='1/2'), 2)
+    """
+    table = _toml(text, name)
+    _refuse_blanks(name, table)
+    found = known_keys(name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger"])
+    for key in ("privacy", "domain", "workload"):
+        if key not in found:
+            raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
+    source = known_keys("[source]", found.get("source", {}), ["path"])
+    plan = known_keys("[plan]", found.get("plan", {}), ["strategy"])
+    output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
+    ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
+    privacy = _privacy(found["privacy"])
+    domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})))
+    workload = _workload(domain, found["workload"])
+    covariances = _texts("[output] covariances", output.get("covariances", []))
+    for key in covariances:
+        table_place(written(workload.products), key)  # refuses a name that no table has, or several have
+    return Spec(
+        source=_path(folder, source.get("path"), "[source] path"),
+        privacy=privacy,
+        rows=_rows(found["privacy"]),
+        workload=workload,
+        strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
+        ledger=_path(folder, ledger.get("path"), "[ledger] path"),
+        dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
+        level=checked_level(output.get("level", 0.95)),
+        formats=checked_formats(output.get("formats", ["csv", "parquet"])),
+        covariances=covariances,
+        **{name: _flag(f"[output] {name}", output.get(name, False)) for name in _OUTPUT_FLAGS},
+    )
+
+
+def _toml(text: str, name: str) -> Mapping[str, Any]:
+    """Read TOML that anybody may have written."""
+    advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MOST_NESTED} deep."
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name} is not valid TOML: {error}.") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, or endless nesting
+        raise InputError(f"{name} cannot be read. {advice}") from None
+    level: list[object] = [table]
+    for _ in range(_MOST_NESTED):
+        below = [value.values() if isinstance(value, Mapping) else value for value in level if isinstance(value, (Mapping, list))]
+        level = [entry for entries in below for entry in entries]
+    if level:
+        raise InputError(f"{name} is nested too deeply. {advice}")
+    return table
+
+
+def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
+    """A draft is refused as long as it has a blank, and every place is named."""
+    places = list(dict.fromkeys(_blanks(table, ())))
+    if places:
+        listed = ", ".join(places[:_MOST_LISTED]) + (f" and {len(places) - _MOST_LISTED} more" if len(places) > _MOST_LISTED else "")
+        raise InputError(
+            f"{name} still has {len(places)} place{'s' * (len(places) != 1)} to fill in: {listed}. "
+            f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the file and docs/spec.md show how."
+        )
+
+
+def _blanks(value: object, place: tuple[str, ...]) -> Iterator[str]:
+    """The places, such as domain.sex, where the value is blank."""
+    if value == BLANK:
+        yield ".".join(place[:2])
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _blanks(entry, (*place, str(key)))
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _blanks(entry, place)
+
+
+def checked_level(value: object) -> float:
+    """Read the level of intervals.
+
+    >>> checked_level(0.9)
+    0.9
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
+    return float(value)
+
+
+def checked_formats(value: object) -> tuple[str, ...]:
+    """Read the list of file formats.
+
+    >>> checked_formats(["csv"])
+    ('csv',)
+    """
+    if not isinstance(value, (list, tuple)) or not value or any(item not in ("csv", "parquet") for item in value):
+        raise refuse("formats", value, "a list of 'csv' and 'parquet', at least one of them")
+    return tuple(dict.fromkeys(value))
+
+
+def _mapping(name: str, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise refuse(name, value, "a table")
+    return value
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise refuse(name, value, "a text that is not empty")
+    return value
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(entry, str) and entry for entry in value):
+        raise refuse(name, value, "a list of texts that are not empty")
+    return tuple(dict.fromkeys(value))
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise refuse(name, value, "true or false")
+    return value
+
+
+def _path(folder: Path, value: object, name: str) -> Path | None:
+    return None if value is None else folder / _text(name, value)
+
+
+def _rows(value: object) -> int | None:
+    rows = _mapping("[privacy]", value).get("rows")
+    return None if rows is None else whole("[privacy] rows", rows, 1, MOST_ROWS)
+
+
+def _privacy(value: object) -> Privacy:
+    table: dict[str, Any] = known_keys("[privacy]", value, ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
+    return Privacy(_budget(table), table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row")))
+
+
+def _budget(table: Mapping[str, Any]) -> Budget:
+    given = [key for key in ("epsilon", "delta", "rho") if key in table]
+    if given == ["rho"]:
+        return ZCDP(table["rho"])
+    if given == ["epsilon"]:
+        return PureDP(table["epsilon"])
+    if given == ["epsilon", "delta"]:
+        return ApproxDP(table["epsilon"], table["delta"])
+    raise InputError(f"[privacy] must have epsilon, or epsilon and delta, or rho; got {', '.join(given) or 'none of them'}.")
+
+
+def _unit(value: object) -> tuple[str | None, int]:
+    if value == "row":
+        return None, 1
+    if not isinstance(value, Mapping):
+        raise refuse("[privacy] unit", value, "'row' or a table such as { column = 'person_id', max_rows = 5 }")
+    table: dict[str, Any] = known_keys("[privacy] unit", value, ["column", "max_rows"])
+    if "column" not in table or "max_rows" not in table:
+        got = ", ".join(table) or "neither"
+        raise InputError(f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a unit count.")
+    return table["column"], table["max_rows"]
+
+
+def _workload(domain: Domain, value: object) -> Workload:
+    if not isinstance(value, list) or not value:
+        raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
+    parts = [_part(domain, entry, f"[[workload]] number {place}") for place, entry in enumerate(value, 1)]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole + part
+    return whole
+
+
+def _part(domain: Domain, value: object, where: str) -> Workload:
+    table: dict[str, Any] = known_keys(where, value, ["marginals", "queries", "weight", "sum"])
+    if ("marginals" in table) == ("queries" in table):
+        raise InputError(f"{where} must have exactly one of marginals and queries; got {'both' if 'queries' in table else 'neither'}.")
+    common = {"weight": table.get("weight", 1), "sum": table.get("sum")}
+    try:
+        if "queries" in table:
+            return queries(domain, _mapping("queries", table["queries"]), **common)
+        return marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None

@@ -1,0 +1,229 @@
+"""Sums that are not drowned: a threshold chosen privately, then the sums of the values cut at it with a strategy that knows it.
+
+Two steps under one payment. A tenth of the budget counts the records between candidate thresholds. From those noisy counts, and from the
+noise that the strategy for every candidate would have, the threshold of least predicted error follows; it costs nothing more. The rest
+measures the sums, every value cut at the limit of its cell, by a hierarchy made for these limits (docs/decisions/0012).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._accuracy import block_variance
+from leastnoise._check import InputError, refuse
+from leastnoise._domain import Bins, Integers
+from leastnoise._estimate import join
+from leastnoise._fitting import fit
+from leastnoise._kernel import Series
+from leastnoise._linop import Identity, IntArray, Ranges
+from leastnoise._observation import Observation
+from leastnoise._plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan
+from leastnoise._planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
+from leastnoise._workload import Workload, from_json
+
+STRATEGY = "truncated_sums"
+TAIL_SHARE = Fraction(1, 10)
+_MECHANISMS = {PureDP: "discrete_laplace", ZCDP: "discrete_gaussian", ApproxDP: "rounded_gaussian"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is public about a release of truncated sums.
+
+    Args:
+        plan: the plan.
+        workload: sums of one measure.
+        measure: its name.
+        attribute: the attribute with the same number, whose cells the limits belong to.
+        edges: the most that a record of each cell can add, in units, shape (n,).
+    """
+
+    plan: DataAwarePlan
+    workload: Workload
+    measure: str
+    attribute: str
+    edges: IntArray
+
+    @property
+    def mechanism(self) -> str:
+        """The noise of both steps."""
+        return _MECHANISMS[type(self.plan.privacy.budget)]
+
+    @property
+    def power(self) -> int:
+        """1 for Laplace, 2 for Gaussian noise."""
+        return 1 if self.mechanism == "discrete_laplace" else 2
+
+
+def plan_truncated_sums(
+    workload: Workload, privacy: Privacy, strategy: str = STRATEGY, progress: Callable[[str], None] | None = None
+) -> DataAwarePlan:
+    """The public plan of a release of truncated sums.
+
+    Args:
+        workload: sums of one measure: total, prefix sums or ranges of the number, by any groups.
+        privacy: budget, neighbours and unit of everything together.
+        strategy: the name.
+        progress: called with the name once.
+
+    Raises:
+        InputError: counts are asked for too, or the number is no attribute of the domain.
+
+    >>> from leastnoise._domain import Domain, Measure
+    >>> from leastnoise._workload import queries
+    >>> domain = Domain(pay=Bins(0, 1000, 10), measures={"wages": Measure("pay", 0, 1000)})
+    >>> plan_truncated_sums(queries(domain, pay="prefix", sum="wages"), Privacy(PureDP(1))).details["steps"][0]
+    {'step': 'tail', 'budget': {'epsilon': '1/10'}}
+    """
+    if strategy != STRATEGY:
+        raise refuse("strategy", strategy, f"'{STRATEGY}'")
+    found = _setting(workload, privacy).plan
+    if progress is not None:
+        progress(STRATEGY)
+    return found
+
+
+def _setting(workload: Workload, privacy: Privacy) -> Setting:
+    if len(workload.measures) != 1 or workload.measures[0] is None:
+        raise InputError(
+            f"{STRATEGY} answers sums of one measure; this workload asks for {_asked(workload)}. "
+            "Ask for counts and other sums in a release of their own."
+        )
+    measure = workload.measures[0]
+    attribute, edges = _cells_of(workload, measure)
+    if not MOST_ROWS * int(edges[-1]) < 2**62:
+        raise InputError(
+            f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units of {measure}; allowed is less than "
+            f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
+        )
+    steps = [
+        {"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
+    ]
+    details = {"measure": measure, "attribute": attribute, "mechanism": _MECHANISMS[type(privacy.budget)], "steps": steps}
+    plan = DataAwarePlan(domain=workload.domain, privacy=privacy, strategy=STRATEGY, questions=tuple(workload.to_json()), details=details)
+    return Setting(plan, workload, measure, attribute, edges)
+
+
+def _asked(workload: Workload) -> str:
+    return " and ".join("counts" if name is None else f"sums of {name}" for name in workload.measures)
+
+
+def _budget_json(budget: Budget, share: Fraction) -> dict[str, str]:
+    if isinstance(budget, PureDP):
+        return {"epsilon": str(budget.epsilon * share)}
+    if isinstance(budget, ZCDP):
+        return {"rho": str(budget.rho * share)}
+    return {"epsilon": str(budget.epsilon * share), "delta": str(budget.delta * share)}
+
+
+def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
+    """The attribute that holds the measure's number, and the most that a record of each of its cells adds, in units."""
+    domain, measure = workload.domain, workload.domain.measure(name)
+    if measure.low_units < 0:
+        raise InputError(
+            f"{STRATEGY} cuts values from above, so {name} must not be negative; its lower bound is {measure.low_units} units. "
+            "Choose a lower bound of 0."
+        )
+    kind = domain.kind(measure.column) if measure.column in domain.names else None
+    if not isinstance(kind, (Bins, Integers)):
+        raise InputError(
+            f"{STRATEGY} chooses its threshold along the number that is summed, so the domain must have the attribute {measure.column} as "
+            f"Integers or Bins. Add it, for example {measure.column} = Bins(0, {float(measure.high):g}, 500)."
+        )
+    ends = kind.edges[1:] if isinstance(kind, Bins) else [Fraction(one) for one in range(kind.low, kind.high + 1)]
+    whole = [
+        max(1, min(measure.high_units, -(-end.numerator * measure.unit.denominator // (end.denominator * measure.unit.numerator))))
+        for end in ends
+    ]
+    if kind.outside == "clip":
+        whole[-1] = measure.high_units  # what lies above is counted in the last cell
+    edges = np.array([*whole, *[measure.high_units] * (kind.size - len(whole))], dtype=np.int64)
+    return measure.column, np.maximum.accumulate(edges)
+
+
+def setting_of(plan: DataAwarePlan) -> Setting:
+    """Read and check a plan before anything is paid; it may come from a file that somebody wrote.
+
+    Raises:
+        InputError: it is not what this version would plan for its questions.
+    """
+    if plan.strategy != STRATEGY:
+        raise refuse("the strategy of a data-aware plan", plan.strategy, STRATEGY)
+    try:
+        found = _setting(from_json(plan.domain, plan.questions), plan.privacy)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
+    if found.plan.digest() != plan.digest():
+        raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
+    return found
+
+
+def carry_out(setting: Setting, series: Series) -> Observation:
+    """Do it, within what is paid.
+
+    Args:
+        setting: from ``setting_of``.
+        series: paid, or simulated.
+
+    Returns:
+        Both measurements side by side, with the workload as questions; the details name the threshold and what it is estimated to take.
+    """
+    places = candidate_cells(setting.edges)
+    tail_plan = tail_counts_plan(setting, places)
+    observed, counts = [], np.zeros(0)
+    if tail_plan is not None:
+        observed.append(series.measure(tail_plan))
+        counts = observed[0].values[0] / tail_plan.grid
+    choice = _choice(setting, places, counts)
+    observed.append(series.measure(sums_plan(setting, choice.threshold)))
+    kept = [(start + 1, stop + 1) for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True)]
+    losses = [[start, stop, float(choice.excess[start:stop].sum())] for start, stop in kept]
+    facts = {
+        "regime": "truncated",
+        "measure": setting.measure,
+        "attribute": setting.attribute,
+        "threshold": choice.threshold,
+        "losses": [entry for entry in losses if entry[2] > 0],
+        "estimated_loss": float(choice.excess.sum()),
+        "steps": setting.plan.details["steps"],
+    }
+    return join(observed, setting.plan.privacy, strategy=STRATEGY, questions=setting.plan.questions, details={"data_aware": facts})
+
+
+def tail_counts_plan(setting: Setting, places: IntArray) -> Plan | None:
+    """Counts of the records between one candidate threshold and the next; None where there is one candidate only."""
+    if len(places) < 2:
+        return None
+    size = len(setting.edges)
+    factor = Factor((setting.attribute,), Ranges(size, places[:-1] + 1, places[1:].copy()))
+    return fit(
+        setting.plan.domain,
+        setting.plan.privacy.share(TAIL_SHARE),
+        setting.mechanism,
+        [(Block((factor,), Fraction(1)), 1.0)],
+        "tail counts",
+    )
+
+
+def _choice(setting: Setting, places: IntArray, counts: np.ndarray) -> ThresholdChoice:
+    """The threshold of least predicted error."""
+    gram, lost = asked_along(setting.workload, setting.attribute)
+    cells = Block((Factor((setting.attribute,), Identity(len(setting.edges))),), Fraction(1))
+    noise = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.mechanism, [(cells, 1.0)], "cells")
+    unit = block_variance(noise, noise.blocks[0]) ** 0.5
+    quick = noise_along(setting.workload, setting.attribute, setting.power)
+    return choose_threshold(gram, setting.edges, places, counts, quick, unit, lost=lost)
+
+
+def sums_plan(setting: Setting, threshold: int) -> Plan:
+    """The sums under the limits of a threshold.
+
+    Raises:
+        InputError: the public bounds are too large for exact arithmetic.
+    """
+    limits = np.minimum(setting.edges, threshold)
+    strategy = limited_strategy(setting.workload, setting.attribute, limits, setting.power)
+    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.mechanism, strategy.blocks, STRATEGY)

@@ -1,0 +1,73 @@
+"""What is allowed and hardly ever meant: budgets that protect hardly anybody, and errors above every possible count."""
+
+import math
+from fractions import Fraction
+
+from leastnoise._accounting import Privacy, readable
+from leastnoise._plan import MOST_ROWS, DataAwarePlan, Plan
+
+MOST_EPSILON = 20
+MOST_DELTA = Fraction(1, 10**5)
+"""Without a public number of rows."""
+
+
+def budget_warnings(privacy: Privacy, rows: int | None = None) -> tuple[str, ...]:
+    """One sentence for each part of a budget that protects hardly anybody.
+
+    Args:
+        privacy: the budget.
+        rows: the public number of rows, if there is one.
+
+    >>> from leastnoise._accounting import ApproxDP
+    >>> for sentence in budget_warnings(Privacy(ApproxDP(50, "0.01")), rows=1000):
+    ...     print(sentence)
+    epsilon = 50 makes what is published up to 5.2e+21 times as likely with a person as without; above 20 hardly anybody is protected.
+    delta = 0.01 is above 1 / 1000, one over the number of rows: publishing somebody's row in the clear would satisfy it.
+    """
+    budget = privacy.budget
+    found = []
+    epsilon = getattr(budget, "epsilon", None)
+    if epsilon is not None and epsilon > MOST_EPSILON:
+        times = f"{math.exp(epsilon):.2g} times" if epsilon < 700 else f"e^{readable(epsilon)} times"
+        found.append(
+            f"epsilon = {readable(epsilon)} makes what is published up to {times} as likely with a person as without; above "
+            f"{MOST_EPSILON} hardly anybody is protected."
+        )
+    rho = getattr(budget, "rho", None)
+    if rho is not None and rho > MOST_EPSILON:
+        found.append(f"rho = {readable(rho)} is above {MOST_EPSILON}: hardly anybody is protected.")
+    delta = getattr(budget, "delta", None)
+    if delta is not None and delta > (MOST_DELTA if rows is None else Fraction(1, rows)):
+        above = (
+            f"{readable(MOST_DELTA)}; say rows in [privacy] if the number of rows is public and small, so that it can be judged"
+            if rows is None
+            else f"1 / {rows}, one over the number of rows: publishing somebody's row in the clear would satisfy it"
+        )
+        found.append(f"delta = {readable(delta)} is above {above}.")
+    return tuple(found)
+
+
+def error_warnings(plan: Plan | DataAwarePlan, rows: int | None = None) -> tuple[str, ...]:
+    """One sentence if answers are expected to be wrong by more than every count can be.
+
+    Args:
+        plan: with its promise; one that looks at the data promises no error.
+        rows: the public number of rows, if there is one; else the most that can be read.
+
+    >>> from leastnoise._accounting import PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._session import plan
+    >>> from leastnoise._workload import marginals
+    >>> made = plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP("0.001"))
+    >>> error_warnings(made), error_warnings(made, rows=1000)[0][:60]
+    ((), 'In 1 table the expected error of an answer is above the 1000')
+    """
+    if not isinstance(plan, Plan):
+        return ()
+    most = MOST_ROWS if rows is None else rows
+    tables = zip(plan.expected_error().tables, plan.questions, strict=True)
+    count = sum(table.rmse > most * plan.largest_value(question["measure"]) for table, question in tables)
+    if not count:
+        return ()
+    listed = f"{count} table{'s' * (count != 1)}"
+    return (f"In {listed} the expected error of an answer is above the {most} rows that there can be. Ask for less, or spend more.",)

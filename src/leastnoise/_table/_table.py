@@ -1,0 +1,144 @@
+"""The opaque handle on encoded private rows."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import InputError, InternalError
+from leastnoise._domain import Domain
+from leastnoise._table._columns import Codes, Columns, Values, keep
+
+
+class Table:
+    """Private rows, encoded: for each attribute a column of cell numbers, for each measure a column of whole units.
+
+    Made by `leastnoise._adapters` and opened by the kernel alone. It does not show how many rows it has, which is itself private, and it
+    can be neither changed, compared nor pickled.
+
+    Args:
+        domain: the public domain that the rows were encoded with.
+        codes: for each attribute that was read, the cell of every row: integers from 0 to the attribute's size - 1.
+        values: for each measure that was read, the amount of every row in units: integers within the measure's bounds.
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: the most rows of one unit that were kept.
+        rows: the number of rows; needed where no column was read, because only the total is asked for.
+
+    Attributes:
+        domain: the public domain.
+        attributes: those that were read, in the order of the domain; the others dropped no row and cannot be counted.
+        measures: those that were read, in the order of the domain.
+        unit_column: as above.
+        max_rows: as above.
+
+    Raises:
+        InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the message names the column, never a value.
+
+    Guarantees: every code is a cell of its attribute and every value lies within the bounds of its measure, so that one row is in exactly
+    one cell of each marginal and adds at most ``largest`` units to a sum. The columns are copies and cannot be written.
+
+    >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
+    <Table of private rows over Domain(sex=Categories(['F', 'M']))>
+    """
+
+    __slots__ = ("__weakref__", "attributes", "domain", "max_rows", "measures", "unit_column")
+
+    domain: Domain
+    attributes: tuple[str, ...]
+    measures: tuple[str, ...]
+    unit_column: str | None
+    max_rows: int
+
+    def __init__(
+        self,
+        domain: Domain,
+        codes: Mapping[str, npt.ArrayLike],
+        values: Mapping[str, npt.ArrayLike] | None = None,
+        *,
+        unit_column: str | None = None,
+        max_rows: int = 1,
+        rows: int | None = None,
+    ) -> None:
+        amounts = {} if values is None else values
+        if not (set(codes) <= set(domain.names) and set(amounts) <= set(domain.measures)):
+            raise InternalError("the columns of a table must be codes of attributes and values of measures of its domain.")
+        columns = {name: _codes(name, codes[name], domain.kind(name).size) for name in domain.names if name in codes}
+        measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
+        sums = {name: _values(name, amounts[name], measure.low_units, measure.high_units) for name, measure in measures.items()}
+        lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
+        if len(lengths) != 1:
+            raise InternalError("all columns of a table must have the same number of rows.")  # T1
+        facts = {"domain": domain, "attributes": tuple(columns), "measures": tuple(sums), "unit_column": unit_column, "max_rows": max_rows}
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+        keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
+
+    def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
+        """Refuse columns that are not in the table.
+
+        Args:
+            attributes: names.
+            measures: names.
+
+        Raises:
+            InputError: one that the domain does not have, or that was not read.
+        """
+        for what, names, known, look_up in (
+            ("attribute", attributes, self.attributes, self.domain.kind),
+            ("measure", measures, self.measures, self.domain.measure),
+        ):
+            for name in names:
+                if name not in known:
+                    look_up(name)
+                    raise InputError(f"The table was read without the {what} {name!r}. Read the source again for the plan.")
+
+    def __repr__(self) -> str:
+        return f"<Table of private rows over {self.domain!r}>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Table is immutable; {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Table is immutable; {name!r} cannot be deleted")
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a Table holds private rows and is not pickled; read it again from its source")
+
+
+def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """The smallest unsigned type that holds the codes of an attribute.
+
+    Args:
+        size: the number of cells, at least 1.
+
+    Returns:
+        One of uint8, uint16, uint32 and uint64.
+
+    >>> code_dtype(256), code_dtype(257)
+    (dtype('uint8'), dtype('uint16'))
+    """
+    return np.min_scalar_type(size - 1)
+
+
+def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
+    array = np.asarray(column)
+    # an empty list has no integer type of its own
+    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+        raise InternalError(f"the codes of {name!r} must be a flat array of integers.")
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
+        raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
+    copy = array.astype(code_dtype(size), order="C")  # T2
+    copy.flags.writeable = False
+    return copy
+
+
+def _values(name: str, column: npt.ArrayLike, low: int, high: int) -> Values:
+    array = np.asarray(column)
+    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+        raise InternalError(f"the values of {name!r} must be a flat array of integers.")
+    if array.size and not (int(array.min()) >= low and int(array.max()) <= high):
+        raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")  # T1
+    copy = array.astype(np.int64, order="C")  # T2
+    copy.flags.writeable = False
+    return copy

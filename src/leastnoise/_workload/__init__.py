@@ -1,0 +1,31 @@
+"""What is asked: query sets on attributes, their products, and weighted unions of those."""
+
+from leastnoise._workload._query_sets import (
+    QuerySet,
+    all_ranges,
+    identity,
+    matrix,
+    predicates,
+    prefix,
+    query_set,
+    ranges,
+    total,
+)
+from leastnoise._workload._workload import Product, Workload, from_json, marginals, queries
+
+__all__ = [
+    "Product",
+    "QuerySet",
+    "Workload",
+    "all_ranges",
+    "from_json",
+    "identity",
+    "marginals",
+    "matrix",
+    "predicates",
+    "prefix",
+    "queries",
+    "query_set",
+    "ranges",
+    "total",
+]

@@ -1,0 +1,258 @@
+"""What is asked: a union of products of per-attribute query sets, each with a weight."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from leastnoise._check import Exact, InputError, exact_positive, refuse, whole
+from leastnoise._domain import Domain
+from leastnoise._linop import Operator
+from leastnoise._workload._query_sets import Label, QuerySet, identity, query_set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """One table of queries: the product of query sets on some attributes; along all others the sum is taken.
+
+    Args:
+        domain: the domain.
+        attributes: names in the order of the domain, none with the query set ``total``.
+        query_sets: one an attribute.
+        weight: how much the error of these queries counts; errors are multiplied by it.
+        measure: name of the measure to sum, or None to count rows.
+    """
+
+    domain: Domain
+    attributes: tuple[str, ...]
+    query_sets: tuple[QuerySet, ...]
+    weight: Fraction = Fraction(1)
+    measure: str | None = None
+    _operators: list[tuple[Operator, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """One operator an attribute, made once."""
+        if not self._operators:
+            found = tuple(q.operator(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
+            self._operators.append(found)
+        return self._operators[0]
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """The row labels of every operator."""
+        return tuple(q.labels(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of queries along every attribute."""
+        return tuple(operator.rows for operator in self.operators)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return math.prod(self.shape)
+
+    @property
+    def is_marginal(self) -> bool:
+        """Whether it asks for every cell of a marginal."""
+        return all(q.kind == "identity" for q in self.query_sets)
+
+    @property
+    def question(self) -> tuple[object, ...]:
+        """What is asked, without its weight; products with equal ones are one table."""
+        return self.measure, self.attributes, self.query_sets
+
+    @property
+    def importance(self) -> float:
+        """Weight of a squared error of one row's contribution.
+
+        The weight squared; for a sum, an error as large as the largest value that one row can add counts as an error of one row.
+        """
+        largest = 1 if self.measure is None else self.domain.measures[self.measure].largest
+        return (self.weight.numerator / (self.weight.denominator * largest)) ** 2
+
+    @property
+    def name(self) -> str:
+        """A short name that is unique within a workload but for repetitions.
+
+        >>> queries(Domain(sex=["F", "M"], age=["young", "old"]), age="prefix").products[0].name
+        'age:prefix'
+        """
+        parts = [name if q.kind == "identity" else f"{name}:{q.kind}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
+        table = " x ".join(parts) or "total"
+        return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A union of products over one domain.
+
+    Guarantees: not empty; every product belongs to ``domain``. A table that is asked for again by ``+`` stays one table, with the sum of
+    the weights.
+
+    >>> domain = Domain(sex=["F", "M"], age=["young", "old"])
+    >>> [product.name for product in (marginals(domain, ways=1) + queries(domain, age="prefix", weight=2)).products]
+    ['sex', 'age', 'age:prefix']
+    """
+
+    domain: Domain
+    products: tuple[Product, ...]
+
+    def __post_init__(self) -> None:
+        if not self.products:
+            raise InputError("The workload is empty; ask for at least one query, for example marginals(domain, ways=1).")
+        if any(product.domain is not self.domain and product.domain != self.domain for product in self.products):
+            raise InputError(
+                "A workload must have all its queries over one domain; got two different domains. Use one Domain value for all parts."
+            )
+
+    def __add__(self, other: "Workload") -> "Workload":
+        if not isinstance(other, Workload):
+            return NotImplemented
+        known = {product.question: product for product in self.products}
+        for product in other.products:
+            before = known.get(product.question)
+            known[product.question] = product if before is None else replace(before, weight=before.weight + product.weight)
+        return Workload(self.domain, tuple(known.values()))
+
+    def __iter__(self) -> Iterator[Product]:
+        return iter(self.products)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return sum(product.rows for product in self.products)
+
+    @property
+    def measures(self) -> tuple[str | None, ...]:
+        """The measures asked about, None for counts, in order of first appearance."""
+        return tuple(dict.fromkeys(product.measure for product in self.products))
+
+    def to_json(self) -> list[dict[str, object]]:
+        """A JSON value; the domain is kept elsewhere.
+
+        >>> marginals(Domain(sex=["F", "M"]), ways=1).to_json()
+        [{'queries': {'sex': {'kind': 'identity', 'arguments': []}}, 'weight': '1', 'measure': None}]
+        """
+        return [
+            {
+                "queries": {name: q.to_json() for name, q in zip(product.attributes, product.query_sets, strict=True)},
+                "weight": str(product.weight),
+                "measure": product.measure,
+            }
+            for product in self.products
+        ]
+
+
+def from_json(domain: Domain, value: Iterable[Mapping[str, Any]]) -> Workload:
+    """Read what ``Workload.to_json`` wrote.
+
+    >>> domain = Domain(sex=["F", "M"])
+    >>> from_json(domain, marginals(domain, ways=1).to_json()) == marginals(domain, ways=1)
+    True
+    """
+    products = []
+    for entry in value:
+        sets = {name: QuerySet(q["kind"], tuple(tuple(row) for row in q["arguments"])) for name, q in entry["queries"].items()}
+        products.append(_product(domain, sets, entry["weight"], entry["measure"]))
+    return Workload(domain, tuple(products))
+
+
+def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None) -> Product:
+    for name in sets:
+        if name not in domain.names:
+            raise refuse("an attribute of a query", name, "one of " + ", ".join(domain.names))
+    if measure is not None and (not isinstance(measure, str) or measure not in domain.measures):
+        known = ", ".join(domain.measures) or "none is declared"
+        raise refuse("sum", measure, f"a measure of the domain ({known})", "Declare it with its public clip bounds.")
+    read = {name: query_set(name, sets[name]) for name in domain.names if name in sets}
+    kept = {name: q for name, q in read.items() if q.kind != "total"}
+    for name, q in kept.items():
+        q.operator(name, domain.kind(name))  # refuses what does not fit, now rather than later
+    return Product(
+        domain=domain,
+        attributes=tuple(kept),
+        query_sets=tuple(kept.values()),
+        weight=exact_positive("weight", weight),
+        measure=measure,
+    )
+
+
+def queries(
+    domain: Domain,
+    asked: Mapping[str, object] | None = None,
+    /,
+    *,
+    weight: Exact = 1,
+    sum: str | None = None,  # noqa: A002 - the word users expect
+    **query_sets: object,
+) -> Workload:
+    """One table: a product of query sets.
+
+    Args:
+        domain: the domain.
+        asked: query sets by attribute as a mapping, for attributes whose names are no keywords or are ``weight`` or ``sum``.
+        weight: counts in the total error as weight squared; above 0.
+        sum: a measure to sum in place of counting rows.
+        query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; attributes left out are summed over.
+
+    Raises:
+        InputError: an unknown attribute or measure, or a query set that does not fit.
+
+    Edge cases: with no query sets it is the total.
+
+    >>> domain = Domain(sex=["F", "M"], age=["young", "old"])
+    >>> queries(domain, sex=identity(), age="prefix").rows
+    4
+    """
+    if asked is not None and not isinstance(asked, Mapping):
+        raise refuse("queries", asked, "a mapping from attributes to query sets, such as {'age': 'prefix'}")
+    twice = sorted({*(asked or {})} & {*query_sets})
+    if twice:
+        raise refuse("an attribute of a query", twice[0], "given once")
+    return Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),))
+
+
+def marginals(
+    domain: Domain,
+    *,
+    ways: int | None = None,
+    upto: int | None = None,
+    of: Iterable[str] | None = None,
+    weight: Exact = 1,
+    sum: str | None = None,  # noqa: A002 - the word users expect
+) -> Workload:
+    """All marginals on ``ways`` attributes, or on up to ``upto`` of them.
+
+    Args:
+        domain: the domain.
+        ways: number of attributes of every marginal.
+        upto: in place of ``ways``: all marginals on 0, 1, ..., ``upto`` attributes.
+        of: restrict to these attributes.
+        weight: counts in the total error as weight squared; above 0.
+        sum: a measure to sum in place of counting rows.
+
+    Raises:
+        InputError: neither or both of ``ways`` and ``upto``, or more ways than attributes.
+
+    >>> marginals(Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"]), ways=2).rows
+    12
+    """
+    if of is not None and (isinstance(of, str) or not isinstance(of, Iterable)):
+        raise refuse("of", of, "a list of attributes among " + ", ".join(domain.names))
+    names = domain.names if of is None else tuple(of)
+    for name in names:
+        if name not in domain.names:
+            raise refuse("of", name, "attributes among " + ", ".join(domain.names))
+    if len(set(names)) != len(names):
+        raise refuse("of", list(names), "a list without repetitions")
+    if (ways is None) == (upto is None):
+        raise InputError("marginals must have exactly one of ways and upto; got " + ("neither." if ways is None else "both."))
+    most = whole("ways" if upto is None else "upto", ways if upto is None else upto, 0, len(names))
+    ordered = [name for name in domain.names if name in names]
+    chosen = [set_ for k in ([most] if upto is None else range(most + 1)) for set_ in combinations(ordered, k)]
+    exact_positive("weight", weight)
+    return Workload(domain, tuple(_product(domain, dict.fromkeys(set_, identity()), weight, sum) for set_ in chosen))

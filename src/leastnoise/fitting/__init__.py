@@ -1,5 +1,0 @@
-"""From relative to exact noise scales: public, and not trusted, as the kernel computes the cost of what comes out anew."""
-
-from leastnoise.fitting._fit import fit, root_up, round_up
-
-__all__ = ["fit", "root_up", "round_up"]

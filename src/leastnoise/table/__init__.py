@@ -1,6 +1,0 @@
-"""Encoded private rows behind an opaque handle."""
-
-from leastnoise.table._columns import Codes, Columns, Values, columns_of
-from leastnoise.table._table import Table, code_dtype
-
-__all__ = ["Codes", "Columns", "Table", "Values", "code_dtype", "columns_of"]

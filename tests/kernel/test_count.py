@@ -1,0 +1,204 @@
+"""Counting private rows, against numpy's own tools."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._check import InputError
+from leastnoise._domain import Coded, Domain, Measure
+from leastnoise._kernel import _count, _share
+from leastnoise._kernel._count import count
+from leastnoise._kernel._share import groups, windows
+from leastnoise._table import Table
+
+
+def made(sizes, rows, seed=0, measure=None):
+    generator = np.random.default_rng(seed)
+    domain = Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)}, measures={"m": measure} if measure else None)
+    codes = {f"a{place}": generator.integers(0, size, rows) for place, size in enumerate(sizes)}
+    values = {"m": generator.integers(measure.low_units, measure.high_units, rows, endpoint=True)} if measure else {}
+    return Table(domain, codes, values), codes, values
+
+
+def slow(codes, values, domain, attributes):
+    """Python integers, row by row."""
+    shape = [domain.kind(name).size for name in attributes]
+    table = [0] * math.prod(shape)
+    rows = len(next(iter(codes.values())))
+    for row in range(rows):
+        cell = int(np.ravel_multi_index([int(codes[name][row]) for name in attributes], shape)) if attributes else 0
+        table[cell] += 1 if values is None else int(values[row])
+    return table
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=5),
+    st.integers(0, 30),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.lists(st.integers(0, 4), unique=True, max_size=4), max_size=8),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_count_against_python(sizes, rows, seed, picks, summed):
+    table, codes, values = made(sizes, rows, seed, Measure("m", -3, 7))
+    wanted = [tuple(f"a{place}" for place in pick if place < len(sizes)) for pick in picks]
+    found = list(count(table, wanted, "m" if summed else None))
+    assert [attributes for attributes, _ in found] == wanted
+    for attributes, counts in found:
+        assert counts.dtype == np.int64
+        assert counts.tolist() == slow(codes, values["m"] if summed else None, table.domain, attributes)
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    st.integers(0, 30),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(0, 2), unique=True, max_size=3),
+    st.integers(-1, 2),
+)
+@settings(max_examples=80, deadline=None)
+def test_limited_sums_against_python(sizes, rows, seed, pick, limited):
+    """Filter first, then clip: the limit is that of the row's own cell, whether or not its attribute is in the marginal."""
+    table, codes, values = made(sizes, rows, seed, Measure("m", -3, 7))
+    name = f"a{limited}" if 0 <= limited < len(sizes) else None
+    limits = np.random.default_rng(seed).integers(0, 8, 1 if name is None else sizes[limited])
+    cut = np.array([min(int(v), int(limits[0 if name is None else codes[name][row]])) for row, v in enumerate(values["m"])], dtype=np.int64)
+    attributes = tuple(f"a{place}" for place in pick if place < len(sizes))
+    ((_, counts),) = count(table, [attributes], "m", (name, limits))
+    assert counts.tolist() == slow(codes, cut, table.domain, attributes)
+    ((_, untouched),) = count(table, [attributes], "m")
+    assert untouched.tolist() == slow(codes, values["m"], table.domain, attributes)
+
+
+def test_limits_that_do_not_fit_are_refused():
+    table, _, _ = made((2, 3), 10, 0, Measure("m", 0, 7))
+    for name, limits in (("a1", [1, 2]), (None, [1, 2]), ("a0", [1, -1]), ("a0", [1.0, 2.0])):
+        with pytest.raises(InputError, match=r"limits must be an int64 array of shape .*, none below 0"):
+            count(table, [()], "m", (name, np.array(limits)))
+    with pytest.raises(InputError, match="the limits of counts must be None"):
+        count(table, [()], None, (None, np.array([1])))
+
+
+def test_count_against_numpy_over_many_blocks(monkeypatch):
+    monkeypatch.setattr(_count, "_BLOCK", 1000)
+    sizes = (3, 300, 2, 7, 11)
+    table, codes, values = made(sizes, 20_000, 5, Measure("m", -(10**6), 10**6))
+    for ways in range(1, 6):
+        for attributes, counts in count(table, itertools.permutations([f"a{place}" for place in range(5)], ways)):
+            shape = [table.domain.kind(name).size for name in attributes]
+            cell = np.ravel_multi_index([codes[name] for name in attributes], shape)
+            assert np.array_equal(counts, np.bincount(cell, minlength=math.prod(shape)))
+    for attributes, counts in count(table, [("a1", "a0"), ("a4",)], "m"):
+        expected = np.zeros(len(counts), dtype=np.int64)
+        np.add.at(
+            expected, np.ravel_multi_index([codes[n] for n in attributes], [table.domain.kind(n).size for n in attributes]), values["m"]
+        )
+        assert np.array_equal(counts, expected)
+
+
+def test_sums_are_exact_where_float64_is_not():
+    most = 2**53 - 1
+    table = Table(Domain(a=Coded(2), measures={"m": Measure("m", -most, most)}), {"a": [0, 0, 0, 1, 1]}, {"m": [most, most, 1, -most, -2]})
+    (_, counts), (_, total) = count(table, [("a",), ()], "m")
+    assert counts.tolist() == [2 * most + 1, -most - 2]
+    assert total.tolist() == [most - 1]
+
+
+def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
+    table, _, _ = made((4, 5, 6, 7, 2, 3), 3000, 2)
+    wanted = [pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)]
+    expected = [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)]
+    monkeypatch.setattr(_share, "WINDOW_CELLS", 100)
+    assert [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)] == expected
+    monkeypatch.setattr(_share, "CACHED_CELLS", 0)
+    monkeypatch.setattr(_share, "LEAST_CELLS", 0)
+    assert [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)] == expected
+
+
+def test_counts_are_the_callers_to_change():
+    table, _, _ = made((2, 3), 10)
+    before = [counts.tolist() for _, counts in count(table, [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")])]
+    for _, counts in count(table, [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")]):
+        assert counts.flags.writeable
+        np.add(counts, 1, out=counts)
+    assert [counts.tolist() for _, counts in count(table, [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")])] == before
+
+
+def test_a_long_stream_is_taken_as_it_is_needed():
+    table, _, _ = made((10, 10, 10), 100)
+    taken = []
+
+    def stream():
+        for number in range(10**6):
+            taken.append(number)
+            yield ("a0", "a1", "a2")
+
+    next(count(table, stream()))
+    assert len(taken) <= _share.WINDOW_CELLS // 1000 + 1
+
+
+@given(st.lists(st.lists(st.integers(0, 6), unique=True, max_size=4).map(tuple), max_size=12), st.integers(0, 10**7))
+@settings(max_examples=100, deadline=None)
+def test_groups_cover_each_set_once(wanted, rows):
+    sizes = [2, 3, 4, 50, 6, 1000, 8]
+    found = groups(wanted, sizes, rows)
+    assert sorted(member for group in found for member in group.members) == list(range(len(wanted)))
+    for group in found:
+        assert all(set(wanted[member]) <= set(group.attributes) for member in group.members)
+
+
+def test_groups_share_passes():
+    wanted = list(itertools.combinations(range(20), 3))
+    assert len(groups(wanted, [10] * 20, 10**6)) < len(wanted) / 5
+    assert [len(window) for window in windows(wanted, [10] * 20)] == [1140]
+
+
+def test_no_table_is_larger_than_what_was_asked_or_the_cache():
+    wanted = [(0,), (1,), (2,), (0, 1)]
+    sizes = [2000, 3000, 4000]
+    for group in groups(wanted, sizes, 10**9):
+        assert math.prod(sizes[place] for place in group.attributes) <= max(6_000_000, _share.CACHED_CELLS)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "measure", "message"),
+    [
+        ([("b",)], None, "an attribute must be one of 'a0'; got 'b'."),
+        (["a0"], None, "the attributes of a marginal must be a tuple of names; got 'a0'. Write ('a0',)."),
+        ([("a0", "a0")], None, "the attributes of a marginal must differ from each other; got ('a0', 'a0')."),
+        ([("a0",)], "pay", "a measure must be declared in the domain, which has none; got 'pay'."),
+    ],
+)
+def test_count_refuses_at_once(wanted, measure, message):
+    table, _, _ = made((2,), 5)
+    with pytest.raises(InputError) as error:
+        count(table, wanted, measure)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("size", [256, 2**16])
+def test_an_attribute_of_one_cell_beside_one_that_fills_its_type(size):
+    table = Table(Domain(one=Coded(1), many=Coded(size)), {"one": [0, 0], "many": [size - 1, 0]})
+    ((_, counts),) = count(table, [("one", "many")])
+    assert (counts[0], counts[-1], counts.sum()) == (1, 1, 2)
+
+
+def test_what_was_not_read_is_refused_and_the_rest_is_counted():
+    domain = Domain(a=Coded(2), b=Coded(3), measures={"m": Measure("m", 0, 5), "n": Measure("n", 0, 5)})
+    table = Table(domain, {"b": [0, 2, 2]}, {"n": [1, 1, 3]})
+    assert (table.attributes, table.measures) == (("b",), ("n",))
+    assert [cells.tolist() for _, cells in count(table, [("b",), ()], "n")] == [[1, 0, 4], [5]]
+    for wanted, measure, message in (([("a",)], None, "without the attribute 'a'"), ([("b",)], "m", "without the measure 'm'")):
+        for sets in (wanted, iter(wanted)):
+            with pytest.raises(InputError, match=message):
+                list(count(table, sets, measure))
+    with pytest.raises(InputError, match="without the attribute 'a'"):
+        list(count(table, [("b",)], "n", ("a", np.array([1, 2]))))
+
+
+def test_a_table_without_columns_has_a_total():
+    assert [cells.tolist() for _, cells in count(Table(Domain(a=Coded(2)), {}, rows=7), [()])] == [[7]]

@@ -1,0 +1,235 @@
+"""The kernel: verified, paid, then drawn, in no other order; and exact."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accuracy.plans import CASES, DOMAIN, NAMES, TREE, A, B, C, Case
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accuracy import block_rows, promised, structures
+from leastnoise._check import BudgetError, InputError
+from leastnoise._domain import Domain
+from leastnoise._estimate import Estimate
+from leastnoise._fitting import fit
+from leastnoise._kernel import Ledger, SeededEntropy, SystemEntropy, _kernel, measure, simulate
+from leastnoise._linop import Contrasts, dense
+from leastnoise._plan import Block, Factor, Limits, Plan
+from leastnoise._table import Table, columns_of
+
+BLOCKS = [
+    (Block((A, B), Fraction(1)), 1.0),
+    (Block((B, C), Fraction(1)), 0.3),
+    (Block((), Fraction(1)), 2.0),
+    (Block((A,), Fraction(1), "pay"), 0.01),
+]
+BUDGETS = [(PureDP("1/2"), "discrete_laplace"), (ZCDP("1/8"), "discrete_gaussian"), (ApproxDP(1, "1e-6"), "rounded_gaussian")]
+
+
+def table(rows: int = 400, seed: int = 0, **unit: object) -> Table:
+    rng = np.random.default_rng(seed)
+    codes = {name: rng.integers(0, DOMAIN.kind(name).size, rows) for name in NAMES}
+    return Table(DOMAIN, codes, {"pay": rng.integers(0, 51, rows)}, **unit)  # type: ignore[arg-type]
+
+
+def cells_of(codes: dict[str, np.ndarray], weights: np.ndarray | None = None) -> np.ndarray:
+    flat = np.ravel_multi_index([codes[name] for name in NAMES], DOMAIN.shape)
+    return np.bincount(flat, weights=weights, minlength=DOMAIN.size).astype(np.int64)
+
+
+def plan(budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], mechanism: str = "discrete_laplace", **privacy: object) -> Plan:
+    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, BLOCKS, "test")  # type: ignore[arg-type]
+
+
+def ledger(folder: Path, budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], **privacy: object) -> Ledger:
+    return Ledger.create(folder / "people.ledger", "people", Privacy(budget, **privacy))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+def test_a_release_is_paid_and_private(tmp_path: Path, budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
+    book = ledger(tmp_path, budget)
+    observation, receipt = measure(plan(budget, mechanism), table(), book, output="out", description="test")
+    (entry,) = book.entries()
+    assert (observation.private, observation.receipt, entry.id, entry.state) == (True, receipt.id, receipt.id, "reserved")
+    assert entry.plan_digest == observation.plan.digest()
+    with pytest.raises(BudgetError):
+        measure(plan(budget, mechanism), table(), book, output="again")
+    assert len(book.entries()) == 1
+
+
+def test_the_ledger_is_written_before_any_noise_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = ledger(tmp_path)
+    seen = []
+
+    def sampler(*arguments: object) -> np.ndarray:
+        seen.append(len(Ledger.open(book.path).entries()))
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(_kernel._SAMPLERS, "discrete_laplace", sampler)
+    with pytest.raises(KeyboardInterrupt):
+        measure(plan(), table(), book, output="out")
+    assert seen == [1]
+    assert len(book.entries()) == 1  # paid and absent
+
+
+def test_nothing_is_counted_before_it_is_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = ledger(tmp_path, PureDP("1/4"))
+    monkeypatch.setattr(_kernel, "count", lambda *arguments: pytest.fail("the rows were touched before the ledger agreed"))
+    with pytest.raises(BudgetError):
+        measure(plan(), table(), book, output="out")
+    assert book.entries() == ()
+
+
+def test_a_plan_that_costs_more_than_it_says_is_refused(tmp_path: Path) -> None:
+    book = ledger(tmp_path)
+    honest = plan()
+    liar = replace(honest, blocks=(replace(honest.blocks[0], scale=honest.blocks[0].scale / 2), *honest.blocks[1:]))
+    with pytest.raises(
+        InputError, match=r"queries cost more than the budget it declares, PureDP\(epsilon='1/2'\). Make the plan again; nothing was spent"
+    ):
+        measure(liar, table(), book, output="out")
+    assert book.entries() == ()
+
+
+def test_a_table_of_another_domain_or_unit_is_refused(tmp_path: Path) -> None:
+    other = Table(Domain(a=["x", "y"]), {"a": [0, 1]})
+    with pytest.raises(InputError, match="encoded over another domain than the plan's"):
+        measure(plan(), other, ledger(tmp_path), output="out")
+    with pytest.raises(InputError, match="bounded for another privacy unit than the plan's"):
+        simulate(plan(), table(unit_column="id", max_rows=2), SeededEntropy(1))
+    with pytest.raises(InputError, match="bounded for another privacy unit than the plan's"):
+        simulate(plan(unit_column="id", max_rows=3), table(unit_column="id", max_rows=2), SeededEntropy(1))
+
+
+def test_a_block_on_a_column_that_was_not_read_is_refused_before_payment(tmp_path: Path) -> None:
+    whole = table()
+    made, book = plan(), ledger(tmp_path)
+    without_a = Table(DOMAIN, {name: codes for name, codes in columns_of(whole).codes.items() if name != "a"}, columns_of(whole).values)
+    without_pay = Table(DOMAIN, columns_of(whole).codes)
+    for part, message in ((without_a, "read without the attribute 'a'"), (without_pay, "read without the measure 'pay'")):
+        with pytest.raises(InputError, match=message):
+            measure(made, part, book, output="out")
+        with pytest.raises(InputError, match=message):
+            simulate(made, part, SeededEntropy(1))
+    assert book.entries() == ()
+
+
+def test_seeded_noise_is_marked_and_reproducible() -> None:
+    first, second, third = (simulate(plan(), table(), SeededEntropy(seed)) for seed in (3, 3, 4))
+    assert (first.private, first.receipt) == (False, "")
+    assert all((x == y).all() for x, y in zip(first.values, second.values, strict=True))
+    assert any((x != y).any() for x, y in zip(first.values, third.values, strict=True))
+    with pytest.raises(InputError, match=r"seeded noise, which protects nobody; got a private source. Use measure"):
+        simulate(plan(), table(), SystemEntropy())
+
+
+@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+def test_translation_equivariance(budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
+    """On the same random tape, two tables' observations differ by exactly A (x - x'): the noise does not know the data."""
+    made = plan(budget, mechanism)
+    left, right = table(seed=1), table(rows=500, seed=2)
+    observed = [simulate(made, rows, SeededEntropy(9)) for rows in (left, right)]
+    for place, block in enumerate(made.blocks):
+        exact = []
+        for rows, seed in ((400, 1), (500, 2)):
+            rng = np.random.default_rng(seed)
+            codes = {name: rng.integers(0, DOMAIN.kind(name).size, rows) for name in NAMES}
+            pay = rng.integers(0, 51, rows)
+            x = cells_of(codes, pay if block.measure else None)
+            exact.append((block_rows(DOMAIN, NAMES, block) / block.scaling()[:, None] @ x).round().astype(np.int64) * made.grid)
+        np.testing.assert_array_equal(observed[0].values[place] - observed[1].values[place], exact[0] - exact[1])
+        assert observed[0].values[place].dtype == np.int32  # they fit
+
+
+@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+def test_limits_are_enforced_row_by_row(budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
+    """On the same random tape, two tables' observations differ by exactly the difference of their clipped sums, block by block."""
+    steps, one = Limits([5, 20], "a"), Limits([7])
+    blocks = [(Block((A,), Fraction(1), "pay", limits), 1.0) for limits in (steps, one, None)] + [
+        (Block((TREE,), Fraction(1), "pay", steps), 0.2)
+    ]
+    made = fit(DOMAIN, Privacy(budget), mechanism, blocks, "t")
+    drawn = []
+    for rows, seed in ((400, 1), (500, 2)):
+        rng = np.random.default_rng(seed)
+        codes = {name: rng.integers(0, DOMAIN.kind(name).size, rows) for name in NAMES}
+        pay = rng.integers(0, 51, rows)
+        cut = (np.minimum(pay, np.array([5, 20])[codes["a"]]), np.minimum(pay, 7), pay, np.minimum(pay, np.array([5, 20])[codes["a"]]))
+        queries = [block_rows(DOMAIN, NAMES, block) / block.scaling()[:, None] for block in made.blocks]
+        exact = [np.rint(q @ cells_of(codes, values)).astype(np.int64) * made.grid for q, values in zip(queries, cut, strict=True)]
+        drawn.append((simulate(made, Table(DOMAIN, codes, {"pay": pay}), SeededEntropy(9)).values, exact))
+    for place in range(len(blocks)):
+        np.testing.assert_array_equal(drawn[0][0][place] - drawn[1][0][place], drawn[0][1][place] - drawn[1][1][place])
+
+
+def test_sums_under_different_limits_are_not_estimated_together() -> None:
+    blocks = [(Block((A,), Fraction(1), "pay", limits), 1.0) for limits in (Limits([5, 20], "a"), Limits([7]))]
+    made = fit(DOMAIN, Privacy(PureDP(1)), "discrete_laplace", blocks, "t")
+    with pytest.raises(InputError, match=r"Sums of pay under different limits differ in their bias .* Make a plan for each limit"):
+        Estimate(simulate(made, table(), SeededEntropy(1))).marginal(("a",), "pay")
+    alone = replace(made, blocks=made.blocks[:1])
+    observed = simulate(alone, table(), SeededEntropy(1))
+    np.testing.assert_allclose(Estimate(observed).marginal(("a",), "pay"), observed.values[0])
+
+
+def test_a_row_far_above_its_limit_moves_the_observation_by_the_limit_only() -> None:
+    block = Block((A,), Fraction(1), "pay", Limits([0, 3], "a"))
+    made = fit(DOMAIN, Privacy(PureDP(1)), "discrete_laplace", [(block, 1.0)], "t")
+    assert made.blocks[0].scale == 3
+    empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
+    for cell, limit in ((0, 0), (1, 3)):
+        rich = Table(DOMAIN, {name: [cell if name == "a" else 0] for name in NAMES}, {"pay": [50]})
+        moved = simulate(made, rich, SeededEntropy(4)).values[0] - simulate(made, empty, SeededEntropy(4)).values[0]
+        assert np.abs(moved).sum() == limit
+
+
+def test_contrasts_get_noise_in_proportion_to_their_norms() -> None:
+    """4000 draws of every contrast against scale times norm; false alarm below 1e-6 for all rows together."""
+    made = fit(DOMAIN, Privacy(ZCDP("1/50")), "discrete_gaussian", [(Block((Factor(("b",), Contrasts(5)),), Fraction(1)), 1.0)] * 4000, "t")
+    empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
+    draws = np.array(simulate(made, empty, SeededEntropy(6)).values)
+    expected = float(made.blocks[0].scale) * np.sqrt([2, 6, 12, 20])
+    np.testing.assert_allclose(draws.std(axis=0), expected, rtol=6 / np.sqrt(2 * 4000))
+
+
+def test_every_row_gets_its_own_scale() -> None:
+    """Weighted rows: the spread of 4000 draws of every row against its scale; false alarm below 1e-6 for all rows together."""
+    made = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), "rounded_gaussian", [(Block((TREE,), Fraction(1)), 1.0)] * 4000, "t")
+    empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
+    draws = np.array(simulate(made, empty, SeededEntropy(5)).values) / made.grid
+    expected = float(made.blocks[0].scale) / TREE.weights
+    np.testing.assert_allclose(draws.std(axis=0), expected, rtol=6 / np.sqrt(2 * 4000))
+    np.testing.assert_allclose(draws.mean(axis=0) / expected, 0, atol=6 / np.sqrt(4000))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_promised_error_is_realised(case: Case) -> None:
+    """600 releases at non-unit scales and weights: the realised total over the promised one within six standard errors of the mean."""
+    rows = table()
+    known = structures(case.workload, case.plan)
+    assert promised(case.workload, case.plan).expected_error().total_squared_error > 0
+    rng = np.random.default_rng(0)
+    codes = {name: rng.integers(0, DOMAIN.kind(name).size, 400) for name in NAMES}
+    pay = rng.integers(0, 51, 400)
+    cube = {None: cells_of(codes).reshape(DOMAIN.shape), "pay": cells_of(codes, pay).reshape(DOMAIN.shape)}
+    errors = []
+    for seed in range(600):
+        estimate = Estimate(simulate(case.plan, rows, SeededEntropy(seed)))
+        total = 0.0
+        for product in case.workload:
+            truth = cube[product.measure].sum(axis=tuple(axis for axis, name in enumerate(NAMES) if name not in product.attributes))
+            for axis, operator in enumerate(product.operators):
+                truth = np.moveaxis(np.tensordot(_dense(operator), truth, axes=(1, axis)), 0, axis)
+            total += product.importance * float(((estimate.answers(product) - truth) ** 2).sum())
+        errors.append(total)
+    expected = sum(product.importance * known[product.measure].total(product) for product in case.workload)
+    spread = np.std(errors) / np.sqrt(len(errors))
+    assert abs(np.mean(errors) - expected) < 6 * spread
+    assert spread < 0.05 * expected
+
+
+def _dense(operator: object) -> np.ndarray:
+
+    return dense(operator)  # type: ignore[arg-type]

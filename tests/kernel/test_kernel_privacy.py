@@ -1,0 +1,207 @@
+"""What the kernel loses, by brute force: its own scales, seen by a spy in place of the samplers, over all pairs of neighbouring tables."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, Cost, GaussianCost, Privacy, PureCost, PureDP, covers
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._fitting import fit
+from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _kernel, measure, simulate
+from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Tree, dense
+from leastnoise._observation import Observation
+from leastnoise._plan import Block, DataAwarePlan, Factor, Limits, Plan, cost, row_scales
+from leastnoise._table import Table
+
+DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3)})
+CELLS = list(itertools.product(range(2), range(3)))
+BUDGETS: list[tuple[Budget, str]] = [
+    (PureDP("1/2"), "discrete_laplace"),
+    (ZCDP("1/8"), "discrete_gaussian"),
+    (ApproxDP(1, "1e-6"), "rounded_gaussian"),
+]
+TREE = Factor(("b",), Tree.full(3, 2), np.array([3, 2, 1, 1, 5, 4]))
+STEPS = Limits([1, 3, 2], "b")
+COUNTS = [
+    (Block((Factor(("a",), Identity(2)), TREE), Fraction(1)), 1.0),
+    (Block((Factor(("b",), Dense([[1, -2, 0], [0, 1, 1]])),), Fraction(1)), 0.7),
+    (Block((), Fraction(1)), 0.4),
+]
+SUMS = [(Block((Factor(("a",), Prefix(2)),), Fraction(1), "pay"), 1.0), (Block((TREE,), Fraction(1), "pay", STEPS), 0.3)]
+CONTRASTS = [(Block((Factor(("a",), Contrasts(2)), Factor(("b",), Contrasts(3))), Fraction(1)), 1.0), (Block((), Fraction(1)), 0.3)]
+MOSTLY_TOTAL = [(Block((Factor(("b",), Contrasts(3)),), Fraction(1)), 0.1), (Block((), Fraction(1)), 4.0)]
+MIXED = [*COUNTS, *SUMS, *CONTRASTS]
+
+
+class Spy:
+    """In the place of the samplers: writes down the scale and the source of every draw; gives 0, or the draws' own numbers from 1000 on."""
+
+    scales: list[Fraction]
+    sources: list[object]
+    silent = False
+
+    def forget(self) -> None:
+        self.scales, self.sources = [], []
+
+    def __call__(self, numerators: object, denominators: object, count: int, entropy: object) -> np.ndarray:
+        tops, bottoms = (np.broadcast_to(np.asarray(part), (count,)).tolist() for part in (numerators, denominators))
+        first = 1000 + len(self.scales)
+        self.scales += [Fraction(top, bottom) for top, bottom in zip(tops, bottoms, strict=True)]
+        self.sources += [entropy] * count
+        return np.zeros(count, dtype=np.int64) if self.silent else np.arange(first, first + count, dtype=np.int64)
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    found = Spy()
+    found.forget()
+    for name in _kernel._SAMPLERS:
+        monkeypatch.setitem(_kernel._SAMPLERS, name, found)
+    return found
+
+
+def people(rows: list[tuple[int, int]], pay: list[int] | None = None, **unit: object) -> Table:
+    amounts = [0] * len(rows) if pay is None else pay
+    return Table(DOMAIN, {"a": [a for a, _ in rows], "b": [b for _, b in rows]}, {"pay": amounts}, **unit)  # type: ignore[arg-type]
+
+
+def fitted(budget: Budget, mechanism: str, blocks: list[tuple[Block, float]], **privacy: object) -> Plan:
+    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks, "test")  # type: ignore[arg-type]
+
+
+def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> np.ndarray:
+    """The block's queries row by row of the table, from dense matrices."""
+    total = np.zeros(block.rows, dtype=np.int64)
+    for (a, b), amount in zip(rows, pay, strict=True):
+        value = 1 if block.measure is None else amount
+        if block.limits is not None:
+            value = min(value, int(block.limits.values[{"a": a, "b": b}.get(str(block.limits.attribute), 0)]))
+        column = np.ones(1, dtype=np.int64)
+        for factor in block.factors:
+            column = np.kron(column, dense(factor.operator)[:, {"a": a, "b": b}[factor.attributes[0]]].astype(np.int64))
+        total += column * value
+    return total
+
+
+def exact_squares(block: Block, grid: int) -> list[Fraction]:
+    """The square of the scale of every row by the definition: that of the block, over the rows' weights, times the contrasts' norms."""
+    squares = [Fraction(1)]
+    for factor in block.factors:
+        if isinstance(factor.operator, Contrasts):
+            own = [Fraction(k * (k + 1)) for k in range(1, factor.operator.size)]
+        else:
+            own = [Fraction(1, int(weight) ** 2) for weight in factor.weights]
+        squares = [one * other for one in squares for other in own]
+    return [one * (block.scale * grid) ** 2 for one in squares]
+
+
+ROWS = [(0, 0), (0, 2), (1, 1), (1, 1), (1, 2), (0, 0)]
+PAY = [3, -2, 0, 1, 2, 3]
+
+
+def observed(way: str, plan: Plan, folder: Path) -> Observation:
+    table = people(ROWS, PAY)
+    if way == "simulated":
+        return simulate(plan, table, SeededEntropy(1))
+    aware = DataAwarePlan(domain=DOMAIN, privacy=plan.privacy, strategy="test", questions=({},))
+    if way == "a step of a simulated series":
+        return Series.simulated(aware, table, SeededEntropy(1)).measure(plan)
+    book = Ledger.create(folder / "people.ledger", "people", plan.privacy)
+    if way == "paid":
+        return measure(plan, table, book, output="out")[0]
+    return Series.paid(aware, table, book, output="out").measure(plan)
+
+
+@pytest.mark.parametrize("way", ["paid", "simulated", "a step of a paid series", "a step of a simulated series"])
+@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+def test_every_row_is_its_exact_answer_plus_one_whole_draw_of_its_own_exact_scale(
+    spy: Spy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, budget: Budget, mechanism: str
+) -> None:
+    """Each draw is used once, unchanged, by the row whose scale it has; small batches and large ones alike."""
+    blocks = [*COUNTS, *SUMS] if mechanism == "discrete_laplace" else MIXED
+    plan = fitted(budget, mechanism, blocks)
+    for batch in (1, 4, 2**18):
+        spy.forget()
+        monkeypatch.setattr(_kernel, "_BATCH_ROWS", batch)
+        folder = tmp_path / str(batch)
+        folder.mkdir()
+        observation = observed(way, plan, folder)
+        assert all(isinstance(source, SeededEntropy if "simulated" in way else SystemEntropy) for source in spy.sources)
+        used: list[int] = []
+        for block, values in zip(plan.blocks, observation.values, strict=True):
+            draws = (values - exact_answers(block, ROWS, PAY) * plan.grid - 1000).tolist()
+            assert all(0 <= draw < len(spy.scales) for draw in draws)
+            scales = [spy.scales[draw] for draw in draws]
+            tops, bottoms = row_scales(block, plan.grid)
+            assert scales == [Fraction(top, bottom) for top, bottom in zip(tops.tolist(), bottoms.tolist(), strict=True)]
+            for scale, square in zip(scales, exact_squares(block, plan.grid), strict=True):
+                contrasts = any(isinstance(factor.operator, Contrasts) for factor in block.factors)
+                assert square <= scale**2 <= square * (1 + Fraction(1, 2**22) if contrasts else 1)
+            used += draws
+        assert sorted(used) == list(range(len(spy.scales)))
+
+
+CLAIMS: dict[str, Callable[[Fraction], Cost]] = {
+    "discrete_laplace": PureCost,
+    "discrete_gaussian": lambda squares: ConcentratedCost(squares / 2),
+    "rounded_gaussian": GaussianCost,
+}
+
+
+def units(most: int, amounts: tuple[int, ...]) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:
+    """All that a unit of at most so many rows can add, nothing first: it may have fewer rows, or rows outside the domain."""
+    rows = [(cell, pay) for cell in CELLS for pay in amounts]
+    for number in range(most + 1):
+        for chosen in itertools.combinations_with_replacement(rows, number):
+            yield [cell for cell, _ in chosen], [pay for _, pay in chosen]
+
+
+def worst_loss(plan: Plan, spy: Spy, amounts: tuple[int, ...]) -> Fraction:
+    """The largest sum over rows of |change| / scale, or of its squares, over all pairs of neighbours; exact for the worst pair.
+
+    A unit's rows are added to others that stay; under replace they are exchanged for those of any other unit. The answers are the
+    kernel's own without noise, the scales those that it asked its sampler for.
+    """
+    unit = {"unit_column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows}
+    answers = []
+    for silent in (False, True):
+        spy.silent = silent
+        for cells, pay in units(plan.privacy.max_rows, amounts) if silent else [([], [])]:
+            table = people(ROWS + cells, PAY + pay, **unit) if silent else people([], **unit)
+            observation = simulate(plan, table, SeededEntropy(1))
+            answers.append(np.concatenate([np.asarray(values, dtype=np.int64) for values in observation.values]))
+    scales = [spy.scales[draw - 1000] for draw in answers.pop(0).tolist()]
+    power = 1 if plan.mechanism == "discrete_laplace" else 2
+    table = np.array(answers) / np.array([float(scale) for scale in scales])
+    others = [0] if plan.privacy.neighbours == "add_remove" else range(len(table))
+    losses = {other: (np.abs(table - table[other]) ** power).sum(axis=1) for other in others}
+    other = max(losses, key=lambda place: losses[place].max())
+    change = (answers[int(losses[other].argmax())] - answers[other]).tolist()
+    return sum((Fraction(abs(one)) / scale) ** power for one, scale in zip(change, scales, strict=True))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+def test_no_pair_of_neighbours_loses_more_than_the_budget(spy: Spy, budget: Budget, mechanism: str, neighbours: str, rows: int) -> None:
+    """Counts by signed and weighted queries, sums of amounts of both signs, limited sums, and contrasts beside totals, small and large."""
+    unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
+    sums = (3,) if rows == 3 else (-2, 3)  # of three rows, the largest amounts alone: there are 455 units otherwise
+    for blocks, amounts in ((COUNTS, (0,)), (SUMS, sums), (CONTRASTS, (0,)), (MOSTLY_TOTAL, (0,))):
+        if mechanism == "discrete_laplace" and blocks in (CONTRASTS, MOSTLY_TOTAL):
+            continue
+        spy.forget()
+        plan = fitted(budget, mechanism, blocks, neighbours=neighbours, **unit)
+        worst = worst_loss(plan, spy, amounts)
+        if isinstance(budget, PureDP):
+            assert worst <= budget.epsilon
+        elif isinstance(budget, ZCDP):
+            assert worst / 2 <= budget.rho
+        else:
+            assert covers(budget, GaussianCost(worst))
+        if neighbours == "add_remove" and blocks == COUNTS:  # the claim is not idle: a unit whose rows are all in one cell loses it
+            assert cost(plan) == CLAIMS[mechanism](worst)

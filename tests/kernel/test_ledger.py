@@ -1,0 +1,746 @@
+"""The ledger in one process: sums, refusals with their words, states, and files that are not usable."""
+
+import json
+import os
+import re
+import sqlite3
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._accounting import (
+    ZCDP,
+    ApproxDP,
+    Charge,
+    ConcentratedCost,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+    gaussian_mu_squared,
+)
+from leastnoise._check import BudgetError, InputError, LedgerError
+from leastnoise._kernel._ledger import Ledger
+from leastnoise._kernel._ledger_file import SELECT, digest_of
+
+ONE = Privacy(PureDP(1))
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger", "people", ONE)
+
+
+def take(ledger: Ledger, epsilon="1/3", **more):
+    arguments = {"cost": PureCost(epsilon), "declared": PureDP(epsilon), "privacy": ONE, "plan_digest": "ab12", "output": "out", **more}
+    return ledger.reserve(**arguments)
+
+
+def edit(ledger: Ledger, statement: str, *values) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement, values)
+    connection.close()
+
+
+def edit_and_sign(ledger: Ledger, column: str, value) -> None:
+    """Change the second entry and make its digest right again, to reach the checks behind the digest."""
+    edit(ledger, f"UPDATE entry SET {column} = ? WHERE number = 2", value)
+    with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
+        row = connection.execute(SELECT).fetchall()[1]
+        if column != "digest":
+            digest = digest_of((connection.execute(SELECT).fetchall()[0][9], *row[:9]))
+            connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest,))
+            connection.execute("UPDATE head SET digest = ?", (digest,))
+    connection.close()
+
+
+def test_three_thirds_are_paid_and_a_hair_more_is_refused(ledger) -> None:
+    receipts = [take(ledger) for _ in range(3)]
+    assert ledger.spent() == Charge(epsilon=Fraction(1))
+    assert ledger.left() == Charge()
+    assert len({receipt.id for receipt in receipts}) == 3
+    with pytest.raises(BudgetError, match=r"only epsilon = 0 is left; that is epsilon = 1e-30 too much"):
+        take(ledger, Fraction(1, 10**30))
+    assert len(ledger.entries()) == 3
+
+
+def test_a_refusal_says_what_was_asked_what_is_left_and_what_to_do(ledger) -> None:
+    take(ledger, "3/4")
+    with pytest.raises(BudgetError) as caught:
+        take(ledger, "1/2")
+    assert str(caught.value) == (
+        "The release asks for epsilon = 0.5, but of epsilon = 1 for the data set 'people' only epsilon = 0.25 is left; "
+        "that is epsilon = 0.25 too much. Nothing was spent. Plan with at most what is left, or ask the data holder."
+    )
+    assert ledger.left().epsilon == Fraction(1, 4)
+    take(ledger, "1/4")
+    with pytest.raises(BudgetError, match=r"Make no further release of this data set, or ask the data holder."):
+        take(ledger, "1/4")
+
+
+def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
+    zcdp = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
+    take(zcdp, "1/2")
+    take(zcdp, cost=GaussianCost("1/2"), declared=ZCDP("1/4"))
+    take(zcdp, cost=ConcentratedCost("1/2"), declared=ZCDP("1/2"))
+    assert zcdp.left().rho == 1 - Fraction(1, 8) - Fraction(1, 4) - Fraction(1, 2)
+
+    approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
+    take(approx, "1/2")
+    take(approx, cost=GaussianCost(gaussian_mu_squared(1, "1e-6")), declared=ApproxDP(1, "1e-6"))
+    assert approx.left() == Charge(epsilon=Fraction(1, 2))
+    with pytest.raises(BudgetError, match=r"that is epsilon = 0 and delta = 1e-9 too much"):
+        take(approx, cost=GaussianCost(gaussian_mu_squared("0.1", "1e-9")), declared=ApproxDP("0.1", "1e-9"))
+    with pytest.raises(InputError, match=r"An? .*ApproxDP budget|The data set has an ApproxDP budget"):
+        take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
+    take(approx, "1/2")
+
+
+@pytest.mark.parametrize(
+    ("privacy", "words"),
+    [
+        (Privacy(PureDP(1), "replace"), "one row (replace)"),
+        (Privacy(PureDP(1), unit_column="id"), "at most 1 row of one value of the column 'id' (add_remove)"),
+        (Privacy(PureDP(1), unit_column="id", max_rows=3), "at most 3 rows of one value of the column 'id' (add_remove)"),
+    ],
+)
+def test_another_unit_or_other_neighbours_are_refused(ledger, privacy, words) -> None:
+    message = f"The plan protects {words}, the data set 'people' one row (add_remove); such costs cannot be added."
+    with pytest.raises(InputError, match=re.escape(message)):
+        take(ledger, privacy=privacy)
+    assert ledger.entries() == ()
+
+
+def test_a_plan_that_costs_more_than_it_declares_is_refused(ledger) -> None:
+    with pytest.raises(InputError, match="is not proved to cover its cost"):
+        take(ledger, declared=PureDP("1/4"))
+    assert ledger.entries() == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"output": None}, "output must be a text of 0 to 10000 characters; got None."),
+        ({"plan_digest": "a\0b"}, "plan_digest must be a text"),
+        ({"description": "x" * 10001}, "description must be a text"),
+        ({"description": "\ud800"}, "description must be a text that can be written as UTF-8"),
+        ({"privacy": PureDP(1)}, "privacy must be a Privacy"),
+        ({"cost": 1}, "cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1."),
+        ({"declared": 1}, "budget must be PureDP, ApproxDP or ZCDP; got 1."),
+    ],
+)
+def test_unusable_arguments_are_refused_before_anything_is_written(ledger, more, message) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        take(ledger, **more)
+    assert ledger.entries() == ()
+
+
+def test_entries_hold_what_was_reserved_and_no_time_of_day(ledger) -> None:
+    before = datetime.now(UTC).date()
+    receipt = take(ledger, output="out/übersicht", description='first "table"')
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert (entry.number, entry.state, entry.resumable) == (1, "reserved", False)
+    assert (entry.id, entry.charge, entry.number, entry.digest) == (receipt.id, receipt.charge, receipt.number, receipt.head)
+    assert (entry.cost, entry.declared) == (PureCost("1/3"), PureDP("1/3"))
+    assert (entry.plan_digest, entry.output, entry.description) == ("ab12", "out/übersicht", 'first "table"')
+    assert before <= entry.reserved_on <= datetime.now(UTC).date()
+    assert re.fullmatch("[0-9a-f]{32}", receipt.id)
+    ledger.seal(receipt)
+    assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
+
+
+def test_sealing_and_reconciling_give_nothing_back(ledger) -> None:
+    sealed, published, lost = (take(ledger, output=output) for output in ("a", "b", "c"))
+    ledger.seal(sealed)
+    assert [entry.id for entry in ledger.entries() if entry.state == "reserved"] == [published.id, lost.id]
+    asked = []
+    settled = ledger.reconcile(lambda entry: asked.append(entry.output) or entry.output == "b")
+    assert asked == ["b", "c"]
+    assert [(entry.output, entry.state) for entry in settled] == [("b", "sealed"), ("c", "absent")]
+    assert ledger.reconcile(lambda _: False) == ()
+    # What another run found absent while it was still being written is sealed by the next one, also if its own process died meanwhile.
+    assert [(entry.output, entry.state) for entry in ledger.reconcile(lambda _: True)] == [("c", "sealed")]
+    assert ledger.reconcile(lambda _: False) == ()
+    assert ledger.left() == Charge()
+
+
+def test_entries_in_every_state_stay_paid(ledger) -> None:
+    """Reserved, sealed or found absent: what a release has spent is never offered to the next one."""
+    take(ledger, "1/2", output="absent")
+    ledger.reconcile(lambda _: False)
+    ledger.seal(take(ledger, "1/4", output="sealed"))
+    take(ledger, "1/8", output="reserved")
+    assert [entry.state for entry in ledger.entries()] == ["absent", "sealed", "reserved"]
+    assert (ledger.spent().epsilon, ledger.left().epsilon) == (Fraction(7, 8), Fraction(1, 8))
+    with pytest.raises(BudgetError, match=r"only epsilon = 0\.125 is left"):
+        take(ledger, "1/4")
+    take(ledger, "1/8")
+    ledger.reconcile(lambda _: False)
+    for epsilon in ("1/2", "1/4", "1/8", Fraction(1, 10**30)):
+        with pytest.raises(BudgetError, match="only epsilon = 0 is left"):
+            take(ledger, epsilon)
+
+
+def test_a_late_seal_of_an_entry_found_absent_and_a_second_seal_are_harmless(ledger) -> None:
+    receipt = take(ledger)
+    ledger.reconcile(lambda _: False)
+    assert ledger.entries()[0].state == "absent"
+    ledger.seal(receipt)
+    first = ledger.entries()[0]
+    ledger.seal(receipt)
+    assert ledger.entries() == (first,)
+    assert first.state == "sealed"
+
+
+def test_a_receipt_of_another_ledger_is_not_sealed(ledger, tmp_path) -> None:
+    other = Ledger.create(tmp_path / "other", "other", ONE)
+    with pytest.raises(LedgerError, match=r"is not of the ledger .*other. Seal a release where it was reserved."):
+        other.seal(take(ledger))
+
+
+def test_reconcile_may_ask_the_ledger_itself(ledger) -> None:
+    take(ledger)
+    assert ledger.reconcile(lambda _: len(ledger.entries()) == 1)[0].state == "sealed"
+
+
+def test_what_is_sealed_while_reconcile_asks_stays_sealed(ledger) -> None:
+    receipt = take(ledger)
+
+    def slow(entry) -> bool:
+        ledger.seal(receipt)
+        return False
+
+    assert [entry.state for entry in ledger.reconcile(slow)] == ["sealed"]
+
+
+def test_repr_is_readable(ledger) -> None:
+    assert repr(ledger) == f"Ledger({str(ledger.path)!r}, dataset='people', budget=PureDP(epsilon='1'), unit='one row (add_remove)')"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.fractions(Fraction(1, 50), Fraction(1, 2)), max_size=12))
+def test_the_sum_of_receipts_never_exceeds_the_budget(tmp_path_factory, wishes) -> None:
+    ledger = Ledger.create(tmp_path_factory.mktemp("h") / "x", "x", ONE)
+    paid = Fraction(0)
+    for wish in wishes:
+        fits = paid + wish <= 1
+        try:
+            take(ledger, wish)
+            paid += wish
+        except BudgetError:
+            assert not fits
+        else:
+            assert fits
+    assert ledger.spent().epsilon == paid
+
+
+# --- files -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_everything_is_in_one_file_at_rest(ledger) -> None:
+    ledger.seal(take(ledger))
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    connection.close()
+
+
+def test_a_path_with_odd_characters_is_a_path(tmp_path) -> None:
+    path = tmp_path / "a b%20?mode=ro#ü.ledger"
+    take(Ledger.create(path, "x", ONE))
+    assert path.exists()
+    assert len(Ledger.open(str(path)).entries()) == 1
+
+
+def test_a_relative_path_is_a_path(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    take(Ledger.create("x.ledger", "x", ONE))
+    assert len(Ledger.open(Path("x.ledger")).entries()) == 1
+
+
+def test_a_ledger_is_never_replaced(ledger) -> None:
+    take(ledger)
+    with pytest.raises(LedgerError, match=r"exists already, and a ledger is never replaced. Open it, or choose another path."):
+        Ledger.create(ledger.path, "people", ONE)
+    assert len(ledger.entries()) == 1
+
+
+def test_a_ledger_is_not_made_where_there_is_no_folder(tmp_path) -> None:
+    with pytest.raises(LedgerError, match=r"A ledger cannot be made at .*: no such file or directory. Choose a folder that exists"):
+        Ledger.create(tmp_path / "nowhere" / "x", "x", ONE)
+
+
+def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("leastnoise._kernel._ledger_file.TABLES", ("CREATE TABLE dataset (x)", "NO SQL"))
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.create(tmp_path / "x", "x", ONE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_making_that_is_overtaken_leaves_the_other_ledger(tmp_path, monkeypatch) -> None:
+    """Another process makes the ledger, and spends from it, between the look and the link."""
+    path, made, link = tmp_path / "x", [], os.link
+
+    def overtaken(*arguments):
+        monkeypatch.setattr("os.link", link)
+        made.append(take(Ledger.create(path, "other", ONE)))
+        link(*arguments)
+
+    monkeypatch.setattr("os.link", overtaken)
+    with pytest.raises(LedgerError, match="exists already, and a ledger is never replaced"):
+        Ledger.create(path, "x", ONE)
+    assert [entry.id for entry in Ledger.open(path).entries()] == [made[0].id]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal"])
+def test_a_journal_of_an_earlier_ledger_is_not_played_into_a_new_one(tmp_path, ending) -> None:
+    left = tmp_path / f"x{ending}"
+    left.write_bytes(b"hot")
+    with pytest.raises(LedgerError, match="is left from an earlier ledger of this name"):
+        Ledger.create(tmp_path / "x", "x", ONE)
+    assert list(tmp_path.iterdir()) == [left]
+
+
+def test_a_name_that_is_too_long_is_one_sentence(tmp_path) -> None:
+    with pytest.raises(LedgerError, match=r"cannot be made at .*: file name too long"):
+        Ledger.create(tmp_path / ("x" * 300), "x", ONE)
+
+
+def test_a_file_system_without_links_makes_no_ledger(tmp_path, monkeypatch) -> None:
+    def refuse(*arguments):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    with pytest.raises(LedgerError, match=r"cannot be made at .*: operation not permitted. Choose a folder"):
+        Ledger.create(tmp_path / "x", "x", ONE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_in_another_journal_mode_takes_nothing(ledger) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    with pytest.raises(LedgerError, match="switched to the journal mode 'wal' by another program"):
+        take(ledger)
+    assert ledger.entries() == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dataset": " "}, "dataset must be a text of 1 to 10000 characters; got ' '."),
+        ({"privacy": PureDP(1)}, "privacy must be a Privacy, such as Privacy(PureDP(1)); got"),
+        ({"path": ""}, "path must be the path of a ledger's file; got ''."),
+        ({"path": 3}, "path must be the path of a ledger's file; got 3."),
+        ({"path": "a\0b"}, "path must be the path of a ledger's file"),
+        ({"timeout": float("nan")}, "timeout must be a number of seconds from 0 to 86400; got nan."),
+        ({"timeout": "1"}, "timeout must be a number of seconds"),
+    ],
+)
+def test_unusable_arguments_make_no_ledger(tmp_path, arguments, message) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        Ledger.create(**{"path": tmp_path / "x", "dataset": "x", "privacy": ONE, **arguments})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_file_is_not_made(tmp_path) -> None:
+    with pytest.raises(
+        LedgerError,
+        match=r"There is no ledger at .*missing. If there was one, restore it. Make one with",
+    ):
+        Ledger.open(tmp_path / "missing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_goes_away_is_not_made_again(ledger) -> None:
+    ledger.path.unlink()
+    with pytest.raises(LedgerError, match=r"cannot be opened. Check that the file is there"):
+        take(ledger)
+    assert not ledger.path.exists()
+
+
+def test_a_folder_is_refused(tmp_path) -> None:
+    with pytest.raises(LedgerError, match=r"is a folder, not a ledger"):
+        Ledger.open(tmp_path)
+
+
+def test_an_empty_file_is_refused(tmp_path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(LedgerError, match=r"is empty: no ledger, or what is left of one\. If it was a ledger, restore it"):
+        Ledger.open(tmp_path / "x", timeout=0)
+
+
+def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
+    whole = Ledger.create(tmp_path / "whole", "people", ONE)
+    (tmp_path / "x").touch()
+    maker = threading.Timer(0.1, lambda: whole.path.replace(tmp_path / "x"))
+    maker.start()
+    assert Ledger.open(tmp_path / "x").dataset == "people"
+    maker.join()
+
+
+@pytest.mark.parametrize("text", ["a", "name,age\nA,1\n" * 500])
+def test_a_text_file_is_refused(tmp_path, text) -> None:
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(LedgerError, match=r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"):
+        Ledger.open(tmp_path / "x")
+    assert (tmp_path / "x").read_text() == text
+
+
+def test_another_database_is_refused(tmp_path) -> None:
+    with sqlite3.connect(tmp_path / "x") as connection:
+        connection.execute("CREATE TABLE entry (number)")
+    connection.close()
+    with pytest.raises(LedgerError, match=r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"):
+        Ledger.open(tmp_path / "x")
+
+
+def test_a_ledger_of_a_newer_version_is_refused(ledger) -> None:
+    edit(ledger, "PRAGMA user_version = 3")
+    with pytest.raises(LedgerError, match=r"has the format 3; this version of leastnoise reads the format 2. Use a newer leastnoise."):
+        Ledger.open(ledger.path)
+    with pytest.raises(LedgerError, match=r"has the format 3"):
+        take(ledger)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_refused(ledger, part) -> None:
+    for _ in range(3):
+        take(ledger, "1/10", description="x" * 9000)
+    os.truncate(ledger.path, int(ledger.path.stat().st_size * part))
+    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is no ledger, or a damaged one"):
+        Ledger.open(ledger.path)
+    with pytest.raises(LedgerError, match=r"The ledger .* is damaged|is no ledger, or a damaged one"):
+        take(ledger)
+
+
+def test_bytes_overwritten_anywhere_never_give_budget_back(ledger) -> None:
+    """Runs of 64 bytes and single bits in turn are overwritten: either it is noticed, or the ledger says what it said before."""
+    for _ in range(3):
+        take(ledger, "1/10")
+    whole = ledger.path.read_bytes()
+    filled = [k for k in range(len(whole)) if whole[k]]
+    damage = [(start, b"\xa5" * 64) for start in range(0, len(whole), 64)] + [(k, bytes([whole[k] ^ 1])) for k in filled]
+    noticed = 0
+    for start, new in damage:
+        ledger.path.write_bytes(whole[:start] + new + whole[start + len(new) :])
+        try:
+            again = Ledger.open(ledger.path)
+            assert (again.privacy, again.spent().epsilon) == (ONE, Fraction(3, 10))
+        except LedgerError:
+            noticed += 1
+    assert noticed > len(filled) / 2
+    ledger.path.write_bytes(whole)
+    assert ledger.left().epsilon == Fraction(7, 10)
+
+
+GOOD = {"epsilon": "1/3", "delta": "0", "rho": "0"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("charge", "not json"),
+        ("charge", json.dumps({**GOOD, "epsilon": "-1/3"})),
+        ("charge", json.dumps({**GOOD, "epsilon": 0.3})),
+        ("charge", json.dumps({**GOOD, "epsilon": "0"})),
+        ("charge", json.dumps({**GOOD, "epsilon": "1/0"})),
+        ("charge", json.dumps({**GOOD, "rho": "1"})),
+        ("charge", json.dumps({"epsilon": "1/3"})),
+        ("charge", "[" * 100000),
+        ("charge", b"\xff\xfe"),
+        ("charge", 7),
+        ("cost", "{}"),
+        ("declared", '{"definition": "None"}'),
+        ("state", "refunded"),
+        ("reserved_on", "yesterday"),
+        ("reserved_on", "2026-01-01T00:00:00"),
+        ("reserved_on", 3),
+        ("run", b"x"),
+        ("output", b"x"),
+        ("id", ""),
+        ("digest", "0" * 64),
+        ("description", "another"),
+    ],
+)
+def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
+    take(ledger)
+    take(ledger)
+    if column == "description":
+        edit(ledger, "UPDATE entry SET description = ? WHERE number = 2", value)
+    else:
+        edit_and_sign(ledger, column, value)
+    what = "its pages do not fit together" if column == "state" else "entry 2 is unreadable"  # the table itself restricts the states
+    for use in (lambda: Ledger.open(ledger.path), lambda: take(ledger), ledger.left, lambda: ledger.reconcile(lambda _: True)):
+        with pytest.raises(LedgerError, match=rf"is damaged \({what}\)\. No release can be made from it\."):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM entry WHERE number = 1", "entries are missing"),
+        ("UPDATE entry SET number = 5 WHERE number = 2", "entries are missing"),
+        ("DELETE FROM dataset", "the row of the data set is unreadable"),
+        ("INSERT INTO dataset SELECT 2, name, privacy, id, digest FROM dataset", "its pages do not fit together"),
+        ("UPDATE dataset SET privacy = '{}'", "the row of the data set is unreadable"),
+        ("UPDATE dataset SET name = x'00'", "the row of the data set is unreadable"),
+        ("DROP TABLE entry", "its tables are unreadable"),
+        ("PRAGMA user_version = 0", "it has the unknown format 0"),
+    ],
+)
+def test_a_damaged_ledger_is_closed(ledger, statement, message) -> None:
+    take(ledger)
+    take(ledger)
+    edit(ledger, statement)
+    for use in (lambda: Ledger.open(ledger.path), lambda: take(ledger)):
+        with pytest.raises(LedgerError, match=f"is damaged .*{message}"):
+            use()
+
+
+def test_a_ledger_that_was_replaced_is_noticed(ledger, tmp_path) -> None:
+    other = Ledger.create(tmp_path / "other", "people", Privacy(PureDP(2)))
+    other.path.replace(ledger.path)
+    for use in (lambda: take(ledger), ledger.spent):
+        with pytest.raises(LedgerError, match=r"was replaced by another one since it was opened. Open it again."):
+            use()
+
+
+def test_one_damaged_entry_does_not_show_its_content(ledger) -> None:
+    take(ledger)
+    edit(ledger, "UPDATE entry SET charge = 'secret'")
+    with pytest.raises(LedgerError) as caught:
+        ledger.entries()
+    assert "secret" not in str(caught.value)
+
+
+# --- what a process leaves, and older copies ---------------------------------------------------------------------------------------------
+
+
+def steps_of(ledger: Ledger, **more):
+    """A release whose first two steps gave something."""
+    receipt = take(ledger, plan="{}", options="[]", **more)
+    for number in (1, 2):
+        ledger.begin(receipt, number, f"request {number}")
+        ledger.record(receipt, number, f"outcome {number}" * 1000)
+    return receipt
+
+
+def test_what_steps_gave_is_there_again_until_the_release_is_sealed(ledger) -> None:
+    receipt = steps_of(ledger)
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert entry.resumable
+    found = Ledger.open(ledger.path).pending(entry)
+    assert (found.plan, found.options) == ("{}", "[]")
+    assert [(step.request, step.outcome) for step in found.steps] == [(f"request {n}", f"outcome {n}" * 1000) for n in (1, 2)]
+    ledger.seal(receipt)
+    assert not ledger.entries()[0].resumable
+    with pytest.raises(LedgerError, match="nothing that could be finished"):
+        ledger.pending(entry)
+
+
+def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_finished(ledger) -> None:
+    receipt = steps_of(ledger)
+    ledger.begin(receipt, 3, "request 3")
+    for number in (1, 2, 3, 4, 5):
+        with pytest.raises(LedgerError, match="it is not drawn twice"):
+            ledger.begin(receipt, number, "request")
+    assert not ledger.entries()[0].resumable
+    with ledger.running() as run, pytest.raises(LedgerError, match="being finished by another process, or is finished"):
+        ledger.take_over(ledger.entries()[0], run)
+    assert [entry.state for entry in ledger.reconcile(lambda _: False)] == ["absent"]
+    with pytest.raises(LedgerError, match="not under way"):
+        ledger.record(receipt, 3, "late")
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_an_outcome_is_recorded_once_and_for_a_step_under_way_alone(ledger, number) -> None:
+    receipt = steps_of(ledger)
+    with pytest.raises(LedgerError, match="not under way"):
+        ledger.record(receipt, number, "another outcome")
+    assert [step.outcome[:9] for step in ledger.pending(ledger.entries()[0]).steps] == ["outcome 1", "outcome 2"]
+
+
+def test_a_long_outcome_is_kept_in_parts(ledger, monkeypatch) -> None:
+    monkeypatch.setattr("leastnoise._kernel._ledger_steps._PART", 7)
+    steps_of(ledger)
+    assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == ["outcome 1" * 1000, "outcome 2" * 1000]
+
+
+def test_a_damaged_outcome_or_plan_is_noticed_and_leaves_the_ledger_usable(ledger) -> None:
+    steps_of(ledger)
+    for statement in ("UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2", "UPDATE pending SET options = '[1]'"):
+        whole = ledger.path.read_bytes()
+        edit(ledger, statement)
+        with pytest.raises(LedgerError, match=r"is damaged \(the (measurement|plan) of the release"):
+            ledger.pending(ledger.entries()[0])
+        assert ledger.left().epsilon == Fraction(2, 3)
+        ledger.path.write_bytes(whole)
+
+
+def test_what_another_process_makes_is_neither_settled_nor_taken_over(ledger) -> None:
+    with ledger.running() as run:
+        steps_of(ledger, run=run)
+        assert ledger.is_running(ledger.entries()[0])
+        assert ledger.reconcile(lambda _: True) == ()
+        with ledger.running() as other, pytest.raises(LedgerError, match="being finished by another process"):
+            ledger.take_over(ledger.entries()[0], other)
+    assert not ledger.is_running(ledger.entries()[0])
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_a_running_release_is_seen_through_a_link_in_another_folder(ledger, tmp_path_factory) -> None:
+    link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
+    link.symlink_to(ledger.path)
+    with ledger.running() as run:
+        steps_of(ledger, run=run)
+        seen = Ledger.open(link)
+        assert seen.is_running(seen.entries()[0])
+        assert seen.reconcile(lambda _: True) == ()
+    assert not seen.is_running(seen.entries()[0])
+    assert list(link.parent.iterdir()) == [link]
+
+
+def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
+    slow = take(ledger, plan="{}", run="0" * 32)  # its process counts as dead
+    with ledger.running() as run:
+        quick = ledger.take_over(ledger.entries()[0], run)
+        for late in (lambda: ledger.begin(slow, 1, "request"), lambda: ledger.seal(slow)):
+            with pytest.raises(LedgerError, match="was taken over by another process"):
+                late()
+        ledger.begin(quick, 1, "request")
+        ledger.record(quick, 1, "outcome")
+        ledger.seal(quick)
+    assert ledger.entries()[0].state == "sealed"
+
+
+def test_room_is_kept_until_the_measurement_is_written(ledger) -> None:
+    with ledger.running(50_000) as run:
+        (held,) = (path for path in ledger.path.parent.iterdir() if run in path.name)
+        assert held.stat().st_blocks * 512 >= 50_000
+        receipt = take(ledger, plan="{}", run=run)
+        ledger.begin(receipt, 1, "request")
+        ledger.record(receipt, 1, "outcome")
+        assert held.stat().st_size == 0
+    assert not held.exists()
+
+
+def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with (
+        pytest.raises(LedgerError, match=r"needs a file of 9 bytes beside the ledger .* no space left on device. Nothing was spent."),
+        ledger.running(9),
+    ):
+        pytest.fail("no room")
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry WHERE number = 3",
+        "DELETE FROM entry WHERE number > 1",
+        "UPDATE head SET number = 2, digest = (SELECT digest FROM entry WHERE number = 2)",
+        "DELETE FROM head",
+    ],
+)
+def test_entries_taken_from_the_end_are_missed(ledger, statement) -> None:
+    for _ in range(3):
+        take(ledger, "1/10")
+    edit(ledger, statement)
+    with pytest.raises(LedgerError, match=r"its last entries are missing, or parts of it are from an older copy"):
+        take(ledger)
+
+
+def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> None:
+    """A page restored from its previous version dropped the last entry without a word, while nothing summed up the entries."""
+    for _ in range(3):
+        take(ledger, "1/10")
+    before = ledger.path.read_bytes()
+    take(ledger, "1/10")
+    after = ledger.path.read_bytes()
+    noticed = 0
+    for start in range(0, len(after), 4096):
+        ledger.path.write_bytes(after[:start] + before[start : start + 4096] + after[start + 4096 :])
+        try:
+            assert Ledger.open(ledger.path).spent().epsilon == Fraction(4, 10)
+        except LedgerError:
+            noticed += 1
+    assert noticed >= 2
+
+
+OLD = (
+    """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL, privacy TEXT NOT NULL, created_at TEXT NOT NULL, digest TEXT NOT NULL)""",
+    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
+    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_at TEXT NOT NULL, digest TEXT NOT NULL,
+    settled_at TEXT)""",
+)
+
+
+def old_ledger(path: Path, states=("sealed", "reserved", "absent")) -> None:
+    """A ledger of the format 1, whose times tell how long every release took."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA application_id = 1280199751")
+        connection.execute("PRAGMA user_version = 1")
+        for table in OLD:
+            connection.execute(table)
+        row = ("people", json.dumps(ONE.to_json()), "2025-05-01T10:00:00.123456+00:00")
+        connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
+        charge = {"epsilon": "1/10", "delta": "0", "rho": "0"}
+        for number, state in enumerate(states, 1):
+            texts = [json.dumps(one) for one in (charge, PureCost("1/10").to_json(), PureDP("1/10").to_json())]
+            row = (number, f"{number:032x}", *texts, "ab12", f"out{number}", "x", f"2025-06-0{number}T11:22:33.{number}45678+00:00")
+            connection.execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row[:2], state, *row[2:], digest_of(row), row[8])
+            )
+    connection.close()
+
+
+def test_a_ledger_of_the_old_format_keeps_its_entries_and_loses_its_times(tmp_path) -> None:
+    old_ledger(tmp_path / "x")
+    assert b"11:22:33" in (tmp_path / "x").read_bytes()
+    ledger = Ledger.open(tmp_path / "x")
+    assert [(entry.number, entry.state, str(entry.reserved_on), entry.output) for entry in ledger.entries()] == [
+        (1, "sealed", "2025-06-01", "out1"),
+        (2, "reserved", "2025-06-02", "out2"),
+        (3, "absent", "2025-06-03", "out3"),
+    ]
+    assert ledger.spent().epsilon == Fraction(3, 10)
+    assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
+    take(ledger)
+    assert len(Ledger.open(tmp_path / "x").entries()) == 4
+
+
+def test_a_damaged_ledger_of_the_old_format_stays_as_it_is(tmp_path) -> None:
+    old_ledger(tmp_path / "x")
+    with sqlite3.connect(tmp_path / "x") as connection:
+        connection.execute("UPDATE entry SET charge = replace(charge, '1/10', '1/99') WHERE number = 2")
+    connection.close()
+    before = (tmp_path / "x").read_bytes()
+    with pytest.raises(LedgerError, match=r"is damaged \(an entry is unreadable\)"):
+        Ledger.open(tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == before
+
+
+def test_no_advice_about_a_damaged_ledger_is_to_make_a_new_one(ledger, tmp_path) -> None:
+    take(ledger)
+    whole = ledger.path.read_bytes()
+    for damage in (b"", whole[:50], whole[:5000], b"\0" * len(whole), b"x" + whole[1:], whole[:68] + b"\0\0\0\0" + whole[72:]):
+        ledger.path.write_bytes(damage)
+        with pytest.raises(LedgerError) as caught:
+            Ledger.open(ledger.path, timeout=0)
+        assert "estore it from a copy that has all its releases" in str(caught.value)
+        assert not re.search(r"(?i)\bmake\b|\bremove\b", str(caught.value))

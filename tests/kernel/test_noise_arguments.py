@@ -1,0 +1,151 @@
+"""What the samplers refuse, and that no floating point number takes part in the noise."""
+
+import ast
+import inspect
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from measure.noise_oracle import SAMPLERS, chi_square
+
+from leastnoise._check import InputError
+from leastnoise._kernel import _bernoulli, _drawing, _gaussian, _laplace
+from leastnoise._kernel._entropy import SeededEntropy
+
+ALARM = 1e-6
+TOP = 2**64
+MODULES = [_drawing, _bernoulli, _laplace, _gaussian]
+
+
+@pytest.mark.parametrize("law", SAMPLERS)
+@pytest.mark.parametrize("part", ["numerator", "denominator"])
+@pytest.mark.parametrize("wrong", [0, -1, 2**56, 2**64, 1.0, True, None, "1", float("nan"), Fraction(1)])
+def test_a_wrong_scale_is_refused(law, part, wrong):
+    arguments = {"numerator": 1, "denominator": 1, part: wrong}
+    with pytest.raises(InputError, match=f"^{part} of the noise scale must be a whole number from 1 to 72057594037927935; got "):
+        SAMPLERS[law](arguments["numerator"], arguments["denominator"], 5, SeededEntropy(0))
+
+
+@pytest.mark.parametrize("law", SAMPLERS)
+@pytest.mark.parametrize("wrong", [0, -5, 2**56, 2**62])
+def test_a_wrong_scale_in_an_array_is_refused(law, wrong):
+    scales = np.array([1, 2, wrong, 4])
+    with pytest.raises(InputError, match=f"^numerator of the noise scale must be a whole number from 1 to .*; got {wrong}"):
+        SAMPLERS[law](scales, np.ones(4, dtype=np.int64), 4, SeededEntropy(0))
+    with pytest.raises(InputError, match=f"^denominator of the noise scale must be a whole number from 1 to .*; got {wrong}"):
+        SAMPLERS[law](np.ones(4, dtype=np.int64), scales, 4, SeededEntropy(0))
+
+
+@pytest.mark.parametrize("law", SAMPLERS)
+@pytest.mark.parametrize(
+    "wrong", [np.ones(3, dtype=np.int64), np.ones((4, 1), dtype=np.int64), np.ones(4), np.ones(4, dtype=np.uint64), np.array(1)]
+)
+def test_an_array_of_another_kind_is_refused(law, wrong):
+    with pytest.raises(InputError, match=r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* array of shape"):
+        SAMPLERS[law](wrong, 1, 4, SeededEntropy(0))
+
+
+@pytest.mark.parametrize("law", SAMPLERS)
+@pytest.mark.parametrize("wrong", [-1, 2.0, None, True, "3"])
+def test_a_wrong_count_is_refused(law, wrong):
+    with pytest.raises(InputError, match=r"^count must be a whole number of at least 0; got "):
+        SAMPLERS[law](1, 1, wrong, SeededEntropy(0))
+
+
+@pytest.mark.parametrize("law", SAMPLERS)
+def test_no_draws_and_odd_lengths(law):
+    empty = np.empty(0, dtype=np.int64)
+    assert SAMPLERS[law](1, 1, 0, SeededEntropy(0)).shape == (0,)
+    assert SAMPLERS[law](empty, empty, 0, SeededEntropy(0)).dtype == np.int64
+    for count in (1, 2, 3, 7, 63, 65, 32767, 32768, 32769):
+        assert SAMPLERS[law](3, 2, count, SeededEntropy(count)).shape == (count,)
+    joined = np.concatenate([SAMPLERS[law](3, 2, 5, SeededEntropy(seed)) for seed in range(4000)])  # many short calls have the law, too
+    assert chi_square(law, 1.5, joined) > ALARM
+
+
+@pytest.mark.parametrize("law", SAMPLERS)
+def test_the_scales_given_are_not_changed(law):
+    numerators, denominators = np.arange(1, 101), np.arange(101, 1, -1)
+    SAMPLERS[law](numerators, denominators, 100, SeededEntropy(0))
+    np.testing.assert_array_equal(numerators, np.arange(1, 101))
+    np.testing.assert_array_equal(denominators, np.arange(101, 1, -1))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_no_floating_point_in_the_source(module):
+    tree = ast.parse(inspect.getsource(module))
+    floating = {"float16", "float32", "float64", "double", "longdouble"}
+    forbidden = floating | {"math", "random", "exp", "log", "sqrt", "mean", "true_divide", "divide", "linspace"}
+    for node in ast.walk(tree):
+        assert not isinstance(node, ast.Div)
+        if isinstance(node, ast.Constant):
+            assert not isinstance(node.value, (float, complex))
+        if isinstance(node, ast.Name):
+            assert node.id not in {"float", "complex"}
+        if isinstance(node, ast.Attribute):
+            assert node.attr not in forbidden
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            assert not {alias.name for alias in node.names} & forbidden
+
+
+class Watched(np.ndarray):
+    """An array that follows its bits through every operation and refuses results that are not integers or booleans."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        plain = [part.view(np.ndarray) if isinstance(part, Watched) else part for part in inputs]
+        if out is not None:
+            options["out"] = tuple(part.view(np.ndarray) if isinstance(part, Watched) else part for part in out)
+        if "where" in options:
+            options["where"] = np.asarray(options["where"])
+        result = getattr(ufunc, method)(*plain, **options)
+        Watched.operations += 1
+        assert np.asarray(result).dtype.kind in "uib", f"{ufunc.__name__} made {np.asarray(result).dtype}"
+        return result.view(Watched) if isinstance(result, np.ndarray) else result
+
+    operations = 0
+
+
+class WatchedEntropy:
+    private = False
+
+    def __init__(self, seed):
+        self.source = SeededEntropy(seed)
+
+    def words(self, count):
+        return self.source.words(count).view(Watched)
+
+
+@pytest.mark.parametrize("law", SAMPLERS)
+def test_no_floating_point_at_run_time(law):
+    """Every operation on random bits, and every local variable of the noise modules, is an integer or a boolean."""
+    files = {module.__file__ for module in MODULES}
+    seen = set()
+
+    def check(frame, event, argument):
+        if frame.f_code.co_filename not in files:
+            return None
+        for name, value in frame.f_locals.items():
+            seen.add(type(value).__name__)
+            assert not isinstance(value, (float, complex, np.floating)), f"{name} in {frame.f_code.co_name}"
+            assert not isinstance(value, np.ndarray) or value.dtype.kind in "uib", f"{name} in {frame.f_code.co_name}"
+        return check
+
+    for p, q in ((3, 10), (3, 2), (1000, 1), (2**40, 7)):
+        Watched.operations = 0
+        before = sys.gettrace()
+        sys.settrace(check)
+        try:
+            SAMPLERS[law](p, q, 3000, WatchedEntropy(p))
+            SAMPLERS[law](np.full(500, p), np.full(500, q), 500, WatchedEntropy(p))
+        finally:
+            sys.settrace(before)
+        assert Watched.operations > 20
+    assert "ndarray" in seen
+
+
+def test_the_watch_sees_a_float():
+    with pytest.raises(AssertionError, match="made float64"):
+        WatchedEntropy(0).words(3) / np.uint64(2)
+    with pytest.raises(AssertionError, match="made float64"):
+        WatchedEntropy(0).words(3) + np.arange(3)  # uint64 and int64 meet in float64

@@ -1,0 +1,154 @@
+"""Nothing is drawn but what the ledger's file says was paid, whatever the receipt, the plan or the ledger claims to be."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from leastnoise._accounting import Privacy, PureCost, PureDP, SeriesCost
+from leastnoise._check import InputError, LedgerError
+from leastnoise._domain import Domain
+from leastnoise._kernel import Ledger, Series, _kernel, _series, finish, measure
+from leastnoise._linop import Identity
+from leastnoise._plan import Block, DataAwarePlan, Factor, Plan
+from leastnoise._table import Table
+
+DOMAIN = Domain(sex=["F", "M"])
+TABLE = Table(DOMAIN, {"sex": [0, 1, 1]})
+TINY, ALL = Fraction(1, 1000), Fraction(1)
+
+
+def plan(epsilon: Fraction) -> Plan:
+    block = Block((Factor(("sex",), Identity(2)),), 1 / epsilon)
+    return Plan(domain=DOMAIN, privacy=Privacy(PureDP(epsilon)), mechanism="discrete_laplace", blocks=(block,), strategy="cells")
+
+
+def aware(epsilon: Fraction) -> DataAwarePlan:
+    return DataAwarePlan(domain=DOMAIN, privacy=Privacy(PureDP(epsilon)), strategy="test", questions=({},))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(2)))
+
+
+@pytest.fixture
+def never(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(*arguments: object) -> None:
+        pytest.fail("something was drawn")
+
+    monkeypatch.setattr(_kernel, "draw", drawn)
+    monkeypatch.setattr(_series, "draw", drawn)
+
+
+def reserved(ledger: Ledger, made: Plan | DataAwarePlan, paid: Fraction):
+    """What anybody can get from a ledger for a small charge."""
+    cost = PureCost(paid) if isinstance(made, Plan) else SeriesCost(PureDP(paid))
+    return ledger.reserve(
+        cost=cost, declared=PureDP(paid), privacy=made.privacy, plan_digest=made.digest(), output="out", plan=made.to_json()
+    )
+
+
+@pytest.mark.usefixtures("never")
+def test_a_plan_is_not_finished_for_a_smaller_charge_than_its_own(ledger: Ledger) -> None:
+    receipt = reserved(ledger, plan(ALL), TINY)
+    with pytest.raises(InputError, match="is not the payment of this plan"):
+        finish(plan(ALL), TABLE, ledger, receipt)
+
+
+@pytest.mark.usefixtures("never")
+def test_a_receipt_that_names_another_plan_does_not_pay_for_it(ledger: Ledger) -> None:
+    receipt = reserved(ledger, plan(TINY), TINY)
+    forged = replace(receipt, plan_digest=plan(ALL).digest())
+    with pytest.raises(InputError, match="is not the payment of this plan"):
+        finish(plan(ALL), TABLE, ledger, forged)
+
+
+def test_a_series_goes_on_only_with_what_was_paid(ledger: Ledger) -> None:
+    for receipt in (
+        reserved(ledger, aware(ALL), TINY),
+        replace(reserved(ledger, aware(TINY), TINY), plan_digest=aware(ALL).digest()),
+    ):
+        with pytest.raises(InputError, match="is not the payment of this plan"):
+            Series.resumed(aware(ALL), TABLE, ledger, receipt)
+    assert Series.resumed(aware(TINY), TABLE, ledger, reserved(ledger, aware(TINY), TINY)).left().epsilon == TINY
+
+
+@pytest.mark.parametrize("settle", ["sealed", "absent"])
+def test_of_several_series_on_one_receipt_only_one_draws_also_after_it_was_settled(ledger: Ledger, settle: str) -> None:
+    made = aware(ALL)
+    first = Series.paid(made, TABLE, ledger, output="out")
+    assert first.receipt is not None
+    others = [Series.resumed(made, TABLE, ledger, first.receipt) for _ in range(2)]
+    if settle == "sealed":
+        first.measure(plan(TINY))
+        ledger.seal(first.receipt)
+    else:
+        ledger.begin(first.receipt, 1, "killed before its record")
+        assert [entry.state for entry in ledger.reconcile(lambda _: False)] == [settle]
+    for series in others:
+        with pytest.raises(LedgerError, match=f"is {settle}; nothing more is drawn for it"):
+            series.measure(plan(TINY))
+
+
+@dataclass(frozen=True)
+class Generous:
+    """Says yes to everything."""
+
+    def reserve(self, **_: object) -> "Generous":
+        return self
+
+
+@pytest.mark.usefixtures("never")
+def test_what_looks_like_a_ledger_pays_nothing() -> None:
+    with pytest.raises(InputError, match=r"ledger must be a Ledger, from Ledger\.open or Ledger\.create; got 'Generous'"):
+        measure(plan(ALL), TABLE, Generous(), output="out")
+    with pytest.raises(InputError, match="ledger must be a Ledger"):
+        Series.paid(aware(ALL), TABLE, Generous(), output="out")
+
+
+class Changing(Plan):
+    """Measures more than it was paid for."""
+
+
+@pytest.mark.usefixtures("never")
+def test_what_looks_like_a_plan_is_not_measured(ledger: Ledger) -> None:
+    made = plan(ALL)
+    other = Changing(domain=DOMAIN, privacy=made.privacy, mechanism=made.mechanism, blocks=made.blocks, strategy="x")
+    with pytest.raises(InputError, match="plan must be a Plan or DataAwarePlan; got 'Changing'"):
+        measure(other, TABLE, ledger, output="out")
+    with pytest.raises(InputError, match="plan must be a Plan or DataAwarePlan; got 'Changing'"):
+        Series.paid(aware(ALL), TABLE, ledger, output="out").measure(other)
+
+
+class Cells(Identity):
+    """Other queries when they are measured."""
+
+
+class Scale(Block):
+    """Less noise when it is drawn."""
+
+
+@pytest.mark.parametrize(
+    ("blocks", "what"),
+    [
+        ((Block((Factor(("sex",), Cells(2)),), Fraction(1)),), "the operator of a factor"),
+        ((Scale((), Fraction(1)),), "the blocks of a plan"),
+        (("block",), "the blocks of a plan"),
+        ((Block(("factor",), Fraction(1)),), "the factors of a block"),
+        ((Block((), Fraction(1), None, "limits"),), "the limits of a block"),
+    ],
+)
+def test_a_plan_has_parts_of_the_classes_whose_values_cannot_change(blocks: tuple[object, ...], what: str) -> None:
+    with pytest.raises(InputError, match=f"{what} must be"):
+        Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="x")
+
+
+def test_a_plan_has_a_domain_and_a_privacy() -> None:
+    made = plan(ALL)
+    for changed in ({"domain": "domain"}, {"privacy": "privacy"}):
+        with pytest.raises(InputError, match="of a plan must be"):
+            replace(made, **changed)
+        with pytest.raises(InputError, match="the domain and privacy of a plan must be Domain, Privacy"):
+            replace(aware(ALL), **changed)

@@ -1,0 +1,63 @@
+"""Privacy of the partitions of a rectangle by Monte Carlo, and that the test sees a sensitivity that is too small.
+
+``surely_lost`` is a lower bound of the loss that holds with probability 1 - 1e-6, as in test_partition_privacy.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from measure.test_partition_privacy import surely_lost
+
+from leastnoise._kernel import _plane as plane
+from leastnoise._kernel._entropy import SeededEntropy
+from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism
+
+
+def neighbours(shape):
+    empty = np.zeros(shape, dtype=np.int64)
+    single = empty.copy()
+    single[0, 1] = 1
+    peak = np.array([[4, 0], [3, 0], [0, 2], [2, 9]])[: shape[0]]
+    more = peak.copy()
+    more[1, 0] += 1
+    return [(empty, single), (peak, more)]
+
+
+def drawn(x, entropy, **options):
+    found = quadtree_mechanism(x, 2, entropy, **options)
+    return tuple(found.labels().reshape(-1).tolist())
+
+
+WAYS = {
+    "quarters": {"split": "quarters", "penalty": "0.5"},
+    "quarters, median": {"split": "quarters", "centre": "median"},
+    "halves": {"split": "halves"},
+    "halves, median": {"split": "halves", "centre": "median", "penalty": "0.5"},
+}
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 2)])
+@pytest.mark.parametrize("way", WAYS)
+def test_no_partition_loses_more_than_epsilon(way, shape):
+    for pair, (x, y) in enumerate(neighbours(shape)):
+        entropy = SeededEntropy(100 * shape[0] + pair)
+        one, other = ([drawn(cells, entropy, **WAYS[way]) for _ in range(400)] for cells in (x, y))
+        assert surely_lost(one, other) <= 2
+
+
+@pytest.mark.parametrize("split", ["quarters", "halves"])
+def test_the_least_cost_loses_no_more_than_epsilon(split):
+    entropy = SeededEntropy(5)
+    x, y = neighbours((4, 2))[0]
+    one, other = ([math.floor(least_block_cost(c, 2, entropy, penalty=1, split=split) * 2) for _ in range(1000)] for c in (x, y))
+    assert surely_lost(one, other) <= 2
+
+
+def test_a_sensitivity_that_is_too_small_is_caught(monkeypatch):
+    """With a sixteenth of the true sensitivity one record in an empty table tells: the loss is above epsilon = 2."""
+    monkeypatch.setattr(plane, "grid_sensitivity", lambda _n: 384)
+    x, y = neighbours((2, 2))[0]
+    entropy = SeededEntropy(9)
+    one, other = ([drawn(cells, entropy, split="halves", prior=0) for _ in range(1600)] for cells in (x, y))
+    assert surely_lost(one, other) > 2.4

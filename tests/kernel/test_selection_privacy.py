@@ -1,0 +1,258 @@
+"""What the private choices of a series lose, by brute force: their own weights and scales, seen by spies, over all neighbouring tables.
+
+A choice is asked for through a series, so that the distance of neighbours is that of the plan's privacy; its draw is exact (PROOFS), so its
+probabilities follow from the weights, its noise from the scales.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from measure.test_partition import FAMILIES
+from measure.test_plane import all_partitions
+
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._domain import Domain, Integers
+from leastnoise._kernel import (
+    LeastBlockCost,
+    LeastCost,
+    SampledPartition,
+    SampledRectangles,
+    SeededEntropy,
+    Series,
+    _partition,
+    _partition_sampling,
+    _plane,
+)
+from leastnoise._kernel._interval_costs import GRID
+from leastnoise._kernel._selections import CheapestPartition
+from leastnoise._linop import block_tree
+from leastnoise._plan import DataAwarePlan
+from leastnoise._table import Table
+
+LINE = Domain(age=Integers(0, 3))
+PLANE = Domain(age=["x", "y"], sex=["F", "M"])
+# Counts of four cells in which one record raises some costs and lowers others.
+BASES = [(3, 0, 15, 15), (4, 4, 6, 6), (3, 15, 0, 15)]
+EPSILON = Fraction(3, 13)  # no scale is a multiple of the step to which it is rounded up
+PRIVACIES = [(neighbours, rows) for neighbours in ("add_remove", "replace") for rows in (1, 2, 3)]
+
+every_privacy = pytest.mark.parametrize(("neighbours", "rows"), PRIVACIES)
+
+
+def changes(rows: int) -> list[tuple[int, ...]]:
+    """What a unit of at most so many rows can add to the four cells, nothing first."""
+    units = itertools.chain.from_iterable(itertools.combinations_with_replacement(range(4), number) for number in range(rows + 1))
+    return [tuple(np.bincount(np.array(cells, dtype=np.int64), minlength=4).tolist()) for cells in units]
+
+
+def choose(selection: Any, counts: tuple[int, ...], neighbours: str, rows: int) -> Any:
+    """Make the choice on a table of these counts, as a series does."""
+    unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
+    names = selection.attributes
+    domain = LINE if names == ("age",) else PLANE
+    cells = np.repeat(np.arange(4), counts)
+    codes = {"age": cells} if domain is LINE else {"age": cells // 2, "sex": cells % 2}
+    privacy = Privacy(PureDP(selection.epsilon), neighbours, **unit)
+    plan = DataAwarePlan(domain=domain, privacy=privacy, strategy="test", questions=({},))
+    return Series.simulated(plan, Table(domain, codes, **unit), SeededEntropy(1)).choose(selection)
+
+
+def worst(law: Callable[[tuple[int, ...]], Any], neighbours: str, rows: int, loss: Callable[[Any, Any], Any]) -> Any:
+    """The largest loss over all pairs of neighbouring counts."""
+    found = 0
+    for base in BASES:
+        laws = [law(tuple(np.add(base, more).tolist())) for more in changes(rows)]
+        pairs = itertools.combinations(laws, 2) if neighbours == "replace" else ((laws[0], other) for other in laws[1:])
+        found = max(found, *(loss(one, other) for one, other in pairs))
+    return found
+
+
+# --- the exponential mechanism ---------------------------------------------------------------------------------------------------
+
+
+def logarithms(weights: list[_partition_sampling.Scaled]) -> list[np.ndarray]:
+    return [(np.log2(one.mantissa) + one.exponent) * math.log(2) for one in weights]
+
+
+def normalised(logs: list[float]) -> np.ndarray:
+    return np.array(logs) - np.logaddexp.reduce(logs)
+
+
+def law_of_intervals(weights: list[_partition_sampling.Scaled], family: str) -> np.ndarray:
+    """Logarithms of the probabilities of all partitions of four cells."""
+    levels = logarithms(weights)
+    return normalised([sum(levels[k][start if family == "powers" else start >> k] for start, k in B) for B in FAMILIES[family](4)])
+
+
+def law_of_blocks(weights: list[_partition_sampling.Scaled], split: str) -> np.ndarray:
+    levels = logarithms(weights)
+    return normalised([sum(levels[level][block] for level, block in B) for B in all_partitions(block_tree(2, 2, split))])
+
+
+ON_LINE = {"aligned, mean": SampledPartition(attributes=("age",), epsilon=EPSILON, prior=Fraction(2))}
+ON_PLANE = {
+    f"{split}, {centre}": SampledRectangles(attributes=("age", "sex"), epsilon=EPSILON, prior=Fraction(2), split=split, centre=centre)
+    for split, centre in itertools.product(("halves", "quarters"), ("mean", "median"))
+}
+
+
+def loss_of_choice(selection: Any, neighbours: str, rows: int) -> Any:
+    """The largest loss of a choice over all neighbours, from its own weights or scales."""
+    return (loss_of_law if isinstance(selection, (SampledPartition, SampledRectangles)) else loss_of_cost)(selection, neighbours, rows)
+
+
+def loss_of_law(selection: Any, neighbours: str, rows: int) -> float:
+    seen: list[list[_partition_sampling.Scaled]] = []
+    with pytest.MonkeyPatch.context() as patched:
+        for module, name in ((_partition_sampling, "draw_aligned"), (_plane, "draw_blocks")):
+            real = getattr(module, name)
+            patched.setattr(module, name, lambda weights, *rest, real=real: seen.append(list(weights)) or real(weights, *rest))
+
+        def law(counts: tuple[int, ...]) -> np.ndarray:
+            seen.clear()
+            choose(selection, counts, neighbours, rows)
+            (weights,) = seen
+            if isinstance(selection, SampledPartition):
+                return law_of_intervals(weights, "aligned")
+            return law_of_blocks(weights, selection.split)
+
+        return float(worst(law, neighbours, rows, lambda one, other: float(np.abs(one - other).max())))
+
+
+@every_privacy
+@pytest.mark.parametrize("way", [*ON_LINE, *ON_PLANE])
+def test_no_pair_of_neighbours_tells_a_sampled_partition_by_more_than_epsilon(way: str, neighbours: str, rows: int) -> None:
+    """Nor is the claim far from what is lost: at four times the weights' epsilon it would fail."""
+    assert EPSILON * 0.3 < loss_of_law({**ON_LINE, **ON_PLANE}[way], neighbours, rows) <= EPSILON
+
+
+# --- the least cost --------------------------------------------------------------------------------------------------------------
+
+COSTS = {
+    "intervals": LeastCost(attributes=("age",), epsilon=EPSILON, penalty=Fraction(20)),
+    "halves": LeastBlockCost(attributes=("age", "sex"), epsilon=EPSILON, penalty=Fraction(20), split="halves"),
+    "quarters": LeastBlockCost(attributes=("age", "sex"), epsilon=EPSILON, penalty=Fraction(20), split="quarters"),
+}
+
+
+# Kinds of choices with a law that can be listed; of CheapestPartition, the least of many noisy costs, the scales are tested below.
+LAWS = {
+    "SampledPartition": tuple(ON_LINE.values()),
+    "SampledRectangles": tuple(ON_PLANE.values()),
+    "LeastCost": (COSTS["intervals"],),
+    "LeastBlockCost": (COSTS["halves"], COSTS["quarters"]),
+}
+
+
+def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
+    """The largest change of the cost over the scale of its noise, both the program's own."""
+    scales: list[Fraction] = []
+
+    def sampler(numerator: int, denominator: int, count: int, entropy: object) -> np.ndarray:
+        assert count == 1
+        scales.append(Fraction(numerator, denominator))
+        return np.zeros(1, dtype=np.int64)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_partition, "discrete_laplace", sampler)
+        patched.setattr(_plane, "discrete_laplace", sampler)
+        found = worst(
+            lambda counts: choose(selection, counts, neighbours, rows),
+            neighbours,
+            rows,
+            lambda one, other: abs(one - other) * GRID / scales[0],
+        )
+    assert len(set(scales)) == 1
+    return Fraction(found)
+
+
+@every_privacy
+@pytest.mark.parametrize("way", COSTS)
+def test_no_pair_of_neighbours_tells_a_least_cost_by_more_than_epsilon(way: str, neighbours: str, rows: int) -> None:
+    """Some pair loses nearly all of epsilon."""
+    assert EPSILON * Fraction(2, 3) < loss_of_cost(COSTS[way], neighbours, rows) <= EPSILON
+
+
+@pytest.mark.parametrize("way", COSTS)
+def test_the_noise_of_a_least_cost_is_added_to_it(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    found = []
+    for noise in (0, 12345):
+        monkeypatch.setattr(_partition, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))
+        monkeypatch.setattr(_plane, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))
+        found.append(choose(COSTS[way], (3, 0, 5, 5), "add_remove", 1))
+    assert found[1] == found[0] + Fraction(12345, GRID)
+
+
+# --- least noisy cost ------------------------------------------------------------------------------------------------------------
+
+
+def deviations(counts: tuple[int, ...], family: str) -> dict[tuple[int, int], Fraction]:
+    """Deviation from the mean of each interval of the family, by start and power, as written down."""
+    found = {}
+    for power in range(len(counts).bit_length()):
+        starts = range(0, len(counts), 2**power) if family == "aligned" else range(len(counts) - 2**power + 1)
+        for start in starts:
+            cells = [Fraction(one) for one in counts[start : start + 2**power]]
+            found[start, power] = sum((abs(one - sum(cells) / len(cells)) for one in cells), start=Fraction(0))
+    return found
+
+
+def test_one_record_changes_costs_by_at_most_what_the_scales_of_noisy_costs_assume() -> None:
+    """D_b by brute force: with the noise of every interval at least (D_c + D_b) / epsilon wide the theorem holds, for any counts."""
+    change: dict[int, Fraction] = {}
+    for counts in itertools.product(range(3), repeat=4):
+        before = deviations(counts, "powers")
+        for cell in range(4):
+            after = deviations(tuple(one + (place == cell) for place, one in enumerate(counts)), "powers")
+            for (start, power), value in after.items():
+                change[power] = max(change.get(power, Fraction(0)), abs(value - before[start, power]))
+    assert change == {0: 0, 1: 1, 2: Fraction(3, 2)}
+    for neighbours, rows in PRIVACIES:
+        scales = noisy(neighbours, rows, (3, 0, 5, 5), 1)[1]
+        distance = rows * (2 if neighbours == "replace" else 1)
+        for (_, power), scale in scales.items():
+            least = (change[2] + change[power]) * GRID * distance / EPSILON
+            assert least <= scale <= least + Fraction(1, 256)
+
+
+Noise = dict[tuple[int, int], Any]
+
+
+def noisy(neighbours: str, rows: int, counts: tuple[int, ...], seed: int) -> tuple[Any, Noise, Noise]:
+    """The partition with given noise on the costs, the scales that were asked for, and that noise, by start and power."""
+    generator = np.random.default_rng(seed)
+    scales, draws = {}, {}
+    power = itertools.count()
+
+    def sampler(numerator: int, denominator: int, count: int, entropy: object) -> np.ndarray:
+        k = next(power)
+        noise = generator.integers(-40 * GRID, 40 * GRID, count)
+        for place, draw in enumerate(noise.tolist()):
+            scales[place, k], draws[place, k] = Fraction(numerator, denominator), draw
+        return noise
+
+    selection = CheapestPartition(attributes=("age",), epsilon=EPSILON, penalty=Fraction(5))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_partition, "discrete_laplace", sampler)
+        found = choose(selection, counts, neighbours, rows)
+    return found, scales, draws
+
+
+def test_the_partition_is_the_least_of_costs_that_all_have_their_own_noise() -> None:
+    """Single cells included, each with one whole draw; over many draws every interval's noise decides."""
+    seen = set()
+    for seed in range(60):
+        counts = BASES[seed % len(BASES)]
+        found, _, draws = noisy("add_remove", 1, counts, seed)
+        costs = deviations(counts, "powers")
+        assert draws.keys() == costs.keys()
+        total = {B: sum(math.floor(GRID * costs[b]) + 5 * GRID + draws[b] for b in B) for B in map(tuple, FAMILIES["powers"](4))}
+        best = min(total, key=lambda B: total[B])
+        assert found.starts.tolist() == [start for start, _ in best]
+        seen.update(best)
+    assert len(seen) == len(deviations((0, 0, 0, 0), "powers"))

@@ -1,0 +1,275 @@
+"""A series of private steps: paid first, within its budget, and of the kernel's own kinds alone."""
+
+import os
+import pickle
+import threading
+import time
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, Privacy, PureDP, whole_budget
+from leastnoise._check import BudgetError, InputError
+from leastnoise._domain import Domain, Integers
+from leastnoise._fitting import fit
+from leastnoise._kernel import (
+    LeastBlockCost,
+    LeastCost,
+    Ledger,
+    SampledPartition,
+    SampledRectangles,
+    SeededEntropy,
+    Series,
+    SystemEntropy,
+    _series,
+)
+from leastnoise._linop import Identity
+from leastnoise._plan import Block, DataAwarePlan, Factor, Plan
+from leastnoise._table import Columns, Table
+from table.reach import reachable
+
+DOMAIN = Domain(age=Integers(0, 7))
+TABLE = Table(DOMAIN, {"age": [0] * 500 + [5, 6]})
+
+
+def aware(budget: Budget = PureDP(1), **privacy: object) -> DataAwarePlan:  # noqa: B008 - frozen
+    return DataAwarePlan(domain=DOMAIN, privacy=Privacy(budget, **privacy), strategy="test", questions=({},))  # type: ignore[arg-type]
+
+
+def step(budget: Budget, mechanism: str = "discrete_laplace", **privacy: object) -> Plan:
+    blocks = [(Block((Factor(("age",), Identity(8)),), Fraction(1)), 1.0)]
+    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks, "cells")  # type: ignore[arg-type]
+
+
+def least(epsilon: str) -> LeastCost:
+    return LeastCost(attributes=("age",), epsilon=Fraction(epsilon), penalty=Fraction(1))
+
+
+def test_steps_on_columns_that_were_not_read_are_refused_unpaid() -> None:
+    domain = Domain(age=Integers(0, 7), sex=["F", "M"])
+    plan = replace(aware(), domain=domain)
+    series = Series.simulated(plan, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
+    with pytest.raises(InputError, match="read without the attribute 'age'"):
+        series.choose(least("1/4"))
+    with pytest.raises(InputError, match="read without the attribute 'age'"):
+        series.measure(replace(step(PureDP("3/4")), domain=domain))
+    assert series.left().epsilon == 1
+    asked = replace(plan, questions=({"queries": {"age": {"kind": "prefix", "arguments": []}}, "measure": None},))
+    with pytest.raises(InputError, match="read without the attribute 'age'"):
+        Series.simulated(asked, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
+
+
+def test_a_series_pays_its_whole_budget_before_its_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
+    plan = aware()
+    series = Series.paid(plan, TABLE, book, output="out", description="two steps")
+    (entry,) = book.entries()
+    assert series.receipt is not None
+    assert (entry.id, entry.plan_digest, entry.charge) == (series.receipt.id, plan.digest(), whole_budget(PureDP(1)))
+    assert book.left().epsilon == 0
+    series.choose(least("1/4"))
+    observation = series.measure(step(PureDP("3/4")))
+    assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
+    assert len(book.entries()) == 1
+    with pytest.raises(BudgetError, match=r"only (epsilon = )?0 is left"):
+        Series.paid(plan, TABLE, book, output="again")
+
+    drawn: list[int] = []
+    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
+    with pytest.raises(BudgetError, match=r"asks for epsilon = 0\.1, but only epsilon = 0 of this release's budget is left"):
+        series.choose(least("1/10"))
+    with pytest.raises(BudgetError, match="Nothing was drawn"):
+        series.measure(step(PureDP("1/10")))
+    assert drawn == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "pure", "rest", "mechanism", "left"),
+    [
+        (ZCDP("1/2"), "1/2", ZCDP("3/8"), "discrete_gaussian", "nothing"),
+        (ApproxDP(1, "1e-6"), "1/4", ApproxDP("3/4", "1e-6"), "rounded_gaussian", "nothing"),
+        (ApproxDP(1, "1e-6"), "1/4", PureDP("3/4"), "discrete_laplace", "delta = 0.000001"),
+    ],
+)
+def test_steps_are_charged_in_the_definition_of_the_budget(budget: Budget, pure: str, rest: Budget, mechanism: str, left: str) -> None:
+    series = Series.simulated(aware(budget), TABLE, SeededEntropy(1))
+    series.choose(least(pure))
+    series.measure(step(rest, mechanism))
+    assert str(series.left()) == left
+
+
+def test_a_step_that_fails_stays_charged() -> None:
+    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    with pytest.raises(InputError, match="penalty must be from 0"):
+        series.choose(LeastCost(attributes=("age",), epsilon=Fraction(1, 2), penalty=Fraction(-1)))
+    assert series.left().epsilon == Fraction(1, 2)
+
+
+def test_only_the_kernels_own_selections_are_made() -> None:
+    @dataclass(frozen=True)
+    class Peek:
+        attributes: tuple[str, ...]
+        epsilon: Fraction
+
+        def draw(self, cells: np.ndarray, distance: int, entropy: SeededEntropy) -> np.ndarray:
+            return cells
+
+    class Cheap(LeastCost):
+        pass
+
+    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    for stranger in (Peek(("age",), Fraction(1, 10**9)), Cheap(attributes=("age",), epsilon=Fraction(1), penalty=Fraction(0))):
+        with pytest.raises(InputError, match="selection must be one of LeastCost"):
+            series.choose(stranger)  # type: ignore[arg-type]
+    assert series.left().epsilon == 1
+
+
+@pytest.mark.parametrize(
+    ("privacy", "distance"), [({}, 1), ({"neighbours": "replace"}, 2), ({"neighbours": "replace", "unit_column": "id", "max_rows": 3}, 6)]
+)
+def test_a_selection_is_told_the_distance_of_neighbours(privacy: dict[str, object], distance: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[list[int], int]] = []
+    monkeypatch.setattr(LeastCost, "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
+    unit = {key: value for key, value in privacy.items() if key != "neighbours"}
+    table = Table(DOMAIN, {"age": [1, 1, 7]}, **unit)  # type: ignore[arg-type]
+    Series.simulated(aware(**privacy), table, SeededEntropy(1)).choose(least("1/2"))
+    assert seen == [([0, 2, 0, 0, 0, 0, 0, 1], distance)]
+
+
+def test_a_partition_can_choose_what_is_measured() -> None:
+    series = Series.simulated(aware(), TABLE, SeededEntropy(3))
+    found = series.choose(SampledPartition(attributes=("age",), epsilon=Fraction(1, 2)))
+    assert found.starts[0] == 0
+    assert found.starts[1] == 1  # 500 rows in one cell stand out at epsilon 1/2
+    assert found.spent == Fraction(1, 2)
+
+
+def test_nothing_leads_from_a_series_to_the_rows() -> None:
+    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    series.choose(least("1/4"))
+    held = [found for found in reachable(series) if isinstance(found, (np.ndarray, Table, Columns, SeededEntropy))]
+    assert held == []
+
+
+def test_the_wall_round_a_series(tmp_path: Path) -> None:
+    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    assert repr(series) == "<Series of test on private rows, 0 steps>"
+    with pytest.raises(TypeError, match="is not pickled"):
+        pickle.dumps(series)
+    with pytest.raises(TypeError, match=r"made by Series\.paid"):
+        Series()
+    for name in ("plan", "receipt"):
+        with pytest.raises(AttributeError, match="cannot be set"):
+            setattr(series, name, None)
+        with pytest.raises(AttributeError, match="cannot be deleted"):
+            delattr(series, name)
+    with pytest.raises(InputError, match=r"Use Series\.paid"):
+        Series.simulated(aware(), TABLE, SystemEntropy())
+    other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
+    with pytest.raises(InputError, match="over another domain"):
+        Series.paid(aware(), other, book, output="out")
+    with pytest.raises(InputError, match="another privacy unit"):
+        Series.simulated(aware(unit_column="id", max_rows=2), TABLE, SeededEntropy(1))
+    with pytest.raises(InputError, match="has a PureDP budget"):
+        Series.paid(aware(ZCDP(1)), TABLE, book, output="out")
+    assert book.entries() == ()
+    with pytest.raises(InputError, match="A step protects one row"):
+        series.measure(step(PureDP("1/2"), neighbours="replace"))
+    with pytest.raises(InputError, match="cost more than the budget it declares"):
+        series.measure(replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4"))))
+    assert series.left().epsilon == 1
+
+
+def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) -> None:
+    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    gate = threading.Barrier(8)
+    real = _series.left
+
+    def slow(budget: Budget, spent: Charge) -> Charge:  # time between check and charge for another thread, were there no lock
+        time.sleep(0.005)
+        return real(budget, spent)
+
+    monkeypatch.setattr(_series, "left", slow)
+    made: list[int] = []
+
+    def run() -> None:
+        gate.wait()
+        try:
+            series.choose(least("1/3"))
+            made.append(1)
+        except BudgetError:
+            pass
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), series.left().epsilon) == (3, 0)
+
+
+def test_a_forked_process_cannot_spend_the_budget_again() -> None:
+    series = Series.simulated(aware(), TABLE, SeededEntropy(1))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            series.choose(least("1"))
+            os.write(writing, b"drawn")
+        except InputError as error:
+            os.write(writing, str(error).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as told:
+        assert told.read().startswith("A series counts its steps in the process that made it")
+    assert series.left().epsilon == 1
+
+
+PLANE = Domain(age=Integers(0, 4), sex=["F", "M"])
+PLANE_TABLE = Table(PLANE, {"age": [0] * 500 + [3, 3], "sex": [1] * 500 + [0, 1]})
+ON_PLANE = (
+    LeastBlockCost(attributes=("age", "sex"), epsilon=Fraction(1, 2), penalty=Fraction(2)),
+    SampledRectangles(attributes=("age", "sex"), epsilon=Fraction(1, 2)),
+)
+
+
+@pytest.mark.parametrize("selection", ON_PLANE, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(("privacy", "distance"), [({}, 1), ({"neighbours": "replace", "unit_column": "id", "max_rows": 3}, 6)])
+def test_a_choice_on_a_plane_is_told_the_table_and_the_distance(
+    selection: LeastBlockCost, privacy: dict[str, object], distance: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[list[list[int]], int]] = []
+    monkeypatch.setattr(type(selection), "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
+    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1), **privacy), strategy="test", questions=({},))  # type: ignore[arg-type]
+    unit = {key: value for key, value in privacy.items() if key != "neighbours"}
+    table = Table(PLANE, {"age": [0, 0, 3], "sex": [1, 1, 0]}, **unit)  # type: ignore[arg-type]
+    Series.simulated(plan, table, SeededEntropy(1)).choose(selection)
+    assert seen == [([[0, 2], [0, 0], [0, 0], [1, 0], [0, 0]], distance)]
+
+
+@pytest.mark.parametrize("selection", ON_PLANE, ids=lambda one: type(one).__name__)
+def test_a_choice_on_a_plane_pays_before_it_draws(selection: LeastBlockCost, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
+    series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
+    series.choose(selection)
+    assert series.left().epsilon == Fraction(1, 2)
+    monkeypatch.setattr(SeededEntropy, "words", lambda *_: pytest.fail("drawn"))
+    with pytest.raises(BudgetError, match="Nothing was drawn"):
+        series.choose(replace(selection, epsilon=Fraction(3, 4)))
+    assert series.left().epsilon == Fraction(1, 2)
+
+
+def test_choices_on_a_plane_find_what_stands_out_and_refuse_other_attributes() -> None:
+    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
+    series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
+    assert abs(series.choose(ON_PLANE[0]) - 10) < 60
+    found = series.choose(ON_PLANE[1])
+    assert found.labels()[0, 0] != found.labels()[0, 1]  # 500 rows in one cell stand out at epsilon 1/2
+    for names in (("age",), ("age", "sex", "age")):
+        with pytest.raises(InputError, match="attributes of a choice on a plane must be two names"):
+            replace(ON_PLANE[0], attributes=names)
