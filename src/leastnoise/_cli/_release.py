@@ -86,7 +86,7 @@ def check_left(ledger: Path, privacy: "Privacy") -> None:
         privacy: what will be planned for.
 
     Raises:
-        InputError, BudgetError, LedgerError: as ``leastnoise._release``.
+        InputError, BudgetError, LedgerError: as ``leastnoise.release``.
     """
     from leastnoise._accounting import ZCDP, PureDP, SeriesCost
     from leastnoise._session import Ledger
@@ -127,7 +127,7 @@ def carry_out(
         known: the identifications of the ledger's earlier entries, from `settle_earlier`.
 
     Raises:
-        LeastNoiseError: as `leastnoise._release`.
+        LeastNoiseError: as `leastnoise.release`.
     """
     from leastnoise._session import release as released
 

@@ -93,4 +93,4 @@ class DataAwarePlan:
         except InputError:
             raise
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
-            raise InputError("This is not a data-aware plan, or a damaged one. Make it again with leastnoise._plan.") from None
+            raise InputError("This is not a data-aware plan, or a damaged one. Make it again with leastnoise.plan.") from None

@@ -464,7 +464,7 @@ class Plan:
         except InputError:
             raise
         except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
-            raise InputError("This is not a plan, or a damaged one. Make it again with leastnoise._plan and Plan.to_json.") from None
+            raise InputError("This is not a plan, or a damaged one. Make it again with leastnoise.plan and Plan.to_json.") from None
 
 
 def _limits_from_json(domain: Domain, entry: Mapping[str, Any]) -> Limits:

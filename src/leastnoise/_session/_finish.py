@@ -24,7 +24,7 @@ RowProgress = Callable[[int, int | None], None] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What costs nothing about a release: how its answers are computed and written. See `leastnoise._release`."""
+    """What costs nothing about a release: how its answers are computed and written. See `leastnoise.release`."""
 
     level: float = 0.95
     formats: tuple[str, ...] = ("csv", "parquet")

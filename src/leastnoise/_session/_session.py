@@ -223,7 +223,7 @@ def release(
     False
     """
     if not isinstance(plan, (Plan, DataAwarePlan)):
-        raise refuse("plan", type(plan).__name__, "a plan, from leastnoise._plan or Plan.from_json")
+        raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     _check_promise(plan)
     checked_level(level)
     checked_formats(formats)
