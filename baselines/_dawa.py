@@ -11,7 +11,7 @@ from leastnoise._kernel import Entropy
 from leastnoise._kernel._interval_costs import GRID, cut_counts
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import cheapest_of_powers, noisy_costs, on_powers
-from leastnoise._planner._gram import DenseGram
+from leastnoise._planner.line._gram import DenseGram
 
 FIRST_SHARE = Fraction(1, 4)
 

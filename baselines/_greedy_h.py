@@ -15,9 +15,9 @@ from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._tree import measured, sums_of_blocks, whole_weights
 from leastnoise._check import refuse
 from leastnoise._kernel import Entropy
-from leastnoise._planner._gram import AllRangesGram, DenseGram, Gram
-from leastnoise._planner._greedy_h import fit_greedy_h
-from leastnoise._planner._tree import full_chain, path_scales
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram
+from leastnoise._planner.line._greedy_h import fit_greedy_h
+from leastnoise._planner.line._tree import full_chain, path_scales
 
 _GRID = 100
 MOST_DENSE = 2**13  # cells of a dense Gram matrix: half a GB

@@ -12,9 +12,16 @@ import resource
 import time
 from collections.abc import Iterator
 
-from leastnoise._planner._covering import covering_design
-from leastnoise._planner._marginal_weights import optimal_weights, residual_noise
-from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, coefficients, downward_closure, incidence, table_sizes
+from leastnoise._planner.covers._covering import covering_design
+from leastnoise._planner.tables._marginal_weights import optimal_weights, residual_noise
+from leastnoise._planner.tables._residual_algebra import (
+    AttributeSet,
+    attribute_sets,
+    coefficients,
+    downward_closure,
+    incidence,
+    table_sizes,
+)
 
 CUBES = {
     "NLTCS": ((2,) * 16, {"1": 4608, "1*": 163427, "1a": 14560, "2": 639334, "2*": 8.91e6, "2a": 1.84e6}),

@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from leastnoise._planner._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._planner._greedy_h import fit_greedy_h
-from leastnoise._planner._level_tree import fit_level_tree
-from leastnoise._planner._node_tree import fit_node_tree
-from leastnoise._planner._p_identity import Support, fit_p_identity, p_identity_objective
+from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._planner.line._greedy_h import fit_greedy_h
+from leastnoise._planner.line._level_tree import fit_level_tree
+from leastnoise._planner.line._node_tree import fit_node_tree
+from leastnoise._planner.line._p_identity import Support, fit_p_identity, p_identity_objective
 
 Reals = np.ndarray
 

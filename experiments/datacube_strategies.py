@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import consistent, from_residual_parts, residual_parts
-from leastnoise._planner._covering import covering_design
-from leastnoise._planner._datacube_cover import cover_errors, greedy_cover
-from leastnoise._planner._fourier import bits_of, coefficient_errors, signs
-from leastnoise._planner._marginal_weights import Norm, grouped_budgets, residual_noise
-from leastnoise._planner._residual_algebra import (
+from leastnoise._planner.covers._covering import covering_design
+from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
+from leastnoise._planner.papers._fourier import bits_of, coefficient_errors, signs
+from leastnoise._planner.tables._marginal_weights import Norm, grouped_budgets, residual_noise
+from leastnoise._planner.tables._residual_algebra import (
     AttributeSet,
     coefficients,
     dimensions,

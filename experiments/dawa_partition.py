@@ -30,9 +30,9 @@ from leastnoise._kernel._partition import least_cost, noisy_costs
 from leastnoise._kernel._partition_sampling import exponential_mechanism
 from leastnoise._linop import AllRanges
 from leastnoise._planner import difference_costs
-from leastnoise._planner._gram import AllRangesGram, DenseGram
-from leastnoise._planner._greedy_h import fit_greedy_h
-from leastnoise._planner._p_identity import fit_p_identity
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram
+from leastnoise._planner.line._greedy_h import fit_greedy_h
+from leastnoise._planner.line._p_identity import fit_p_identity
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]

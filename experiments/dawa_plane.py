@@ -33,9 +33,9 @@ from leastnoise._kernel._partition_sampling import exponential_mechanism
 from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism
 from leastnoise._linop import BlockTree, block_tree
 from leastnoise._planner import TEST_SHARE, plane_regime
-from leastnoise._planner._gram import AllRangesGram, DenseGram
-from leastnoise._planner._greedy_h import fit_greedy_h
-from leastnoise._planner._p_identity import fit_p_identity
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram
+from leastnoise._planner.line._greedy_h import fit_greedy_h
+from leastnoise._planner.line._p_identity import fit_p_identity
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]

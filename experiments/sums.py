@@ -34,7 +34,7 @@ from experiments.sums_mechanisms import (
 )
 from leastnoise._estimate import isotonic
 from leastnoise._kernel import SeededEntropy
-from leastnoise._planner._truncated_sums import PrefixSums
+from leastnoise._planner.aware._truncated_sums import PrefixSums
 
 Row = dict[str, Any]
 Report = Callable[[str], None]

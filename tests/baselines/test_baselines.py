@@ -11,7 +11,7 @@ from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _greedy_h, _
 from baselines import __main__ as command
 from leastnoise._check import InputError
 from leastnoise._kernel import SeededEntropy
-from leastnoise._planner._gram import AllRangesGram, DenseGram, PrefixGram
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram
 
 ROOT = Path(__file__).parents[2]
 ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_DIMENSIONS)}

@@ -13,9 +13,9 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, dense
 from leastnoise._plan import Plan, Promise
-from leastnoise._planner._factors import gram_of
-from leastnoise._planner._gram import AllRangesGram, PrefixGram, WidthGram
-from leastnoise._planner._tables import weighted_strategy
+from leastnoise._planner.line._factors import gram_of
+from leastnoise._planner.line._gram import AllRangesGram, PrefixGram, WidthGram
+from leastnoise._planner.tables._tables import weighted_strategy
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)})

@@ -18,7 +18,7 @@ from leastnoise._kernel import LeastBlockCost, Ledger, SeededEntropy, Series
 from leastnoise._linop import dense
 from leastnoise._observation import Observation
 from leastnoise._plan import DataAwarePlan, cost
-from leastnoise._planner import _plane_blocks
+from leastnoise._planner.aware import _plane_blocks
 from leastnoise._release import read_release as read
 from leastnoise._session import _dawa_plane as plane
 from leastnoise._session import plan, release

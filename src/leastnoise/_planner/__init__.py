@@ -1,9 +1,12 @@
-"""One module a family of strategies, none importing another; a planner turns a workload into a strategy and never sees data."""
+"""One folder for each thing that is planned, one module a family of strategies; a planner turns a workload into a strategy and never sees data."""
 
-from leastnoise._planner._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets, on_rectangles
-from leastnoise._planner._cover import covering
-from leastnoise._planner._cuboids import cuboids
-from leastnoise._planner._factors import (
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy
+from leastnoise._planner.aware._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets, on_rectangles
+from leastnoise._planner.aware._plane_blocks import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, plane_regime
+from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
+from leastnoise._planner.aware._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold
+from leastnoise._planner.covers._cover import covering
+from leastnoise._planner.line._factors import (
     Fit,
     best_hierarchy,
     eigen_design,
@@ -14,18 +17,15 @@ from leastnoise._planner._factors import (
     node_tree,
     p_identity,
 )
-from leastnoise._planner._fourier import fourier
-from leastnoise._planner._identity import identity
-from leastnoise._planner._kronecker import kronecker
-from leastnoise._planner._marginals import marginals
-from leastnoise._planner._plane_blocks import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, plane_regime
-from leastnoise._planner._residual import residual, residual_max
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy
-from leastnoise._planner._tilted import tilted
-from leastnoise._planner._truncated_sums_plans import asked_along, limited_strategy, noise_along
-from leastnoise._planner._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold
-from leastnoise._planner._union import union
-from leastnoise._planner._workload import measured_workload
+from leastnoise._planner.papers._cuboids import cuboids
+from leastnoise._planner.papers._fourier import fourier
+from leastnoise._planner.products._kronecker import kronecker
+from leastnoise._planner.products._union import union
+from leastnoise._planner.tables._identity import identity
+from leastnoise._planner.tables._marginals import marginals
+from leastnoise._planner.tables._residual import residual, residual_max
+from leastnoise._planner.tables._tilted import tilted
+from leastnoise._planner.tables._workload import measured_workload
 
 __all__ = [
     "DEEP",

@@ -1,0 +1,351 @@
+"""Strategies on buckets of consecutive cells: DAWA's second stage, for any queries on one attribute.
+
+With the count of a bucket spread evenly over its cells, a query asks for a share of every bucket: What = W T, T_ci = 1 / length of bucket i
+for its cells c. Only What^T What (k x k) is made, from the structure of the queries; nothing is n x n.
+
+Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from leastnoise._check import InputError, InternalError
+from leastnoise._linop import (
+    AllRanges,
+    Coarse,
+    Dense,
+    DiagonalAndRows,
+    Identity,
+    IntArray,
+    Operator,
+    Ordered,
+    Prefix,
+    Ranges,
+    Total,
+    apply_gram,
+    dense,
+)
+from leastnoise._plan import Factor
+from leastnoise._planner.line._factors import _tree
+from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
+from leastnoise._planner.line._gram import DenseGram, Gram, Reals, to_dyadic
+from leastnoise._planner.line._greedy_h import fit_greedy_h
+from leastnoise._planner.line._level_tree import fit_level_tree
+from leastnoise._planner.line._node_tree import fit_node_tree
+from leastnoise._planner.line._p_identity import fit_p_identity
+from leastnoise._planner.line._tree import ScaledTree
+
+MOST_BUCKETS = 4096
+# What is tried up to how many buckets; the level trees and GreedyH always are.
+_MOST_NODES, _MOST_P_IDENTITY, _MOST_OPTIMUM = 512, 64, 512
+_MOST_P_IDENTITY_ON_RECTANGLES = 200  # their order says less, so that trees are worse
+_ROWS_AT_ONCE = 4096
+_LEAST_OWN = 1e-3  # of the norm, on every bucket, also where nobody asks: so least squares determine all of them
+_FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
+
+Weighted = Sequence[tuple[float, Operator]]
+"""Queries on the attribute with what a squared error of theirs counts."""
+
+
+def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> DenseGram:
+    """Gram matrix of a workload on buckets that are expanded evenly; exact.
+
+    Args:
+        asked: the queries with the weights of their squared errors.
+        starts: first cell of every bucket, at most 4096.
+        size: number of cells n.
+
+    >>> bucket_gram([(1.0, Prefix(3))], np.array([0, 2]), 3).array.tolist()
+    [[2.25, 1.0], [1.0, 1.0]]
+    """
+    lengths = np.diff(starts, append=size)
+    gram = np.zeros((len(starts), len(starts)))
+    for weight, operator in asked:
+        gram += weight * _gram_of(operator, starts, lengths)
+    return DenseGram((gram + gram.T) / 2, sum(operator.rows for _, operator in asked))
+
+
+def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> Reals:
+    n = operator.size
+    if isinstance(operator, Identity):
+        return np.diag(1 / lengths)
+    if isinstance(operator, Total):
+        return np.ones((len(starts), len(starts)))
+    if isinstance(operator, Prefix):
+        return _generated(np.ones(n), np.arange(n, 0.0, -1), starts, lengths)
+    if isinstance(operator, AllRanges):
+        return _generated(np.arange(1.0, n + 1), np.arange(n, 0.0, -1), starts, lengths)
+    gram = np.zeros((len(starts), len(starts)))
+    for rows in _on_buckets(operator, starts, lengths):
+        gram += rows.T @ rows
+    return gram
+
+
+def _generated(rising: Reals, falling: Reals, starts: IntArray, lengths: IntArray) -> Reals:
+    """Of a Gram matrix with ``M_ij = rising_i falling_j`` for i <= j."""
+    a, b = np.add.reduceat(rising, starts), np.add.reduceat(falling, starts)
+    gram = np.triu(np.outer(a, b), 1)
+    gram += gram.T
+    before = np.cumsum(rising) - rising
+    before -= np.repeat(before[starts], lengths)
+    gram[np.diag_indices(len(starts))] = np.add.reduceat((2 * before + rising) * falling, starts)
+    return np.asarray(gram / np.outer(lengths, lengths))
+
+
+def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterable[Reals]:
+    """The rows of What, some at a time."""
+    if isinstance(operator, Ranges):
+        for first in range(0, operator.rows, _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            high, low = (np.clip((edges[:, None] - starts) / lengths, 0.0, 1.0) for edges in (operator.high[part] + 1, operator.low[part]))
+            yield high - low
+    else:
+        matrix = dense(operator).astype(np.float64)
+        yield np.add.reduceat(matrix, starts, axis=1) / lengths
+
+
+def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[Reals]:
+    """What a workload loses by an error of one in the difference of each aligned block's halves: the squares of its answers' errors.
+
+    Args:
+        asked: the queries with the weights of their squared errors.
+        left: cells in the left halves of all blocks, of two cells first.
+        right: the same for the right halves.
+        size: number of cells n.
+
+    Returns:
+        One array a width, shape (blocks,).
+
+    >>> costs = difference_costs([(1.0, Prefix(4))], [np.array([1, 1]), np.array([2])], [np.array([1, 1]), np.array([2])], 4)
+    >>> [cost.tolist() for cost in costs]
+    [[0.25, 0.25], [0.375]]
+    """
+    out = [np.zeros(len(cells)) for cells in left]
+    for weight, operator in asked:
+        for level, (before, behind) in enumerate(zip(left, right, strict=True)):
+            real = (before > 0) & (behind > 0)
+            out[level][real] += weight * _level_costs(operator, level, before, behind, size)[real]
+    return out
+
+
+def _level_costs(operator: Operator, level: int, left: IntArray, right: IntArray, size: int) -> Reals:
+    width = 2 ** (level + 1)
+    before, behind = np.maximum(left, 1), np.maximum(right, 1)
+    if isinstance(operator, Identity):
+        return np.asarray(1 / (4 * before) + 1 / (4 * behind))
+    if isinstance(operator, Total):
+        return np.zeros(len(left))
+    if isinstance(operator, (Prefix, AllRanges)):
+        # Errors of prefix sums: triangles, 0 outside the block. A range that begins and one that ends in the block see one each; one that
+        # does both sees the difference of two.
+        squares, sums = _triangle(before, behind)
+        if isinstance(operator, Prefix):
+            return squares
+        first = np.arange(len(left)) * width
+        outside = first + (size - first - left - right)
+        # Over all pairs low < high of edges inside the sum of (t_high - t_low)^2, t being 0 at the first edge and the last.
+        return np.asarray(outside * squares + (before + behind) * squares - sums**2 + squares)
+    if isinstance(operator, Ranges):
+        total = np.zeros(len(left))
+        high = _edge(operator.high + 1, level, left, right)
+        low = _edge(operator.low, level, left, right)
+        same = high[0] == low[0]
+        np.add.at(total, high[0], (high[1] - np.where(same, low[1], 0.0)) ** 2)
+        np.add.at(total, low[0][~same], low[1][~same] ** 2)
+        return total
+    matrix = dense(operator).astype(np.float64)
+    missing = len(left) * width - size
+    halves = np.pad(matrix, ((0, 0), (0, missing))).reshape(len(matrix), len(left), 2, width // 2).sum(axis=3)
+    return np.asarray(((halves[:, :, 0] / (2 * before) - halves[:, :, 1] / (2 * behind)) ** 2).sum(axis=0))
+
+
+def _triangle(left: IntArray, right: IntArray) -> tuple[Reals, Reals]:
+    """Sums of the squares, and of the values, of j / (2 l), j = 1 .. l, and (r - j) / (2 r), j = 1 .. r."""
+    up = (left + 1) * (2 * left + 1) / (24 * left)
+    down = (right - 1) * (2 * right - 1) / (24 * right)
+    return np.asarray(up + down), np.asarray((left + 1) / 4 + (right - 1) / 4)
+
+
+def _edge(edges: IntArray, level: int, left: IntArray, right: IntArray) -> tuple[IntArray, Reals]:
+    width = 2 ** (level + 1)
+    block = np.minimum(edges // width, len(left) - 1)
+    inside = edges - block * width
+    before, behind = left[block], right[block]
+    value = np.minimum(inside, before) / np.maximum(before, 1) - np.clip(inside - width // 2, 0, behind) / np.maximum(behind, 1)
+    return block, np.asarray(np.where((before > 0) & (behind > 0), value / 2, 0.0))
+
+
+def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, power: int) -> Factor:
+    """The best strategy on buckets, by expected error: GreedyH, trees of optimised levels or nodes, p-Identity, or the Gaussian optimum.
+
+    Args:
+        name: the attribute.
+        asked: the queries with the weights of their squared errors.
+        starts: first cell of every bucket, at most 4096; public.
+        size: number of cells.
+        power: 1 for Laplace, 2 for Gaussian noise.
+
+    Returns:
+        Integer queries over the cells, whose columns are equal within a bucket.
+
+    >>> on_buckets("age", [(1.0, Prefix(6))], np.array([0, 2, 5]), 6, 1).operator.rows >= 3
+    True
+    """
+    gram = bucket_gram(asked, starts, size)
+    inner = _fitted(name, gram, power)
+    if isinstance(inner.operator, (Coarse, Ordered)):
+        raise InternalError("A strategy on buckets has buckets of its own; please report this.")
+    return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
+
+
+def rectangle_gram(
+    asked: Sequence[tuple[float, tuple[Operator, Operator]]], tops: IntArray, lefts: IntArray, heights: IntArray, widths: IntArray
+) -> DenseGram:
+    """Gram matrix of products of queries on a table whose rectangles are expanded evenly; exact.
+
+    Args:
+        asked: the queries along rows and columns, with the weights of their squared errors.
+        tops: first row of every rectangle, at most 4096 of them.
+        lefts: first column of each.
+        heights: rows of each.
+        widths: columns of each.
+
+    >>> one, two = np.array([1, 1]), np.array([0, 1])
+    >>> rectangle_gram([(1.0, (Prefix(2), Total(3)))], two, 0 * one, one, 3 * one).array.tolist()
+    [[2.0, 1.0], [1.0, 1.0]]
+    """
+    gram = np.zeros((len(tops), len(tops)))
+    for weight, (rows, columns) in asked:
+        gram += weight * _between_runs(rows, tops, heights) * _between_runs(columns, lefts, widths)
+    return DenseGram((gram + gram.T) / 2, sum(rows.rows * columns.rows for _, (rows, columns) in asked))
+
+
+def _between_runs(operator: Operator, starts: IntArray, lengths: IntArray) -> Reals:
+    """Mean entry of the Gram matrix between any two runs of cells."""
+    sums = np.pad(apply_gram(operator, np.eye(operator.size)).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    ends = starts + lengths
+    block = sums[np.ix_(ends, ends)] - sums[np.ix_(starts, ends)] - sums[np.ix_(ends, starts)] + sums[np.ix_(starts, starts)]
+    return np.asarray(block / np.outer(lengths, lengths))
+
+
+def on_rectangles(
+    names: tuple[str, str],
+    asked: Sequence[tuple[float, tuple[Operator, Operator]]],
+    tops: IntArray,
+    lefts: IntArray,
+    heights: IntArray,
+    widths: IntArray,
+    order: IntArray,
+) -> Factor:
+    """The best strategy on rectangles under Laplace noise, by expected error: p-Identity where they are few, else trees in their order.
+
+    Args:
+        names: the two attributes; the cells of the first are the rows.
+        asked: as for ``rectangle_gram``.
+        tops: as for ``rectangle_gram``; the rectangles are in the order of their first cells in ``order``.
+        lefts: as for ``rectangle_gram``.
+        heights: as for ``rectangle_gram``.
+        widths: as for ``rectangle_gram``.
+        order: places of all cells, row by row, so that each rectangle is a run that begins with its first cell.
+
+    Returns:
+        Integer queries over the cells, whose columns are equal within a rectangle.
+
+    >>> one = np.array([1, 1])
+    >>> asked = [(1.0, (Prefix(2), Total(3)))]
+    >>> on_rectangles(("a", "b"), asked, np.array([0, 1]), 0 * one, one, 3 * one, np.arange(6)).operator.size
+    6
+    """
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    width = sum(int(widths[one]) for one in np.flatnonzero(tops == 0))
+    inner = _fitted(" x ".join(names), rectangle_gram(asked, tops, lefts, heights, widths), 1, _MOST_P_IDENTITY_ON_RECTANGLES)
+    if isinstance(inner.operator, (Coarse, Ordered)):
+        raise InternalError("A strategy on rectangles has buckets of its own; please report this.")
+    return Factor(names, Ordered(Coarse(inner.operator, place[tops * width + lefts], len(order)), order), inner.row_weights)
+
+
+def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_IDENTITY) -> Factor:
+    k = gram.size
+    if k == 1:
+        return Factor((name,), Total(1))
+    if not gram.trace() > 0:  # queries of zeros
+        return Factor((name,), Identity(k))
+    # This runs when all is paid: what one family cannot do, another can, and every bucket by itself always is possible.
+    trees: list[ScaledTree] = []
+    for tree in (lambda: fit_level_tree(gram, power).nodes(), lambda: fit_greedy_h(gram) if power == 1 else None):
+        with suppress(*_FAULTS):
+            found = tree()
+            # Where a bucket hardly is measured, the error is a difference of huge numbers and not to be trusted.
+            trees += [found] if found is not None and math.isfinite(found.rmse) and found.scales[0].min() > 1e-6 else []
+    if not trees:
+        return Factor((name,), Identity(k))
+    if k <= _MOST_NODES:
+        with suppress(*_FAULTS):
+            trees = [fit_node_tree(gram, trees, steps=60)]
+    best = min(trees, key=lambda tree: tree.rmse)
+    with suppress(*_FAULTS):
+        if power == 1 and k <= _MOST_P_IDENTITY:
+            dense_one = fit_p_identity(gram)
+            if dense_one.rmse < best.rmse * 0.999:
+                diagonal, rows = dense_one.dyadic()
+                return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
+        if power == 2 and k <= _MOST_OPTIMUM:
+            optimum = fit_gaussian_optimum(gram)
+            if optimum.rmse < best.rmse * 0.999:
+                return Factor((name,), Dense(to_dyadic(np.vstack([optimum.factor * math.sqrt(1 - _LEAST_OWN**2), _LEAST_OWN * np.eye(k)]))))
+    floor = _LEAST_OWN * max(float(scale.max()) for scale in best.scales)
+    return _tree(name, k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor
+
+
+def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift: float = 1.4) -> tuple[tuple[int, ...], Reals]:
+    """Blocks to be measured before the data are known to be easy, and the weight of each level.
+
+    The weights are those of least error without shrinking, for the given costs of errors in the differences, multiplied by ``lift`` a
+    level: shrinking takes away noise where blocks are narrow, so that wide ones deserve more of the budget.
+
+    Args:
+        costs: what the workload loses by errors of one in all differences of a width; blocks of two cells first, at least one.
+        power: 1 for Laplace, 2 for Gaussian noise.
+        branching: blocks of one level in one of the next; a power of two.
+        lift: see above; its power 3/4 under Gaussian noise.
+
+    Returns:
+        Widths, the cells' 1 first, at most an eighth of all; weights of sensitivity 1.
+
+    >>> widths, weights = first_levels([1.0] * 12, 1)
+    >>> widths, weights.round(2).tolist()
+    ((1, 8, 64, 512), [0.16, 0.2, 0.28, 0.37])
+    """
+    from scipy.optimize import minimize
+
+    depth = len(costs)
+    step = branching.bit_length() - 1
+    powers = range(0, max(depth - 2, 1), step)
+
+    def weights_of(point: Reals) -> Reals:
+        weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
+        return np.asarray(weights / (weights**power).sum() ** (1 / power))
+
+    def error(point: Reals) -> float:
+        spread = 1 / weights_of(point) ** 2
+        upward = [float(spread[0])]  # variance of a block from the measurements inside it
+        for own in spread[1:]:
+            below = upward[-1] * branching
+            upward.append(below * float(own) / (below + float(own)))
+        blocks = [min(level // step, len(powers) - 1) for level in range(depth)]
+        return float(sum(costs[level] * 2 ** (level + 1 - powers[place]) * upward[place] for level, place in enumerate(blocks)))
+
+    found = minimize(
+        lambda point: math.log(error(point) + 1e-300),
+        np.zeros(len(powers)),
+        method="Nelder-Mead",
+        options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
+    ).x
+    raised = weights_of(found) * (lift if power == 1 else lift**0.75) ** np.arange(len(powers))
+    kept = [place for place in range(len(powers)) if place == 0 or raised[place] > 0.03 * raised.max()]
+    weights = np.maximum(raised[kept], 0.03 * raised.max())
+    return tuple(2 ** powers[place] for place in kept), np.asarray(weights / (weights**power).sum() ** (1 / power))

@@ -1,0 +1,184 @@
+"""A workload of sums under limits: what is asked along the number, and what to measure."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from leastnoise._linop import Dense, Total
+from leastnoise._plan import MOST_ROWS, Factor, Limits
+from leastnoise._planner._strategy import Strategy
+from leastnoise._planner.aware._truncated_sums import weighted_gram
+from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
+from leastnoise._planner.aware._truncated_sums_threshold import quick_noise
+from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
+from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
+from leastnoise._planner.line._gram import DenseGram, Gram, ScaledSum, Wholes, merge_equal_cells
+from leastnoise._planner.line._p_identity import fit_p_identity
+from leastnoise._planner.tables._tables import asked_tables, factor_along, weighted_strategy
+from leastnoise._workload import Workload
+
+_WORTH = 0.999
+_MOST_JOINT = 2**24
+_MOST_OPTIMUM = {1: 1024, 2: 512}  # cells: seconds
+_ROOM = 2**62 // MOST_ROWS
+_LEAST_BITS = 6
+
+
+def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
+    """The Gram matrices of all queries along one attribute: for noise, and for losses.
+
+    Args:
+        workload: what is asked.
+        attribute: the number; products that do not name it ask for its total.
+
+    Returns:
+        The sum over the products of M times the number of groups that they are asked for, because every group has noise; and that of M
+        over this number, because groups that share a loss evenly have that much less of its square.
+
+    Raises:
+        NotApplicable: queries without a known structure along over 4096 cells.
+
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._workload import queries
+    >>> noise, loss = asked_along(queries(Domain(sex=["F", "M"], age=Integers(0, 1)), sex="identity", age="prefix"), "age")
+    >>> noise.dense().tolist(), loss.dense().tolist()
+    ([[4.0, 2.0], [2.0, 2.0]], [[1.0, 0.5], [0.5, 0.5]])
+    """
+    kind = workload.domain.kind(attribute)
+    noise: list[tuple[float, Gram]] = []
+    loss: list[tuple[float, Gram]] = []
+    for product in workload:
+        names = product.attributes
+        operator = product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
+        groups, gram = product.rows // operator.rows, gram_of(operator)
+        noise.append((product.importance * groups, gram))
+        loss.append((product.importance / groups, gram))
+    return ScaledSum(tuple(noise)), ScaledSum(tuple(loss))
+
+
+def noise_along(workload: Workload, attribute: str, power: int) -> Callable[[Wholes], float]:
+    """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells.
+
+    Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
+
+    Args:
+        workload: sums of one measure.
+        attribute: the number.
+        power: 1 for Laplace, 2 for Gaussian noise.
+
+    >>> from leastnoise._domain import Domain, Integers, Measure
+    >>> from leastnoise._workload import queries
+    >>> domain = Domain(pay=Integers(1, 8), measures={"wages": Measure("pay", 0, 8)})
+    >>> halves = queries(domain, pay={"ranges": [[1, 4], [5, 8]]}, sum="wages")
+    >>> noise = noise_along(halves, "pay", 1)
+    >>> round(noise(np.full(8, 6)) / noise(np.full(8, 3)), 6)
+    2.0
+    """
+    gram, _ = asked_along(workload, attribute)
+    if gram.size > MOST_DENSE:
+        return lambda limits: quick_noise(gram, limits, power)
+    small, group = merge_equal_cells(DenseGram(gram.dense(), gram.queries))
+    return lambda limits: quick_noise(small, _largest(limits, group, small.size), power)
+
+
+def limited_strategy(workload: Workload, attribute: str, limits: Wholes, power: int) -> Strategy:
+    """What to measure for sums under limits along a number, with level trees along other attributes.
+
+    Along the number a hierarchy made for the limits or, up to 1024 cells (512 under Gaussian noise), the optimum on the weighted workload,
+    whichever has the least error.
+
+    Args:
+        workload: sums of one measure, which is never negative.
+        attribute: the number.
+        limits: T_j, at least 1, shape (n,).
+        power: 1 for Laplace, 2 for Gaussian noise.
+
+    Returns:
+        The strategy, with its limits: the tables that are asked for and the joint one, with the best weights.
+
+    Raises:
+        NotApplicable: a table with over 2^28 cells.
+
+    >>> from leastnoise._domain import Domain, Integers, Measure
+    >>> from leastnoise._workload import queries
+    >>> domain = Domain(pay=Integers(1, 64), measures={"wages": Measure("pay", 0, 64)})
+    >>> found = limited_strategy(queries(domain, pay="prefix", sum="wages"), "pay", np.arange(1, 65), 1)
+    >>> found.blocks[0][0].rows > 64, found.blocks[0][0].limits.attribute
+    (True, 'pay')
+    """
+    merged = _merged_limits(workload, attribute, limits)
+
+    def own_limits(gram: Gram) -> Wholes:
+        return next((one for one in (limits, merged) if len(one) == gram.size), np.full(gram.size, int(limits.max())))
+
+    def hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+        if name != attribute:
+            return level_tree(name, gram, norm, bits)
+        found = fit_limited_tree(gram, own_limits(gram), norm)
+        return _tree(name, gram.size, found.widths, found.scales)
+
+    def optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+        return _optimum(name, gram, own_limits(gram), norm) if name == attribute else hierarchy(name, gram, norm, bits)
+
+    ways: list[Fit] = [hierarchy]
+    if (
+        len(limits) <= _MOST_OPTIMUM[power]
+        and int(limits.max()) < _ROOM >> _LEAST_BITS
+        and any(attribute in p.attributes for p in workload)
+    ):
+        ways.append(optimum)
+    return min((_with(way, workload, attribute, limits, power) for way in ways), key=lambda strategy: strategy.error)
+
+
+def _with(fit: Fit, workload: Workload, attribute: str, limits: Wholes, power: int) -> Strategy:
+    along = {}
+    for name in workload.domain.names:
+        kinds = {q.kind for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
+        if kinds - {"identity"} or (kinds and name == attribute):
+            along[name] = fitted(fit, name, asked_along(workload, name)[0], power, 20).factor
+    # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
+    # and its noise would be too large to be drawn exactly.
+    limited = Limits(limits, attribute)
+    apart, together = asked_tables(workload), asked_tables(workload)
+    for sets in together.values():
+        joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
+        if joint not in sets and math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint) <= _MOST_JOINT:
+            sets.append(joint)
+    alone = weighted_strategy("truncated_sums", workload, along, apart, power, limits=limited)
+    if apart == together:
+        return alone
+    joined = weighted_strategy("truncated_sums", workload, along, together, power, limits=limited)
+    return joined if joined.error < _WORTH * alone.error else alone
+
+
+def _optimum(name: str, gram: Gram, limits: Wholes, power: int) -> Fitted:
+    """The best strategy on W T, in whole coefficients on the sums themselves.
+
+    Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
+    """
+    weighted = weighted_gram(gram, limits)
+    rows = fit_p_identity(weighted, effort=0.3).matrix() if power == 1 else fit_gaussian_optimum(weighted).factor
+    real = rows / limits
+    bits = min(12 if power == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
+    weights = np.abs(real).max(axis=1) / 2**bits
+    whole = np.rint(real / weights[:, None]).astype(np.int64)
+    # Sums of squared weights times squared coefficients must stay below 2^63.
+    heaviest = 2**20 if power == 1 else 2**16
+    own = np.maximum(1, np.rint(weights / weights.max() * heaviest)).astype(np.int64)
+    return Fitted(Factor((name,), Dense(whole), own))
+
+
+def _merged_limits(workload: Workload, attribute: str, limits: Wholes) -> Wholes:
+    """The limits of the groups of cells that no query tells apart, which are planned as one: the largest of each."""
+    gram, _ = asked_along(workload, attribute)
+    if gram.size > MOST_DENSE:
+        return limits
+    small, group = merge_equal_cells(DenseGram(gram.dense(), gram.queries))
+    return _largest(limits, group, small.size)
+
+
+def _largest(limits: Wholes, group: Wholes, size: int) -> Wholes:
+    merged = np.zeros(size, dtype=np.int64)
+    np.maximum.at(merged, group, limits)
+    return merged

@@ -1,0 +1,1 @@
+"""A few larger tables that contain the asked ones between them."""

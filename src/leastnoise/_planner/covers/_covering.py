@@ -1,0 +1,336 @@
+"""Which marginals to measure with a pure budget: a search over covering designs.
+
+A few tables larger than those asked, which between them contain every asked one, beat anything inside the workload's downward closure by
+far: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent, so the search is
+combinatorial:
+
+1. starts: the workload's own tables, greedily chosen cuboids (`_datacube_cover`), block designs of finite geometry with attributes laid on
+   their points (`_block_designs`), with and without the most asked attribute added to every block, annealed random tables, and on small
+   domains descents from random weights on all 2^d tables;
+2. iterated local search: every exchange, addition and removal of one attribute of one table is scored at fixed weights, the best few with
+   their own best weights (budgets and recovery in turn), until nothing improves; then a random change, and again;
+3. the weights of the best design, with the asked tables, their closure and the sign coefficients of two-valued attributes added.
+
+The work is counted in elementary operations, never in seconds, so a seed gives the same design on every run. Problems too large for step 2
+(100 attributes, three ways: 166,751 tables) get steps 1 and 3 with sparse matrices. Nothing here is of size N, and nothing of size 2^d
+beyond the random weights of small domains.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._check import InputError, refuse
+from leastnoise._planner.covers._block_designs import designs, zero_sum_blocks
+from leastnoise._planner.covers._covering_search import Search, State, Tables, polish_design, search_designs
+from leastnoise._planner.covers._datacube_cover import greedy_cover
+from leastnoise._planner.tables._marginal_weights import improve_weights, optimal_weights
+from leastnoise._planner.tables._residual_algebra import (
+    AttributeSet,
+    Closure,
+    Floats,
+    attribute_sets,
+    dimensions,
+    incidence,
+    locate,
+    table_sizes,
+)
+
+_OPERATIONS = 60_000_000  # of the local search per unit of effort: about a second of one core
+_SEARCHABLE = 4_000_000  # operations of one neighbourhood beyond which there is no local search
+_MOST_TABLES = 400_000
+_MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
+_MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
+_LATTICE = 1 << 10  # up to so many tables in all, random weights on all of them are starts
+_LATTICE_ORIGIN = "random weights on all tables"
+_SHORTLIST = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Design:
+    """Marginals to measure, their weights, and what they achieve.
+
+    Attributes:
+        tables: measured attribute sets, largest weight first.
+        signed: for each table the attributes measured by their sign instead of their cells (all of the table for a Fourier coefficient).
+        theta: weights with sum 1: at budget epsilon a cell of table S gets Laplace noise of scale 1 / (epsilon theta_S).
+        error: total squared error at unit noise: multiply by 2 / epsilon^2.
+        origin: the start that led here.
+    """
+
+    tables: tuple[AttributeSet, ...]
+    signed: tuple[AttributeSet, ...]
+    theta: Floats
+    error: float
+    origin: str
+
+
+def covering_design(
+    closure: Closure, coefficient: Floats, targets: Sequence[AttributeSet], *, seed: int = 0, effort: float = 3.0
+) -> Design:
+    """Search for the marginals and weights with the least total squared error under a pure budget.
+
+    Args:
+        closure: a closure that holds every target.
+        coefficient: c_tau at least 0, shape (closure.count,).
+        targets: the asked attribute sets (their tables are among the candidates).
+        seed: of the search; the same seed gives the same design.
+        effort: work of the local search, about seconds of one core; 0 takes the best start without local search.
+
+    Returns:
+        The best design found; never worse than the best weights inside the closure.
+
+    Raises:
+        InputError: no coefficient is above 0, or the effort is not a finite number of at least 0.
+
+    >>> from leastnoise._planner.tables._residual_algebra import coefficients, downward_closure
+    >>> targets = [(i,) for i in range(4)]
+    >>> closure = downward_closure((2,) * 4, targets)
+    >>> design = covering_design(closure, coefficients(closure, dict.fromkeys(targets, 1.0)), targets, effort=0.1)
+    >>> [len(table) for table in design.tables], design.theta.round(3).tolist(), round(design.error, 6)
+    ([2, 2], [0.5, 0.5], 48.0)
+    """
+    if not (math.isfinite(effort) and effort >= 0):
+        raise refuse("effort", effort, "a finite number of at least 0")
+    coefficient = np.asarray(coefficient, dtype=np.float64)
+    if not bool(np.any(coefficient > 0)):
+        raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
+    rng = np.random.default_rng(seed)
+    asked = [sets for sets, value in zip(attribute_sets(closure), (coefficient > 0).tolist(), strict=True) if value]
+    needed = _maximal(closure, asked)
+    starts = _scored_starts(closure, coefficient, asked, needed, rng, effort)
+    best = min(starts, key=lambda state: state.error)
+    count = len(closure.shape)
+    typical = len(best.tables) * (count * count / 4) * len(asked)
+    if effort > 0 and needed != [()]:
+        member = np.zeros((count, len(asked)), dtype=np.float32)
+        for column, attributes in enumerate(asked):
+            member[list(attributes), column] = 1
+        search = Search(
+            shape=closure.shape,
+            log_sizes=np.log(np.array(closure.shape, dtype=np.float64)),
+            member=member,
+            coefficient=coefficient[coefficient > 0],
+            rng=rng,
+            left=effort * _OPERATIONS,
+        )
+        if typical <= _SEARCHABLE:
+            best = search_designs(search, starts)
+        elif len(best.tables) * len(asked) <= _SEARCHABLE:
+            best = polish_design(search, best)
+    return _finish(closure, coefficient, targets, best)
+
+
+def _maximal(closure: Closure, asked: list[AttributeSet]) -> list[AttributeSet]:
+    """Keep the asked sets that are inside no other asked set."""
+    inside = np.zeros(closure.count, dtype=bool)
+    for size in range(1, len(closure.blocks)):
+        rows = [attributes for attributes in asked if len(attributes) == size]
+        for drop in range(size):
+            inside[locate(closure, [attributes[:drop] + attributes[drop + 1 :] for attributes in rows])] = True
+    return [attributes for attributes, covered in zip(asked, inside[locate(closure, asked)].tolist(), strict=True) if not covered]
+
+
+def _rows(tables: Sequence[AttributeSet], count: int) -> Tables:
+    rows = np.zeros((len(tables), count), dtype=bool)
+    for row, attributes in zip(rows, tables, strict=True):
+        row[list(attributes)] = True
+    return rows
+
+
+def _scored_starts(
+    closure: Closure, coefficient: Floats, asked: list[AttributeSet], needed: list[AttributeSet], rng: np.random.Generator, effort: float
+) -> list[State]:
+    """Make the starts, give each rough weights, and keep the best few."""
+    count = len(closure.shape)
+    positive = coefficient > 0
+    found: list[State] = []
+    seen: set[bytes] = set()
+    most = math.inf
+    for origin, proposed in _starts(closure, coefficient, asked, needed, rng):
+        if not proposed:
+            continue
+        # Roughly the error if everything were covered once: not worth a closer look when far above that of the asked tables.
+        guess = 2 * math.log(len(proposed)) + math.log(float(table_sizes(closure.shape, proposed[:1000]).mean()))
+        if origin == "asked tables":
+            most = guess + math.log(8.0)
+        if not guess <= most:
+            continue
+        tables = _complete(closure, proposed, needed)
+        if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _LATTICE else origin.encode()) in seen:
+            continue
+        seen.add(key)
+        matrix = incidence(closure, tables)
+        matrix = matrix if bool(positive.all()) else matrix[positive]
+        theta = improve_weights(np.full(len(tables), 1 / len(tables)), matrix, coefficient[positive], np.ones(len(tables)), "l1", 15)
+        error = float((coefficient[positive] / np.asarray(matrix @ theta**2)).sum())
+        found.append(State(tables=_rows(tables, count), theta=theta, error=error, origin=origin))
+    if 1 << count <= _LATTICE:
+        found += _lattice_starts(closure, coefficient, rng, round(min(24.0, 4 + 10 * effort)))
+    found.sort(key=lambda state: state.error)
+    ranks: Counter[str] = Counter()
+    shortlist = []
+    for state in found:  # not ten times the same idea
+        ranks[state.origin] += 1
+        if ranks[state.origin] <= (4 if state.origin == _LATTICE_ORIGIN else 1):
+            shortlist.append(state)
+    return shortlist[:_SHORTLIST]
+
+
+def _complete(closure: Closure, tables: list[AttributeSet], needed: list[AttributeSet]) -> list[AttributeSet]:
+    """Drop tables twice or empty, and add the asked sets that no table contains."""
+    tables = sorted(set(tables), key=lambda attributes: (-len(attributes), attributes))
+    covered = np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[locate(closure, needed)] > 0
+    return tables + [attributes for attributes, done in zip(needed, covered.tolist(), strict=True) if not done]
+
+
+def _starts(
+    closure: Closure, coefficient: Floats, asked: list[AttributeSet], needed: list[AttributeSet], rng: np.random.Generator
+) -> Iterator[tuple[str, list[AttributeSet]]]:
+    count = len(closure.shape)
+    yield "asked tables", needed
+    yield "closure", asked
+    if 1 < len(needed) <= _MOST_MERGED:
+        yield "merged tables", _merged(closure, coefficient, needed)
+        if len(needed) << len({i for attributes in needed for i in attributes}) <= _MOST_CHOSEN:
+            yield "greedy cuboids", list(greedy_cover(closure.shape, needed).tables)
+    width = max(len(attributes) for attributes in needed)
+    used = sorted({i for attributes in needed for i in attributes})
+    if not used:
+        return
+    share = np.zeros(count)
+    for attributes, value in zip(attribute_sets(closure), coefficient.tolist(), strict=True):
+        share[list(attributes)] += value
+    hub = int(share.argmax())
+    large = len(asked) > 10_000
+    for hubs in ((), (hub,)) if len(used) > 2 else ((),):
+        others = [i for i in used if i not in hubs]
+        full = width - len(hubs)
+        for strength in [full] if large else range(max(1, full - 1), full + 1):
+            for name, points, blocks in designs(strength, len(others)):
+                if len(blocks) > _MOST_TABLES // 4:
+                    continue
+                for turn in range(1 if large else 3):
+                    yield name + (" and a hub" if hubs else ""), _laid(closure.shape, others, hubs, points, blocks, rng, turn)
+        for size in (full + 1, full):
+            if 2 <= size <= len(others) and math.comb(len(others), size - 1) <= _MOST_TABLES:
+                order = rng.permutation(len(others))
+                rows = np.array(others)[order[zero_sum_blocks(len(others), size)]]
+                rows = np.sort(np.column_stack([rows, np.full((len(rows), len(hubs)), hub)]), axis=1)
+                yield f"zero-sum blocks of {size}" + (" and a hub" if hubs else ""), [tuple(row) for row in rows.tolist()]
+
+
+def _merged(closure: Closure, coefficient: Floats, needed: list[AttributeSet]) -> list[AttributeSet]:
+    """Replace two tables by their union, the best pair first, while the error without recovery falls: for workloads without symmetry.
+
+    With budgets by cube roots that error is (sum of e_S^(1/3))^3, e_S being what a unit of noise on S adds to the error of all it answers.
+    """
+    log_values = np.log(np.array(closure.shape, dtype=np.float64))
+    member = np.zeros((len(needed), len(closure.shape)))
+    for row, attributes in zip(member, needed, strict=True):
+        row[list(attributes)] = 1
+    log_size = member @ log_values
+    at = locate(closure, needed)
+    added = coefficient[at] * np.exp(2 * log_size) / dimensions(closure)[at]
+
+    def gains(rows: slice) -> Floats:
+        union = log_size[rows, None] + log_size - (member[rows] * log_values) @ member.T
+        together = added[rows, None] * np.exp(union - log_size[rows, None]) + added * np.exp(union - log_size)
+        result: Floats = np.cbrt(added[rows, None]) + np.cbrt(added) - np.cbrt(together)
+        return result
+
+    gain = gains(slice(None))
+    np.fill_diagonal(gain, -np.inf)
+    alive = np.ones(len(needed), dtype=bool)
+    while alive.sum() > 1:
+        first, second = (int(i) for i in np.unravel_index(int(gain.argmax()), gain.shape))
+        if not gain[first, second] > 0:
+            break
+        union = log_size[first] + log_size[second] - (member[first] * log_values) @ member[second]
+        added[first] = added[first] * np.exp(union - log_size[first]) + added[second] * np.exp(union - log_size[second])
+        member[first] = np.maximum(member[first], member[second])
+        log_size[first] = union
+        alive[second] = False
+        fresh = np.where(alive, gains(slice(first, first + 1))[0], -np.inf)
+        fresh[first] = -np.inf
+        gain[first], gain[:, first] = fresh, fresh
+        gain[second], gain[:, second] = -np.inf, -np.inf
+    return [tuple(np.flatnonzero(row).tolist()) for row in member[alive]]
+
+
+def _laid(
+    shape: Sequence[int],
+    attributes: list[int],
+    hubs: tuple[int, ...],
+    points: int,
+    blocks: Sequence[tuple[int, ...]],
+    rng: np.random.Generator,
+    turn: int,
+) -> list[AttributeSet]:
+    """Lay attributes on the points of a design: at random (turn 0), or the larger attributes apart from each other."""
+    place = rng.permutation(points)
+    order = rng.permutation(len(attributes))
+    if turn > 0:
+        order = order[np.argsort([-shape[attributes[i]] for i in order], kind="stable")]
+    on: list[list[int]] = [[] for _ in range(points)]
+    load = np.zeros(points)
+    for rank, i in enumerate(order.tolist()):
+        at = int(place[rank % points]) if turn == 0 else int(place[load[place].argmin()])
+        on[at].append(attributes[i])
+        load[at] += math.log(max(shape[attributes[i]], 1.0001))
+    tables = {tuple(sorted({*hubs, *(i for point in block for i in on[point])})) for block in blocks}
+    return sorted(table for table in tables if table)
+
+
+def _lattice_starts(closure: Closure, coefficient: Floats, rng: np.random.Generator, number: int) -> list[State]:
+    """Descend from random weights on all tables of a small domain (hdmm's OPT_M, with recovery)."""
+    count = len(closure.shape)
+    every = [tuple(i for i in range(count) if mask >> i & 1) for mask in range(1 << count)]
+    matrix = incidence(closure, every)
+    rows = _rows(every, count)
+    found = []
+    for _ in range(number):
+        weights = optimal_weights(matrix, coefficient, norm="l1", starts=[rng.random(len(every)) + 1e-6], iterations=300)
+        kept = weights.theta > 1e-6 * weights.theta.max()
+        found.append(State(tables=rows[kept], theta=weights.theta[kept], error=weights.error, origin=_LATTICE_ORIGIN))
+    return found
+
+
+def _finish(closure: Closure, coefficient: Floats, targets: Sequence[AttributeSet], state: State) -> Design:
+    """Optimise the weights, alone and with every candidate of the closure and sign coefficients beside, and keep the best."""
+    tables: list[AttributeSet] = [tuple(np.flatnonzero(row).tolist()) for row in state.tables]
+    nothing: list[AttributeSet] = [()] * len(tables)
+    matrix = incidence(closure, tables)
+    weights = optimal_weights(matrix, coefficient, norm="l1", starts=[state.theta], iterations=300)
+    best = Design(tables=tuple(tables), signed=tuple(nothing), theta=weights.theta, error=weights.error, origin=state.origin)
+    extra = sorted({*attribute_sets(closure), *targets} - set(tables)) if closure.count <= 5000 else []
+    coefficients = [attributes for attributes in attribute_sets(closure) if attributes and all(closure.shape[i] == 2 for i in attributes)]
+    unsigned: list[AttributeSet] = [()] * len(extra)
+    for added, signs in ((extra, unsigned), (coefficients, coefficients), (extra + coefficients, unsigned + coefficients)):
+        if not added or len(added) * closure.count > 4_000_000:
+            continue
+        wide = incidence(closure, tables + added, nothing + signs)
+        mean = float(weights.theta.mean())
+        starts = [np.concatenate([weights.theta, np.full(len(added), part * mean)]) for part in (0.05, 0.3)]
+        found = optimal_weights(wide, coefficient, norm="l1", starts=starts, iterations=300)
+        if found.error < best.error * (1 - 1e-9):
+            best = Design(
+                tables=tuple(tables + added), signed=tuple(nothing + signs), theta=found.theta, error=found.error, origin=state.origin
+            )
+    return _pruned(closure, coefficient, best)
+
+
+def _pruned(closure: Closure, coefficient: Floats, design: Design) -> Design:
+    """Leave out what has no weight, order by weight, and recompute the error of what remains."""
+    kept = [int(i) for i in np.argsort(-design.theta, kind="stable") if design.theta[i] > 0]
+    tables = tuple(design.tables[i] for i in kept)
+    signed = tuple(design.signed[i] for i in kept)
+    theta = design.theta[kept] / design.theta[kept].sum()
+    asked = coefficient > 0
+    eigenvalue = np.asarray(incidence(closure, tables, signed) @ theta**2)[asked]
+    if not bool(np.all(eigenvalue > 0)):
+        raise InputError("the design does not cover all that is asked; this needs more tables.")
+    return Design(tables=tables, signed=signed, theta=theta, error=float((coefficient[asked] / eigenvalue).sum()), origin=design.origin)

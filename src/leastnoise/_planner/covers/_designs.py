@@ -1,0 +1,87 @@
+"""Covering designs for strategies along attributes: which joint tables to measure under Laplace noise.
+
+The search of ``_covering`` knows marginals, whose total has the variance of as many cells as they have. A strategy along an attribute
+acts there like an attribute of kappa cells; kappa is rounded to a whole number for the search alone, and the weights are exact afterwards.
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from leastnoise._accuracy import basis
+from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._planner._strategy import Strategy, block_norm
+from leastnoise._planner.covers._covering import Design, covering_design
+from leastnoise._planner.tables._residual_algebra import AttributeSet, attribute_sets, downward_closure
+from leastnoise._planner.tables._tables import asked_tables, error_sums, factor_along, weighted_strategy
+from leastnoise._workload import Workload
+
+Names = tuple[str, ...]
+_EFFORT = 2.0  # about two seconds of one core
+
+
+def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
+    """Search for the tables to measure with Laplace noise, and their best weights.
+
+    Args:
+        name: for people.
+        workload: what is asked.
+        along: strategies along attributes; every cell where none is given.
+
+    Raises:
+        NotApplicable: a table of over 2^28 cells is needed.
+
+    Guarantees: the same workload gives the same tables.
+
+    >>> from leastnoise._domain import Coded, Domain
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain({f"a{place}": Coded(2) for place in range(4)})
+    >>> sorted(len(block.attributes) for block, _ in designed_strategy("c", marginals(domain, ways=1), {}).blocks)
+    [2, 2]
+    """
+    domain = workload.domain
+    if len({one for product in workload for one in product.attributes}) < 2:
+        return weighted_strategy(name, workload, along, asked_tables(workload), 1)  # nothing to combine
+    places = {one: place for place, one in enumerate(domain.names)}
+    chosen: dict[str | None, list[Names]] = {}
+    signed: dict[str | None, list[Names]] = {}
+    start: dict[str | None, list[float]] = {}
+    for measure, sets in asked_tables(workload).items():
+        products = [product for product in workload if product.measure == measure]
+        factors = {one: factor_along(domain, one, along) for one in dict.fromkeys(one for names in sets for one in names)}
+        sums = error_sums(products, factors)
+        kappa = {one: basis(factor).kappa for one, factor in factors.items()}
+        shape = tuple(max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names)
+        # ``_covering`` counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
+        asked = tuple(
+            (tuple(places[one] for one in names), float(value) / math.prod(kappa[one] for one in names)) for names, value in sums.items()
+        )
+        design = _design(shape, asked, tuple(tuple(places[one] for one in names) for names in sets))
+        # Attributes that the design measures by sign must have two cells; a strategy along one takes its place.
+        weights: dict[tuple[Names, Names], float] = {}
+        for table, signs, theta in zip(design.tables, design.signed, design.theta.tolist(), strict=True):
+            names = tuple(domain.names[place] for place in table)
+            across = tuple(domain.names[place] for place in signs if domain.shape[place] == 2 and domain.names[place] not in along)
+            weights[names, across] = weights.get((names, across), 0.0) + theta
+        if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names, _ in weights):
+            weights = dict.fromkeys(((names, ()) for names in sets), 1.0)
+        # Between measures the budget is split as between tables that share nothing; the optimiser goes on from there.
+        largest = 1 if measure is None else domain.measures[measure].largest
+        share = (design.error * largest**2) ** (1 / 3)
+        norms = [block_norm(domain, Block(tuple(factors[one] for one in names), Fraction(1), measure), 1) for names, _ in weights]
+        chosen[measure] = [names for names, _ in weights]
+        signed[measure] = [across for _, across in weights]
+        start[measure] = [share * weight / norm for weight, norm in zip(weights.values(), norms, strict=True)]
+    return weighted_strategy(name, workload, along, chosen, 1, start=start, signed=signed)
+
+
+@lru_cache(maxsize=64)
+def _design(shape: tuple[int, ...], asked: tuple[tuple[AttributeSet, float], ...], targets: tuple[AttributeSet, ...]) -> Design:
+    """Search once for what several strategies, budgets and neighbour relations ask for alike; the same arguments give the same design."""
+    closure = downward_closure(shape, [names for names, _ in asked])
+    coefficients = dict(asked)
+    coefficient = np.array([coefficients.get(tau, 0.0) for tau in attribute_sets(closure)])
+    return covering_design(closure, coefficient, targets, effort=_EFFORT)

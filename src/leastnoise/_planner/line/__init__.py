@@ -1,0 +1,1 @@
+"""Strategies along one attribute: families of real strategies, and their rounding to integer factors."""

@@ -1,0 +1,254 @@
+"""Strategies along one attribute as integer factors of a plan: the families' real numbers, rounded on a dyadic grid.
+
+What is measured is the rounded strategy, and the plan's error is that of the rounded strategy; its privacy cost is computed from the
+rounded integers.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, apply_gram, dense
+from leastnoise._plan import Factor
+from leastnoise._planner._strategy import NotApplicable
+from leastnoise._planner.line._eigen import fit_eigen_design
+from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, merge_equal_cells, to_dyadic
+from leastnoise._planner.line._greedy_h import fit_greedy_h
+from leastnoise._planner.line._level_tree import fit_haar, fit_level_tree, uniform_tree
+from leastnoise._planner.line._node_tree import fit_node_tree
+from leastnoise._planner.line._p_identity import fit_p_identity
+from leastnoise._planner.line._profile import reduce_l1_norm
+from leastnoise._planner.line._tree import scaled_tree
+
+MOST_DENSE = 4096
+_MOST_EIGEN = 1024
+_MOST_TURNED = 16
+_WEIGHT_BITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A strategy along one attribute.
+
+    Args:
+        factor: the integer queries.
+        bound: a total squared error that no strategy of sensitivity 1 goes below at noise variance 1, along this attribute; 0 if unknown.
+    """
+
+    factor: Factor
+    bound: float = 0.0
+
+
+# Fits a strategy along an attribute: its name, the Gram matrix of what is asked along it, 1 for Laplace or 2 for Gaussian noise, and the
+# bits that real coefficients are rounded to.
+Fit = Callable[[str, Gram, int, int], Fitted]
+
+
+def gram_of(operator: Operator) -> Gram:
+    """The Gram matrix of queries, with its structure where there is one.
+
+    Raises:
+        NotApplicable: no structure and more than 4096 cells.
+
+    >>> gram_of(Prefix(5))
+    PrefixGram(size=5)
+    """
+    n = operator.size
+    if isinstance(operator, Identity):
+        return WidthGram(n, 1)
+    if isinstance(operator, Total):
+        return WidthGram(n, n)
+    if isinstance(operator, Prefix):
+        return PrefixGram(n)
+    if isinstance(operator, AllRanges):
+        return AllRangesGram(n)
+    if isinstance(operator, Ranges):
+        cells, places = np.arange(n), np.sort(operator.low * n + operator.high)
+        width = int(operator.high[0] - operator.low[0]) + 1
+        if operator.rows == n and np.array_equal(places, cells):
+            return PrefixGram(n)
+        if operator.rows == n - width + 1 and np.array_equal(places, (cells * (n + 1) + width - 1)[: n - width + 1]):
+            return WidthGram(n, width)
+        if operator.rows == n * (n + 1) // 2 and np.array_equal(places, np.flatnonzero(np.tri(n, dtype=bool).T)):
+            return AllRangesGram(n)
+    if n > MOST_DENSE:
+        raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
+    gram = _ranges_gram(operator) if isinstance(operator, Ranges) else apply_gram(operator, np.eye(n))
+    return DenseGram((gram + gram.T) / 2, operator.rows)
+
+
+def _ranges_gram(operator: Ranges) -> np.ndarray:
+    """Every range adds one to a square of cells: its four corners, summed up along both axes."""
+    corners = np.zeros((operator.size + 1,) * 2)
+    for edges, sign in ((operator.low, 1.0), (operator.high + 1, -1.0)):
+        np.add.at(corners, (edges, operator.low), sign)
+        np.add.at(corners, (edges, operator.high + 1), -sign)
+    np.cumsum(corners, axis=0, out=corners)
+    return np.cumsum(corners, axis=1)[:-1, :-1]
+
+
+def fitted(fit: Fit, name: str, gram: Gram, power: int, bits: int) -> Fitted:
+    """What a family finds, on cells that the queries tell apart: those that no query does are merged first.
+
+    Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
+
+    Args:
+        fit: the family.
+        name: the attribute.
+        gram: what is asked along it.
+        power: 1 for Laplace, 2 for Gaussian.
+        bits: of the rounding.
+
+    >>> gram = DenseGram(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]), 2)
+    >>> fitted(every_cell, "a", gram, 1, 20).factor.operator.matrix.tolist()
+    [[1, 1, 0], [0, 0, 1]]
+    """
+    if not isinstance(gram, (DenseGram, ScaledSum)) or gram.size > MOST_DENSE:
+        return fit(name, gram, power, bits)
+    small, group = merge_equal_cells(gram if isinstance(gram, DenseGram) else DenseGram(gram.dense(), gram.queries))
+    if small.size == gram.size:
+        return fit(name, gram, power, bits)
+    found = fit(name, small, power, bits)
+    wide = Dense(dense(found.factor.operator)[:, group])
+    return Fitted(Factor((name,), wide, found.factor.row_weights), found.bound)
+
+
+def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
+    """The weighted sum of Gram matrices; of one, that one itself.
+
+    >>> summed([(2.0, PrefixGram(3))])
+    PrefixGram(size=3)
+    """
+    return parts[0][1] if len(parts) == 1 else ScaledSum(tuple(parts))
+
+
+def _tree(name: str, size: int, widths: Sequence[int], scales: Sequence[np.ndarray]) -> Fitted:
+    """A hierarchy from the narrowest level up, with a scale a node; levels without any weight are left out."""
+    used = [place for place in range(len(widths)) if scales[place].max() > 0]
+    tree = Tree(size, tuple(int(widths[place]) for place in reversed(used)))
+    weights = np.concatenate([scales[place] for place in reversed(used)])
+    return Fitted(Factor((name,), tree, _whole_weights(weights)))
+
+
+def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
+    # A row may have no weight at all beside heavy ones; the least whole weight costs next to nothing.
+    whole = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
+    return None if (whole == whole[0]).all() else whole
+
+
+def every_cell(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """Every cell by itself.
+
+    >>> every_cell("a", PrefixGram(3), 1).factor.operator
+    Identity(size=3)
+    """
+    return Fitted(Factor((name,), Identity(gram.size)))
+
+
+def best_hierarchy(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """The hierarchy without weights of the branching that gives the least error.
+
+    >>> best_hierarchy("a", PrefixGram(64), 2).factor.operator.widths[-2:]
+    (2, 1)
+    """
+    found = uniform_tree(gram, power)
+    return _tree(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
+
+
+def level_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """The hierarchy with the best weight for every level.
+
+    >>> level_tree("a", PrefixGram(64), 1).factor.operator.rows > 64
+    True
+    """
+    found = fit_level_tree(gram, power)
+    counts = [-(-gram.size // width) for width in found.widths]
+    return _tree(name, gram.size, found.widths, [np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
+
+
+def node_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """The hierarchy with the best weight for every node.
+
+    >>> node_tree("a", PrefixGram(64), 1).factor.row_weights is not None
+    True
+    """
+    levels = fit_level_tree(gram, power)
+    counts = [-(-gram.size // width) for width in levels.widths]
+    scales = [np.full(count, weight) for count, weight in zip(counts, levels.weights, strict=True)]
+    starts = [scaled_tree(gram, levels.widths, scales, power), *([fit_greedy_h(gram)] if power == 1 else [])]
+    found = fit_node_tree(gram, starts)
+    return _tree(name, gram.size, found.widths, found.scales)
+
+
+def haar(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """The Haar wavelet with the best weight for every level.
+
+    Raises:
+        NotApplicable: more than 4096 cells.
+
+    >>> haar("a", PrefixGram(8), 2).factor.operator
+    Haar(size=8)
+    """
+    if gram.size > MOST_DENSE:
+        raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
+    found = fit_haar(gram, power)
+    operator = Haar(gram.size)
+    counts = [1, *(-(-gram.size // width) for width in operator.widths)]
+    weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
+    return Fitted(Factor((name,), operator, _whole_weights(weights)))
+
+
+def p_identity(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """A p-Identity strategy, for Laplace noise.
+
+    Raises:
+        NotApplicable: Gaussian noise, for which it is not made.
+
+    >>> p_identity("a", PrefixGram(8), 1).factor.operator.size
+    8
+    """
+    if power != 1:
+        raise NotApplicable("p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse")
+    diagonal, rows = fit_p_identity(gram).dyadic(bits)
+    return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))
+
+
+def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """The strategy of least error for Gaussian noise, to a duality gap of 1e-3.
+
+    Raises:
+        NotApplicable: Laplace noise, or more than 4096 cells.
+
+    >>> gaussian_optimum("a", PrefixGram(8), 2).factor.operator.rows
+    8
+    """
+    if power != 2:
+        raise NotApplicable("the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity")
+    if gram.size > MOST_DENSE:
+        raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
+    found = fit_gaussian_optimum(gram)
+    matrix = found.factor
+    if len(matrix) < gram.size and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7:
+        # Queries that do not even tell the total: a millionth of the norm on every cell, so that least squares has its product form.
+        matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
+    return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))), found.lower**2 * gram.queries)
+
+
+def eigen_design(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+    """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile.
+
+    Raises:
+        NotApplicable: more than 1024 cells.
+
+    >>> eigen_design("a", PrefixGram(8), 2).factor.operator.size
+    8
+    """
+    if gram.size > _MOST_EIGEN:
+        raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
+    matrix = fit_eigen_design(gram, power).matrix
+    if power == 1 and gram.size <= _MOST_TURNED:
+        matrix = reduce_l1_norm(matrix, restarts=1)
+    return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))))

@@ -1,0 +1,232 @@
+"""The best strategy there is for a Gaussian budget, with a certificate: min tr(M X^-1) over X = A^T A with unit diagonal.
+
+The dual has one weight d_j >= 0 a cell, sum 1. With ``K = (D^1/2 M D^1/2)^1/2`` and ``t = tr K``: t^2 is below the error of every
+strategy of L2 sensitivity 1, and ``X = D^-1/2 K D^-1/2 / t`` has error t^2 and largest diagonal entry 1 + gap. Each step multiplies
+d_j by a power of X_jj.
+
+Two structures make a step cheap. When M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges) its inverse is tridiagonal, and so is
+that of ``D^1/2 M D^1/2``: its eigenvectors cost O(n^2). When M is unchanged by reversing the cells, the problem falls into two halves.
+
+Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010); docs/mathematics.md.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leastnoise._check import InputError, InternalError, whole
+from leastnoise._planner.line._gram import DenseGram, Gram, Reals, column_norm, recognise, strategy_rmse
+
+# Multiplying by the square of X_jj takes half the steps of the first power; a third power oscillates.
+_POWER = 2.0
+_SMALL = 96
+_LOST = 1e-10
+
+Spectrum = Callable[[Reals], tuple[Reals, Reals]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GaussianOptimum:
+    """A strategy of L2 sensitivity 1 and the proof of how good it is.
+
+    Attributes:
+        factor: The strategy A, k x n.
+        rmse: Its unit RMSE under L2.
+        lower: No strategy has a smaller unit RMSE.
+        gap: ``rmse^2 / lower^2 - 1``: the part of the squared error that could at most be saved.
+        weights: The dual weights d (n), the certificate: ``lower`` follows from them alone.
+    """
+
+    factor: Reals
+    rmse: float
+    lower: float
+    gap: float
+    weights: Reals
+
+    def gram(self) -> Reals:
+        """X = A^T A, n x n, diagonal entries at most 1."""
+        return np.asarray(self.factor.T @ self.factor)
+
+
+def _roots(values: Reals) -> Reals:
+    """Square roots, without those of eigenvalues that are rounding errors of zero: their sum would falsify the lower bound."""
+    return np.sqrt(np.where(values > values.max() * len(values) * np.finfo(float).eps, values, 0.0))
+
+
+def _tridiagonal(gram: Gram) -> Spectrum | None:
+    """Spectrum by the tridiagonal inverse of M, for ``M_ij = a_i b_j``."""
+    pairs = gram.generators()
+    if pairs is None or len(pairs) > 1 or gram.size < 3:
+        return None
+    a, b = pairs[0]
+    jump = a[1:] * b[:-1] - a[:-1] * b[1:]
+    if not (jump > 0).all() or not (a[0] > 0 and b[-1] > 0):
+        return None
+    inner = (a[2:] * b[:-2] - a[:-2] * b[2:]) / (jump[:-1] * jump[1:])
+    main = np.concatenate([[a[1] / (a[0] * jump[0])], inner, [b[-2] / (b[-1] * jump[-1])]])
+
+    def spectrum(weights: Reals) -> tuple[Reals, Reals]:
+        from scipy.linalg import eigh_tridiagonal
+
+        values, vectors = eigh_tridiagonal(main / weights, -1 / (jump * np.sqrt(weights[1:] * weights[:-1])))
+        if not values[0] > _LOST * values[-1]:  # cells of very unlike weights: the large singular values would drown in rounding
+            return _plain(gram.dense())(weights)
+        return 1 / np.sqrt(values), vectors
+
+    return spectrum
+
+
+def _mirrored(full: Reals) -> Spectrum:
+    """Spectrum of a matrix that is unchanged by reversing the cells: symmetric and antisymmetric vectors apart."""
+    size = len(full)
+    half, odd = size // 2, size % 2
+    near, far = full[:half, :half], full[:half, size - half :][:, ::-1]
+
+    def spectrum(weights: Reals) -> tuple[Reals, Reals]:
+        from scipy.linalg import eigh
+
+        root = np.sqrt((weights + weights[::-1]) / 2)
+        scale = np.outer(root[:half], root[:half])
+        even = np.empty((half + odd, half + odd))
+        even[:half, :half] = scale * (near + far)
+        if odd:
+            even[half, :half] = even[:half, half] = math.sqrt(2) * root[:half] * full[:half, half] * root[half]
+            even[half, half] = full[half, half] * root[half] ** 2
+        plus, even_vectors = eigh(even, driver="evd")
+        minus, odd_vectors = eigh(scale * (near - far), driver="evd") if half else (np.zeros(0), np.zeros((0, 0)))
+        vectors = np.zeros((size, size))
+        vectors[:half, : half + odd] = even_vectors[:half] / math.sqrt(2)
+        vectors[size - half :, : half + odd] = vectors[:half, : half + odd][::-1]
+        if odd:
+            vectors[half, : half + odd] = even_vectors[half]
+        vectors[:half, half + odd :] = odd_vectors / math.sqrt(2)
+        vectors[size - half :, half + odd :] = -vectors[:half, half + odd :][::-1]
+        return _roots(np.concatenate([plus, minus])), vectors
+
+    return spectrum
+
+
+def _plain(full: Reals) -> Spectrum:
+    def spectrum(weights: Reals) -> tuple[Reals, Reals]:
+        from scipy.linalg import eigh
+
+        root = np.sqrt(weights)
+        values, vectors = eigh(root[:, None] * full * root, driver="evd")
+        return _roots(values), vectors
+
+    return spectrum
+
+
+def _spectrum(gram: Gram) -> Spectrum:
+    return _tridiagonal(gram) or (_mirrored if gram.mirrored and gram.size > 1 else _plain)(gram.dense())
+
+
+def _iterate(gram: Gram, gap: float, steps: int) -> tuple[Reals, float, Reals]:
+    """Dual weights, t, and the n x n root K of the step with the smallest gap."""
+    weights = np.full(gram.size, 1 / gram.size)
+    if gram.size > _SMALL and not isinstance(gram, DenseGram):
+        small, _, _ = _iterate(gram.coarsen(4), gap, steps)
+        place, cells = ((np.arange(count) + 0.5) / count for count in (len(small), gram.size))
+        weights = np.interp(cells, place, small)
+        weights /= weights.sum()
+    spectrum, power = _spectrum(gram), _POWER
+    best: tuple[float, Reals, float, Reals, Reals] | None = None
+    previous = -math.inf
+    for _ in range(steps):
+        roots, vectors = spectrum(weights)
+        total = float(roots.sum())
+        ratio = (vectors * vectors) @ roots / (weights * total)
+        if best is None or ratio.max() - 1 < best[0]:
+            best = float(ratio.max()) - 1, weights, total, roots, vectors
+        if best[0] <= gap:
+            break
+        # t^2 can only rise under the plain first power: when a longer step lowers it, come back to that.
+        power = 1.0 if total < previous * (1 - 1e-9) else power
+        previous = total
+        weights = np.maximum(weights * ratio**power, 1e-13 / gram.size)
+        weights = weights / weights.sum()
+    if best is None:
+        raise InternalError("The dual iteration was given no steps.")
+    _, weights, total, roots, vectors = best
+    return weights, total, (vectors * roots) @ vectors.T
+
+
+def _factor(matrix: Reals) -> Reals:
+    """A with A^T A = matrix: of the two Cholesky factors that with the smaller L1 norm, or the eigenvectors when one fails."""
+    from scipy.linalg import LinAlgError, cholesky
+
+    try:
+        upper = cholesky(matrix)
+        lower = cholesky(matrix[::-1, ::-1])[::-1, ::-1]
+    except LinAlgError:
+        upper = lower = np.zeros((1, 1))
+    if not min(upper.diagonal().min(), lower.diagonal().min()) > 1e-6:
+        values, vectors = np.linalg.eigh(matrix)
+        seen = values > values[-1] * 1e-11
+        return np.asarray((vectors[:, seen] * np.sqrt(values[seen])).T)
+    return np.asarray(min(upper, lower, key=lambda factor: column_norm(factor, 1)))
+
+
+def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> GaussianOptimum:
+    """Find the strategy of least mean squared error for a Gaussian budget, to a given duality gap.
+
+    Args:
+        gram: Gram matrix of the workload, n cells.
+        gap: Stop when the squared error is proved to be within this fraction of the least possible.
+        steps: Stop after so many eigendecompositions in any case; the result then carries the larger gap it has reached.
+
+    Returns:
+        The strategy, its error and the certificate. Columns with slack are filled with extra queries on single cells, which
+        costs nothing. A cell that no query asks for has a column of zeros.
+
+    Raises:
+        InputError: ``gap`` is not above 0, or no query asks for any cell.
+
+    Edge cases:
+        A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
+
+    >>> from leastnoise._planner.line._gram import PrefixGram
+    >>> best = fit_gaussian_optimum(PrefixGram(64), gap=1e-4)
+    >>> round(best.rmse, 3), best.gap <= 1e-4
+    (2.1, True)
+    """
+    if not 0 < gap < math.inf:
+        raise InputError(f"gap must be a finite number above 0; got {gap!r}.")
+    whole("steps", steps, 1)
+    asked = gram.diagonal() > 0
+    if not asked.any():
+        raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
+    if not asked.all():
+        inner = fit_gaussian_optimum(DenseGram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap, steps=steps)
+        factor, weights = np.zeros((len(inner.factor), gram.size)), np.zeros(gram.size)
+        factor[:, asked], weights[asked] = inner.factor, inner.weights
+        return GaussianOptimum(factor=factor, rmse=inner.rmse, lower=inner.lower, gap=inner.gap, weights=weights)
+    if isinstance(gram, DenseGram) and gram.size > _SMALL:
+        short, order = recognise(gram)
+        if not isinstance(short, DenseGram):
+            found = fit_gaussian_optimum(short, gap=gap, steps=steps)
+            back = np.argsort(order)
+            return replace(found, factor=found.factor[:, back], weights=found.weights[back])
+    weights, total, root = _iterate(gram, gap, steps)
+    scale = 1 / np.sqrt(weights * total)
+    matrix = root * scale[:, None] * scale
+    matrix /= matrix.diagonal().max()
+    slack = 1 - matrix.diagonal()
+    matrix.flat[:: gram.size + 1] += np.where(slack > 1e-9, slack, 0.0)
+    factor = _factor(matrix)
+    rmse = _rmse(gram, factor)
+    lower = total / math.sqrt(gram.queries)
+    return GaussianOptimum(factor=factor, rmse=rmse, lower=lower, gap=max(0.0, (rmse / lower) ** 2 - 1), weights=weights)
+
+
+def _rmse(gram: Gram, factor: Reals) -> float:
+    """Unit RMSE of the factor; of a triangular one by its inverse."""
+    from scipy.linalg import solve_triangular
+
+    if len(factor) < gram.size:
+        return strategy_rmse(gram, factor, 2)
+    triangle = not np.tril(factor, -1).any()
+    inverse = solve_triangular(factor, np.eye(gram.size), lower=not triangle)
+    return column_norm(factor, 2) * math.sqrt(float(np.einsum("ij,ij->", inverse, gram.matmul(inverse))) / gram.queries)

@@ -1,0 +1,367 @@
+"""Hierarchies and Haar wavelets with one weight a level: closed forms, so all of them can be searched.
+
+With ``tau_l = tr(M P_l)``, P_l the projection on vectors constant on the blocks of level l, a tree of widths B_l and weights w_l has error
+``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2 B_i`` and a Haar wavelet ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``: no matrix at all.
+When a width does not divide n the formulas are those of the domain padded with cells that are empty but not known to be so.
+
+Under L1 the best trees use few levels, far apart; levels in between only cost. So chains of widths are searched, not just powers of one
+branching. Under L2 every level helps a little.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._check import InputError, one_of, whole
+from leastnoise._planner.line._gram import Gram, Reals, Wholes
+from leastnoise._planner.line._tree import ScaledTree, full_chain, node_counts, tree_error
+
+# Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
+_LEAST = -6.0
+# How many of the chains of each length go on, and for how many longer steps, after the short ones that all of them take.
+_BEST_CHAINS, _NEWTON_STEPS, _SHORTENINGS = 12, 12, 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelTree:
+    """A hierarchy with one scale a level.
+
+    Attributes:
+        size: Number of cells n.
+        widths: Cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter.
+        weights: Scale of each level; sensitivity 1 under ``norm``.
+        norm: 1 for pure DP, 2 for a Gaussian budget.
+        rmse: Unit RMSE, exact for uneven sizes too.
+    """
+
+    size: int
+    widths: tuple[int, ...]
+    weights: Reals
+    norm: int
+    rmse: float
+
+    def nodes(self) -> ScaledTree:
+        """The same tree with the scale of every node written out."""
+        counts = node_counts(self.size, self.widths)
+        scales = tuple(np.full(count, weight) for count, weight in zip(counts, self.weights, strict=True))
+        return ScaledTree(size=self.size, widths=self.widths, scales=scales, norm=self.norm, rmse=self.rmse)
+
+    def matrix(self) -> Reals:
+        """The strategy as a matrix, one row a block, cells first."""
+        return self.nodes().matrix()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightedHaar:
+    """A Haar wavelet on the smallest power of two of at least n cells, with one scale a level.
+
+    Attributes:
+        size: Number of cells n.
+        weights: Scale of the total, then of the differences of halves, from the widest level (2^h cells) to pairs of cells.
+        norm: 1 for pure DP, 2 for a Gaussian budget.
+        rmse: Unit RMSE; above the exact one when n is not a power of two, because the padding's cells count as unknown.
+    """
+
+    size: int
+    weights: Reals
+    norm: int
+    rmse: float
+
+    def matrix(self) -> Reals:
+        """The strategy as a matrix: the total, then the differences, widest first."""
+        rows = [np.full((1, self.size), self.weights[0])]
+        cell = np.arange(self.size)
+        for level, weight in enumerate(self.weights[1:]):
+            width = 2 ** (len(self.weights) - 1 - level)
+            inside = np.equal.outer(np.arange(-(-self.size // width)), cell // width)
+            rows.append(weight * inside * np.where(cell % width < width // 2, 1.0, -1.0))
+        return np.vstack(rows)
+
+
+def block_traces(gram: Gram, widths: Sequence[int]) -> Reals:
+    """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width.
+
+    For ``M_ij = sum a_i b_j`` (i <= j) the sum over a block follows from those over the parts it is made of: O(n) for all widths that are
+    powers of one number together.
+
+    >>> from leastnoise._planner.line._gram import PrefixGram
+    >>> block_traces(PrefixGram(4), (1, 2, 4)).tolist()
+    [10.0, 9.0, 7.5]
+    """
+    pairs = gram.generators()
+    if pairs is None:
+        ones = np.ones(gram.size)
+        return np.array([gram.block_products(ones, width).sum() / width if width > 1 else gram.trace() for width in widths])
+    # For every width the sum over each block, and those of each a and b alone.
+    known = {1: (gram.diagonal(), list(pairs))}
+    for width in sorted({*widths} - {1}):
+        part = max(smaller for smaller in known if width % smaller == 0)
+        sums, ends = known[part]
+        joined = min(width // part, len(sums))
+        missing = -len(sums) % joined
+        runs = [np.pad(values, (0, missing)).reshape(-1, joined).T for values in (sums, *(end for pair in ends for end in pair))]
+        whole_sums = runs[0].sum(axis=0)
+        for rising, falling in zip(runs[1::2], runs[2::2], strict=True):
+            before = np.zeros(len(whole_sums))
+            for place in range(1, joined):
+                before += rising[place - 1]
+                whole_sums += 2 * before * falling[place]
+        totals = [run.sum(axis=0) for run in runs[1:]]
+        known[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
+    return np.array([known[width][0].sum() / width for width in widths])
+
+
+def _sensitivity(weights: Reals, norm: int) -> Reals:
+    return np.asarray(np.abs(weights).sum(axis=-1) if norm == 1 else np.sqrt((weights**2).sum(axis=-1)))
+
+
+def _slopes(logs: Reals, parts: Reals, widths: Reals, norm: int) -> tuple[Reals, Reals]:
+    """The logarithms of the squared errors of chains with given logarithms of weights, and their gradients."""
+    amounts = np.exp(2 * logs) * widths
+    each = parts / np.cumsum(amounts, axis=-1)
+    error = each.sum(axis=-1)
+    shares = np.exp(norm * logs) * (widths > 0)
+    spent = shares.sum(axis=-1)
+    later = np.cumsum((each**2 / np.where(parts > 0, parts, 1.0))[..., ::-1], axis=-1)[..., ::-1]
+    slope = 2 * shares / spent[..., None] - 2 * amounts * later / error[..., None]
+    return np.log(error) + 2 / norm * np.log(spent), slope
+
+
+def _curvature(logs: Reals, parts: Reals, widths: Reals, norm: int) -> Reals:
+    """The matrices of second derivatives of what ``_slopes`` gives."""
+    amounts = np.exp(2 * logs) * widths
+    seen = np.cumsum(amounts, axis=-1)
+    error = (parts / seen).sum(axis=-1)[..., None]
+    squares, cubes = (np.cumsum((parts / seen**power)[..., ::-1], axis=-1)[..., ::-1] / error for power in (2, 3))
+    shares = np.exp(norm * logs) * (widths > 0)
+    shares /= shares.sum(axis=-1)[..., None]
+    pulls = 2 * amounts * squares
+    levels = np.arange(logs.shape[-1])
+    both = 8 * amounts[..., :, None] * amounts[..., None, :] * cubes[..., np.maximum.outer(levels, levels)]
+    own = (2 * norm * shares - 2 * pulls)[..., None] * np.eye(len(levels))
+    return np.asarray(both + own - pulls[..., :, None] * pulls[..., None, :] - 2 * norm * shares[..., :, None] * shares[..., None, :])
+
+
+def _within(logs: Reals, widths: Reals) -> Reals:
+    """Logarithms of weights with the largest 0 and none below the least."""
+    used = np.where(widths > 0, logs, -np.inf)
+    return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
+
+
+def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) -> tuple[Reals, Reals]:
+    """What ``_weigh`` needs to know of chains: their differences of traces and their widths."""
+    most = max(map(len, chains))
+    tau = np.array([[*(traces[width] for width in chain), *[0.0] * (most + 1 - len(chain))] for chain in chains])
+    widths = np.array([(*chain, *[0] * (most - len(chain))) for chain in chains], dtype=float)
+    return np.maximum(tau[:, :-1] - tau[:, 1:], 0.0), widths
+
+
+def _weigh(parts: Reals, widths: Reals, norm: int, steps: int) -> tuple[Wholes, Reals]:
+    """The best of many chains of levels, each with weights of least error.
+
+    Args:
+        parts: the differences ``tau_l - tau_(l+1)``, chains x levels.
+        widths: the widths B_l; 0, without a part, for levels that a shorter chain does not have.
+        norm: 1 or 2.
+        steps: how many short steps all chains take; after 60 a level that is not needed may still be there.
+
+    Returns:
+        The places of the best chains of each length, the best first, and their weights.
+
+    All chains take some steps down the slope. The best of them go on with Newton's, with the curvature made positive (under L1 the problem
+    is not convex) and shortened until the error falls.
+    """
+    logs = _within(np.zeros(parts.shape), widths)
+    for step in range(steps):
+        _, slope = _slopes(logs, parts, widths, norm)
+        logs = _within(logs - (0.5 / (1 + step / 100)) * slope, widths)
+    # The best of each length: which of them is the very best is not seen after so few steps.
+    value, levels = _slopes(logs, parts, widths, norm)[0], (widths > 0).sum(axis=-1)
+    ranked = np.argsort(value, kind="stable")
+    best = np.concatenate([ranked[levels[ranked] == count][:_BEST_CHAINS] for count in np.unique(levels)])
+    parts, widths, logs = parts[best], widths[best], logs[best]
+    value, slope = _slopes(logs, parts, widths, norm)
+    for _ in range(_NEWTON_STEPS):
+        held = ((logs <= _LEAST) & (slope > 0)) | (widths == 0)
+        curvature = np.where(held[:, :, None] | held[:, None, :], 0.0, _curvature(logs, parts, widths, norm))
+        bends, axes = np.linalg.eigh(curvature)
+        turned = np.einsum("cij,ci->cj", axes, np.where(held, 0.0, slope)) / np.maximum(np.abs(bends), 1e-6)
+        moves = np.clip(-np.einsum("cij,cj->ci", axes, turned), -1.0, 1.0)
+        for _ in range(_SHORTENINGS):
+            moved = _within(logs + moves, widths)
+            reached, turn = _slopes(moved, parts, widths, norm)
+            better = reached < value
+            logs, slope = np.where(better[:, None], moved, logs), np.where(better[:, None], turn, slope)
+            value = np.where(better, reached, value)
+            moves = np.where(better[:, None], 0.0, moves / 4)
+            if better.all():
+                break
+    order = np.argsort(value, kind="stable")
+    return best[order], (np.exp(logs) * (widths > 0))[order]
+
+
+def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
+    """Chains of widths to try."""
+    if norm == 2:
+        return [full_chain(size, branching) for branching in (2, 3, 4, 5, 6, 8, 12, 16) if branching <= 2 * size]
+    factors = (2, 3) if size <= 2**16 else (2,)
+    ratios = sorted({factor * 2**power for power in range(40) for factor in factors if factor * 2**power < 4 * size})
+    out: list[tuple[int, ...]] = [(1,)]
+    for depth in (1, 2, 3, 4):
+        steps = [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))] if depth > 1 else ratios
+        for chosen in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
+            widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
+            # A level of one block is enough, and no wider than need be.
+            if len(widths) < 2 or widths[-2] < size:
+                below = widths[-2] if len(widths) > 1 else 1
+                out.append((*widths[:-1], min(widths[-1], -(-size // below) * below)))
+    return list(dict.fromkeys(out))
+
+
+def level_tree(gram: Gram, widths: Sequence[int], weights: Reals, norm: int) -> LevelTree:
+    """A hierarchy of given widths and weights, scaled to sensitivity 1, with its exact error.
+
+    Raises:
+        InputError: the widths are no chain from 1, or the cells' own weight is not above 0.
+
+    >>> from leastnoise._planner.line._gram import PrefixGram
+    >>> round(level_tree(PrefixGram(64), (1, 2, 4, 8, 16, 32, 64), np.ones(7), 1).rmse, 3)
+    6.661
+    """
+    chain = tuple(int(width) for width in widths)
+    if chain[:1] != (1,) or any(big <= small or big % small for small, big in itertools.pairwise(chain)):
+        raise InputError(f"widths must start at 1 and each be a larger multiple of the one before; got {chain}.")
+    if not (len(weights) == len(chain) and weights[0] > 0 and (np.asarray(weights) >= 0).all()):
+        raise InputError("A tree needs one weight of at least 0 a level, that of the cells above 0.")
+    return _level_tree(gram, chain, np.asarray(weights, float), norm, None)
+
+
+def _level_tree(gram: Gram, chain: Sequence[int], weights: Reals, norm: int, traces: Mapping[int, float] | None) -> LevelTree:
+    """The same without checks, with the traces of ``block_traces`` by width where they are known."""
+    scaled = weights / _sensitivity(weights, norm)
+    if all(gram.size % width == 0 for width in chain):
+        tau = np.append(block_traces(gram, chain) if traces is None else [traces[width] for width in chain], 0.0)
+        error = float(((tau[:-1] - tau[1:]) / np.cumsum(scaled**2 * np.array(chain))).sum())
+    else:
+        squares = [np.full(count, weight**2) for count, weight in zip(node_counts(gram.size, chain), scaled, strict=True)]
+        error, _ = tree_error(gram, chain, squares, gradient=False)
+    return LevelTree(size=gram.size, widths=tuple(chain), weights=scaled, norm=norm, rmse=math.sqrt(error / gram.queries))
+
+
+def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTree:
+    """The plain hierarchy, all levels measured alike; without ``branching`` the one of least error.
+
+    >>> from leastnoise._planner.line._gram import AllRangesGram
+    >>> uniform_tree(AllRangesGram(256), 1, 16).widths
+    (1, 16, 256)
+    """
+    whole("norm", norm, 1, 2)
+    if branching is not None:
+        chain = full_chain(gram.size, whole("branching", branching, 2))
+        return level_tree(gram, chain, np.ones(len(chain)), norm)
+    candidates = sorted({*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)})
+    # The level of all cells is left out where that is better: it is one query of little use for short ranges.
+    chains = [chain for b in candidates for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))]
+    scores = []
+    for chain in chains:
+        traces = np.append(block_traces(gram, chain), 0.0)
+        scores.append(len(chain) ** (3 - norm) * float(((traces[:-1] - traces[1:]) / np.cumsum(chain)).sum()))
+    best = chains[int(np.argmin(scores))]
+    return level_tree(gram, best, np.ones(len(best)), norm)
+
+
+def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> LevelTree:
+    """Find a hierarchy with one weight a level: widths and weights of least error.
+
+    Args:
+        gram: Gram matrix of the workload, n cells.
+        norm: 1 for pure DP, 2 for a Gaussian budget.
+        branching: Use the powers of this number as widths (levels may get the weight 0); None searches chains of widths.
+
+    Returns:
+        The best tree found; the identity is among the candidates.
+
+    >>> from leastnoise._planner.line._gram import PrefixGram
+    >>> tree = fit_level_tree(PrefixGram(64), 1)
+    >>> tree.rmse <= 4.148, len(tree.widths)
+    (True, 2)
+    """
+    whole("norm", norm, 1, 2)
+    if branching is not None:
+        chain = full_chain(gram.size, whole("branching", branching, 2))
+        inner = range(1, len(chain))
+        depths = range(min(5, len(chain))) if norm == 1 and len(chain) <= 21 else (len(chain) - 1,)
+        picks = [(0, *pick) for depth in depths for pick in itertools.combinations(inner, depth)]
+        chains = sorted((tuple(chain[level] for level in pick) for pick in picks), key=len)
+    else:
+        plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
+        chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
+    widths = sorted({width for chain in chains for width in chain})
+    traces = dict(zip(widths, block_traces(gram, widths), strict=True))
+    best, weights = _weigh(*_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60)
+    # Levels that have shrunk to the least weight are left out, and what is left is weighed again.
+    kept = [
+        tuple(
+            width for width, weight in zip(chains[place], own, strict=False) if width == 1 or weight > 1.01 * math.exp(_LEAST) * own.max()
+        )
+        for place, own in zip(best, weights, strict=True)
+    ]
+    kept = list(dict.fromkeys(kept))[: 32 if gram.size <= 4096 else 4]
+    best, weights = _weigh(*_parts_of(kept, traces), norm, 60)
+    found = [_level_tree(gram, kept[place], own[: len(kept[place])], norm, traces) for place, own in zip(best, weights, strict=True)]
+    found.sort(key=lambda tree: tree.rmse)
+    # The search took a shorter last block for a whole one; where that may matter, the exact error has the last word.
+    uneven = gram.size <= 2**14 and any(gram.size % width for width in found[0].widths)
+    return min([*found[:2], *map(_refine(gram), found[:3])], key=lambda tree: tree.rmse) if uneven else found[0]
+
+
+def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
+    """Weights of a tree improved on the exact error."""
+
+    def refine(tree: LevelTree) -> LevelTree:
+        from scipy.optimize import minimize
+
+        counts = node_counts(tree.size, tree.widths)
+
+        def objective(logs: Reals) -> tuple[float, Reals]:
+            weights = np.exp(logs)
+            error, slopes = tree_error(gram, tree.widths, [np.full(count, w**2) for count, w in zip(counts, weights, strict=True)])
+            by_level = np.array([slope.sum() for slope in slopes]) * 2 * weights**2 / error
+            size = float(_sensitivity(weights, tree.norm))
+            return math.log(error) + 2 * math.log(size), by_level + 2 * (weights / size) ** tree.norm
+
+        found = minimize(
+            objective, np.log(tree.weights), jac=True, method="L-BFGS-B", bounds=[(_LEAST, 0.0)] * len(counts), options={"maxiter": 30}
+        )
+        return level_tree(gram, tree.widths, np.exp(found.x), tree.norm)
+
+    return refine
+
+
+def fit_haar(gram: Gram, norm: int, *, weights: str = "optimal") -> WeightedHaar:
+    """The Haar wavelet, with the weights that are best (a closed form) or all alike.
+
+    Args:
+        gram: Gram matrix of the workload, n cells.
+        norm: 1 for pure DP, 2 for a Gaussian budget.
+        weights: ``"optimal"`` or ``"equal"``.
+
+    Returns:
+        The wavelet, at sensitivity 1. With ``c_l`` the error of level l at weight 1, the best weights are proportional to
+        ``c_l^(1/3)`` under L1 and to ``c_l^(1/4)`` under L2.
+
+    >>> from leastnoise._planner.line._gram import PrefixGram
+    >>> round(fit_haar(PrefixGram(64), 1, weights="equal").rmse, 3), round(fit_haar(PrefixGram(64), 2, weights="equal").rmse, 4)
+    (6.629, 2.5054)
+    """
+    whole("norm", norm, 1, 2)
+    one_of("weights", weights, ("optimal", "equal"))
+    widths = full_chain(gram.size, 2)
+    traces = block_traces(gram, widths)
+    cost = np.concatenate([[traces[-1]], (traces[:-1] - traces[1:])[::-1]]) / np.array([widths[-1], *widths[:0:-1]])
+    scales = np.maximum(cost, 1e-12 * cost.max()) ** (1 / (2 + norm)) if weights == "optimal" else np.ones(len(cost))
+    scales = scales / _sensitivity(scales, norm)
+    return WeightedHaar(size=gram.size, weights=scales, norm=norm, rmse=math.sqrt(float((cost / scales**2).sum()) / gram.queries))

@@ -1,0 +1,68 @@
+"""Greedily chosen tables from which all asked ones are added up, strategy C of Cormode et al.; ``_datacube_cover`` chooses them."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._accounting import Privacy
+from leastnoise._check import InputError
+from leastnoise._linop import Identity, gram_diagonal
+from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
+from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
+from leastnoise._planner.tables._marginal_weights import Norm, grouped_budgets
+from leastnoise._planner.tables._residual_algebra import AttributeSet
+from leastnoise._workload import Workload
+
+
+def cuboids(workload: Workload, privacy: Privacy, power: int, *, even: bool = False) -> Strategy:
+    """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form.
+
+    Args:
+        workload: what is asked; queries other than cells are added up from the cells of their tables.
+        privacy: not used; every planner takes it.
+        power: 1 for Laplace, 2 for Gaussian.
+        even: the same noise for all tables instead.
+
+    Raises:
+        NotApplicable: too many tables to choose among, or a table of more than 2^28 cells.
+
+    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096). Recovery by
+    least squares comes on top.
+
+    >>> from leastnoise._accounting import PureDP
+    >>> from leastnoise._domain import Coded, Domain
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain({f"a{place}": Coded(2) for place in range(10)})
+    >>> [len(block.attributes) for block, _ in cuboids(marginals(domain, ways=1), Privacy(PureDP(1)), 1).blocks]
+    [2, 2, 2, 2, 2]
+    """
+    domain = workload.domain
+    norm: Norm = "l1" if power == 1 else "l2"
+    places = {name: place for place, name in enumerate(domain.names)}
+    blocks: list[Block] = []
+    errors: list[float] = []
+    for measure in workload.measures:
+        targets: dict[AttributeSet, float] = {}
+        for product in workload:
+            if product.measure != measure:
+                continue
+            # A table's noise, per cell of it, in all queries about it.
+            share = np.prod([gram_diagonal(operator).mean() for operator in product.operators])
+            key = tuple(places[name] for name in product.attributes)
+            targets[key] = targets.get(key, 0.0) + product.importance * float(share)
+        try:
+            cover = greedy_cover(domain.shape, list(targets), norm=norm)
+        except InputError as error:
+            raise NotApplicable(str(error).rstrip(".")) from None
+        for table, added in zip(cover.tables, cover_errors(domain.shape, targets, cover).tolist(), strict=True):
+            names = tuple(domain.names[place] for place in table)
+            block = Block(tuple(Factor((name,), Identity(domain.kind(name).size)) for name in names), Fraction(1), measure)
+            if not block.rows <= MOST_TABLE_CELLS:
+                raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
+            blocks.append(block)
+            errors.append(added)
+    if even:
+        return Strategy("cuboids_even", tuple((block, 1.0) for block in blocks))
+    best = grouped_budgets(errors, [block_norm(domain, block, power) for block in blocks], norm)
+    return Strategy("cuboids", tuple(zip(blocks, best.theta.tolist(), strict=True)))

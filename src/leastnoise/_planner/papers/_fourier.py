@@ -1,0 +1,128 @@
+"""The Fourier coefficients of the asked marginals, in the binary coding of the paper: whole numbers +1 and -1, any size of attribute.
+
+An attribute of n cells is coded on m = ceil(log2 n) bits, and its coefficients are the sums of its cells with the 2^m - 1 non-constant
+signs (Walsh functions). The coefficients on a set tau of attributes are the products of such signs along tau, summed over all others. All
+of them have the same part in the asked tables, so they share a weight; for every set it is in closed form.
+
+Source: the strategies F and F+ of Cormode et al. (arXiv 1207.6096), section 4.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._accounting import Privacy
+from leastnoise._accuracy import subsets
+from leastnoise._linop import Dense, IntArray, Operator, apply_gram
+from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._planner._strategy import NotApplicable, Strategy
+from leastnoise._planner.tables._marginal_weights import grouped_budgets
+from leastnoise._workload import Workload
+
+Names = tuple[str, ...]
+_MOST_CELLS = 1024
+_MOST_BLOCKS = 200_000
+
+
+def bits_of(size: int) -> int:
+    """The bits that a number of cells is coded on.
+
+    >>> [bits_of(n) for n in (1, 2, 3, 16, 17)]
+    [0, 1, 2, 4, 5]
+    """
+    return (size - 1).bit_length()
+
+
+def signs(size: int) -> IntArray:
+    """The non-constant Walsh functions of the binary coding, on the cells that exist: shape (2^m - 1, size).
+
+    >>> signs(3).tolist()
+    [[1, -1, 1], [1, 1, -1], [1, -1, -1]]
+    """
+    common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
+    return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
+
+
+def fourier(workload: Workload, privacy: Privacy, power: int, *, even: bool = False) -> Strategy:
+    """Measure the Fourier coefficients of the asked tables, the budget split in closed form.
+
+    Args:
+        workload: what is asked; queries other than cells are added up from the cells of their tables.
+        privacy: not used; every planner takes it.
+        power: 1 for Laplace, 2 for Gaussian.
+        even: the same noise for all coefficients instead.
+
+    Raises:
+        NotApplicable: an attribute of more than 1024 cells, or more coefficients than can be counted.
+
+    Source: the strategies F (``even``) and F+ of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
+
+    >>> from leastnoise._accounting import PureDP
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> found = fourier(marginals(Domain(a=["x", "y"], b=["p", "q", "r"]), ways=2), Privacy(PureDP(1)), 1)
+    >>> [(block.attributes, block.rows) for block, _ in found.blocks]
+    [((), 1), (('a',), 1), (('b',), 3), (('a', 'b'), 3)]
+    """
+    domain = workload.domain
+    added = coefficient_errors(workload)
+    sizes = {domain.kind(one).size for _, tau in added for one in tau}
+    along = {size: Dense(signs(size)) for size in sizes}
+    blocks, errors, norms = [], [], []
+    for (measure, tau), each in added.items():
+        block = Block(tuple(Factor((one,), along[domain.kind(one).size]) for one in tau), Fraction(1), measure)
+        if not block.rows <= MOST_TABLE_CELLS:
+            raise NotApplicable(f"the table of {' x '.join(tau)} has {block.rows} coefficients; at most {MOST_TABLE_CELLS} are allowed")
+        blocks.append(block)
+        errors.append(block.rows * each)
+        norms.append((1 if measure is None else domain.measures[measure].largest) * block.rows ** (1 / power))
+    if even:
+        return Strategy("fourier_even", tuple((block, 1.0) for block in blocks))
+    best = grouped_budgets(errors, norms, "l1" if power == 1 else "l2")
+    return Strategy("fourier", tuple(zip(blocks, best.theta.tolist(), strict=True)))
+
+
+def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
+    """What a unit of noise on a Fourier coefficient adds to the total squared error, for every measure and set of attributes.
+
+    Args:
+        workload: what is asked; the error of cells that the binary coding adds does not count.
+
+    Raises:
+        NotApplicable: an attribute of more than 1024 cells.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import marginals
+    >>> coefficient_errors(marginals(Domain(a=["x", "y"]), ways=1))
+    {(None, ()): 0.5, (None, ('a',)): 0.5}
+    """
+    known: dict[Operator, tuple[float, float]] = {}
+    added: dict[tuple[str | None, Names], float] = {}
+    for product in workload:
+        parts = []
+        for operator in product.operators:
+            if not operator.size <= _MOST_CELLS:
+                raise NotApplicable(f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are allowed")
+            if operator not in known:
+                known[operator] = _parts(operator)
+            parts.append(known[operator])
+        for tau in subsets(product.attributes):
+            term = math.prod(each if one in tau else constant for one, (constant, each) in zip(product.attributes, parts, strict=True))
+            if term > 0:
+                added[product.measure, tau] = added.get((product.measure, tau), 0.0) + product.importance * term
+    return added
+
+
+def _parts(operator: Operator) -> tuple[float, float]:
+    """What a unit of noise on the constant coefficient adds to the error of all queries along an attribute, and on one of the others.
+
+    A table is 2^-m times the sum of its coefficients with their signs; the others' mean stands for each.
+    """
+    ones = np.ones(operator.size)
+    scale = 4.0 ** -bits_of(operator.size)
+    constant = float(ones @ apply_gram(operator, ones)) * scale
+    if operator.size == 1:
+        return constant, 0.0
+    rows = signs(operator.size).astype(float)
+    return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / len(rows) * scale

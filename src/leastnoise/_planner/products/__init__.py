@@ -1,0 +1,1 @@
+"""A strategy along every attribute, and the tables that they are measured in."""

@@ -1,0 +1,114 @@
+"""A strategy along every attribute, fitted one after the other, and the best weights of the tables they are measured in.
+
+With the strategies of all other attributes fixed, the error of a product table is a weighted sum of traces along one attribute, so that
+attribute's strategy is fitted to the weighted sum of its Gram matrices (block descent). Then the programme of ``_tables`` decides which
+tables, the asked ones or the joint one, are measured with what weight: one big product, split budgets and weighted marginals are its
+special cases.
+
+Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
+"""
+
+import math
+from collections.abc import Mapping
+
+from leastnoise._accounting import Privacy
+from leastnoise._accuracy import basis
+from leastnoise._plan import MOST_TABLE_CELLS, Factor
+from leastnoise._planner._strategy import NotApplicable, Strategy
+from leastnoise._planner.covers._designs import designed_strategy
+from leastnoise._planner.line._factors import Fit, fitted, gram_of, summed
+from leastnoise._planner.line._gram import Gram
+from leastnoise._planner.tables._tables import asked_tables, factor_along, weighted_strategy
+from leastnoise._workload import Product, QuerySet, Workload
+
+_SWEEPS = 3
+_MOST_BITS = 29
+
+
+def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: int) -> Strategy:
+    """Fit a strategy along every attribute that is asked about by more than its cells.
+
+    Args:
+        name: for people.
+        fit: the family.
+        workload: what is asked.
+        privacy: not used; every planner takes it.
+        power: 1 for Laplace, 2 for Gaussian.
+
+    Raises:
+        NotApplicable: nothing but cells is asked along every attribute, or the family cannot be used.
+
+    >>> from leastnoise._accounting import PureDP
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._planner.line._factors import level_tree
+    >>> from leastnoise._workload import queries
+    >>> found = kronecker("level_tree", level_tree, queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), 1)
+    >>> found.blocks[0][0].attributes, found.blocks[0][0].rows > 64
+    (('age',), True)
+    """
+    rich = [
+        one
+        for one in workload.domain.names
+        if any(
+            q.kind != "identity" for product in workload for n, q in zip(product.attributes, product.query_sets, strict=True) if n == one
+        )
+    ]
+    if not rich:
+        raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
+    along: dict[str, Factor] = {}
+    bounds: dict[str, float] = {}
+    # The bits of all attributes of a table add up, and a sum of 2^32 rows times them must stay below 2^62.
+    bits = min(20, _MOST_BITS // len(rich))
+    for _ in range(_SWEEPS if len(rich) > 1 else 1):
+        for one in rich:
+            found_along = fitted(fit, one, summed(_grams(workload, one, along)), power, bits)
+            along[one], bounds[one] = found_along.factor, found_along.bound
+    tables = asked_tables(workload)
+    for sets in tables.values():
+        joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
+        cells = math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint)
+        if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
+            sets.append(joint)
+    bound = _certificate(workload, bounds)
+    found = weighted_strategy(name, workload, along, tables, power, {"unit_bound": bound} if bound > 0 else {})
+    if power == 1 and any(len(sets) > 2 for sets in tables.values()):
+        found = min(found, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
+    return found
+
+
+def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
+    """A lower bound on the error of any Gaussian strategy at unit noise, if the attributes' bounds give one; else 0.
+
+    Where everything is asked along one attribute its bound is the workload's. For one product the dual solutions of its attributes make one
+    of the product (their Kronecker product), whose value is the product of the values; every cell of an attribute has its size as value.
+    """
+    asked = {product.attributes for product in workload}
+    if any(product.measure is not None for product in workload):
+        return 0.0
+    if len(asked) == 1 and all(len(names) == 1 for names in asked):
+        return bounds[next(iter(asked))[0]]
+    if len(workload.products) > 1:
+        return 0.0
+    product = workload.products[0]
+    return product.importance * math.prod(bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes)
+
+
+def _grams(workload: Workload, one: str, along: Mapping[str, Factor]) -> list[tuple[float, Gram]]:
+    """What is asked along an attribute, weighted by the error that the other attributes' strategies multiply it with."""
+    merged: dict[QuerySet, float] = {}
+    for product in workload:
+        if one in product.attributes:
+            asked = product.query_sets[product.attributes.index(one)]
+            merged[asked] = merged.get(asked, 0.0) + product.importance * _others(product, one, along)
+    if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
+        merged = dict.fromkeys(merged, 1.0)  # a single product: the weight would only scale the bound
+    kind = workload.domain.kind(one)
+    return [(weight, gram_of(asked.operator(one, kind))) for asked, weight in merged.items()]
+
+
+def _others(product: Product, one: str, along: Mapping[str, Factor]) -> float:
+    return math.prod(
+        basis(factor_along(product.domain, name, along)).total_variance(operator)
+        for name, operator in zip(product.attributes, product.operators, strict=True)
+        if name != one
+    )

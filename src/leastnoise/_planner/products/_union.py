@@ -1,0 +1,187 @@
+"""Two tables, each for a part of what is asked: a strategy along every attribute and for each part, recovered together by least squares.
+
+Queries that need an attribute in detail and queries that need it only in groups are served badly by one strategy along it: measured in
+groups it says nothing of the detail, measured in detail a group has the noise of all its cells. So the products are parted in two, each
+part gets a table of its own (cells that none of its queries tells apart are merged along every attribute), and the budget is split for the
+least error of both together.
+
+Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part by its own table alone; here everything is answered from both.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._accounting import Privacy
+from leastnoise._accuracy import basis, pair_structure, pair_terms
+from leastnoise._linop import Operator, Total, apply_gram
+from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
+from leastnoise._planner.line._factors import Fit, every_cell, fitted, gaussian_optimum, gram_of, p_identity, summed
+from leastnoise._planner.line._gram import DenseGram, Reals, merge_equal_cells
+from leastnoise._workload import Product, QuerySet, Workload
+
+_SWEEPS, _TRIED, _MOST_BITS = 2, 2, 29
+_MOST_JOINT, _MOST_LONG = 2**22, 1024
+# What a parting must promise by the quick estimate, of what one table does, to be tried.
+_WORTH = 0.95
+_LEAST_RATIO, _RATIOS = 1e-2, 81
+
+
+def union(workload: Workload, privacy: Privacy, power: int) -> Strategy:
+    """Part what is asked in two, and measure a table for each.
+
+    Args:
+        workload: what is asked.
+        privacy: not used; every planner takes it.
+        power: 1 for Laplace, 2 for Gaussian.
+
+    Raises:
+        NotApplicable: sums over measures are asked for, only cells are, no parting is better than one table, or the tables are too large.
+
+    >>> from leastnoise._accounting import PureDP
+    >>> from leastnoise._domain import Coded, Domain
+    >>> from leastnoise._workload import matrix, queries
+    >>> domain = Domain(a=Coded(8), b=Coded(6))
+    >>> halves = queries(domain, a=matrix([[1] * 4 + [0] * 4, [0] * 4 + [1] * 4]), b="identity")
+    >>> found = union(halves + queries(domain, a="identity"), Privacy(PureDP(1)), 1)
+    >>> [[factor.operator.rows for factor in block.factors] for block, _ in found.blocks]
+    [[2, 6], [8]]
+    """
+    products = workload.products
+    sizes = {name: workload.domain.kind(name).size for name in workload.domain.names if any(name in own.attributes for own in products)}
+    if any(product.measure is not None for product in products):
+        raise NotApplicable("tables for parts of what is asked are made for counts alone")
+    if all(product.is_marginal for product in products) or len(products) < 2:
+        raise NotApplicable("there is nothing to part: choose marginals or covering where only cells are asked for")
+    if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
+        raise NotApplicable(f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}")
+    quick = _Quick(products, sizes, power)
+    partings = dict.fromkeys(quick.improved(parting) for parting in sorted(quick.partings(), key=quick.error)[:_TRIED])
+    worth = [parting for parting in partings if quick.error(parting) < _WORTH * quick.whole()]
+    if not worth:
+        raise NotApplicable("no parting of what is asked promises to be better than one table for all of it")
+    found = [_strategy(workload, parting, sizes, power) for parting in worth]
+    return min(found, key=lambda strategy: strategy.error)
+
+
+class _Quick:
+    """Estimates of what a parting is worth: every part's table of merged cells, and no least squares across.
+
+    Args:
+        products: what is asked.
+        sizes: of all attributes that are asked about.
+        power: 1 or 2.
+    """
+
+    def __init__(self, products: Sequence[Product], sizes: dict[str, int], power: int) -> None:
+        self.products, self.sizes, self.root = products, sizes, 1 / 3 if power == 1 else 1 / 2
+        self.grams: dict[Operator, Reals] = {}
+        self.known: dict[tuple[bool, ...], float] = {}
+
+    def partings(self) -> list[tuple[bool, ...]]:
+        """The products that ask the same along an attribute, or nothing, against all others."""
+        sets: set[tuple[str, QuerySet | None]] = {
+            (name, asked) for own in self.products for name, asked in zip(own.attributes, own.query_sets, strict=True)
+        }
+        sets |= {(name, None) for name in self.sizes}
+        found = []
+        for name, asked in sorted(sets, key=repr):
+            parting = tuple(dict(zip(own.attributes, own.query_sets, strict=True)).get(name) == asked for own in self.products)
+            if any(parting) and not all(parting):
+                found.append(parting if not parting[0] else tuple(not side for side in parting))
+        if not found:
+            raise NotApplicable("all products ask the same along every attribute: one table serves them")
+        return list(dict.fromkeys(found))
+
+    def whole(self) -> float:
+        """The same for one table."""
+        return self._part((True,) * len(self.products)) ** self.root
+
+    def error(self, parting: tuple[bool, ...]) -> float:
+        """The error of both parts, to the power that makes them add up."""
+        return sum(self._part(tuple(side is one for side in parting)) ** self.root for one in (False, True))
+
+    def improved(self, parting: tuple[bool, ...]) -> tuple[bool, ...]:
+        """A parting after products have changed sides as long as that helps."""
+        best = self.error(parting)
+        for _ in range(2):
+            before = best
+            for place in range(len(parting)):
+                moved = tuple(side != (place == other) for other, side in enumerate(parting))
+                if any(moved) and not all(moved) and (error := self.error(moved)) < best * (1 - 1e-9):
+                    parting, best = moved, error
+            if best == before:
+                break
+        return parting
+
+    def _gram(self, operator: Operator) -> Reals:
+        if operator not in self.grams:
+            self.grams[operator] = apply_gram(operator, np.eye(operator.size))
+        return self.grams[operator]
+
+    def _part(self, chosen: tuple[bool, ...]) -> float:
+        if chosen not in self.known:
+            own = [product for product, one in zip(self.products, chosen, strict=True) if one]
+            each = np.array([product.importance for product in own])
+            for name, size in self.sizes.items():
+                grams = [self._gram(operator) for operator in _along(own, name, size)]
+                _, group = merge_equal_cells(DenseGram(np.sum(grams, axis=0), 1))
+                first = np.unique(group, return_index=True)[1]
+                each = each * [float(gram.diagonal()[first].sum()) for gram in grams]
+            self.known[chosen] = float(each.sum())
+        return self.known[chosen]
+
+
+def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
+    """What each product asks along an attribute."""
+    return [dict(zip(own.attributes, own.operators, strict=True)).get(name, Total(size)) for own in products]
+
+
+def _table(products: Sequence[Product], sizes: dict[str, int], fit: Fit, power: int) -> tuple[Factor, ...]:
+    """One table for some products: a strategy along every attribute, fitted with those along the others fixed."""
+    asked = {name: _along(products, name, sizes[name]) for name in sizes if any(name in own.attributes for own in products)}
+    grams = {name: [gram_of(operator) for operator in operators] for name, operators in asked.items()}
+    bits = min(20, _MOST_BITS // max(1, len(asked)))
+    factors: dict[str, Factor] = {}
+    # Along each attribute the error of every product, by which the others' Gram matrices are weighted.
+    error = {name: np.ones(len(products)) for name in asked}
+    for sweep in range(_SWEEPS + 1):
+        for name, operators in asked.items():
+            others = [error[other] for other in asked if other != name]
+            weights = np.prod(np.array([*others, [own.importance for own in products]]), axis=0)
+            weighed = list(zip((weights / weights.max()).tolist(), grams[name], strict=True))
+            factors[name] = fitted(fit if sweep else every_cell, name, summed(weighed), power, bits).factor
+            norm = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), power)
+            error[name] = np.array([basis(factors[name]).total_variance(operator) for operator in operators]) * norm**2
+    return tuple(factors.values())
+
+
+def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, int], power: int) -> Strategy:
+    """Both tables with the best split of the budget."""
+    fit = p_identity if power == 1 else gaussian_optimum
+    blocks, norms = [], []
+    for one in (False, True):
+        own = [product for product, side in zip(workload.products, parting, strict=True) if side is one]
+        block = Block(_table(own, sizes, fit, power), Fraction(1))
+        if not block.rows <= MOST_TABLE_CELLS:
+            raise NotApplicable(f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed")
+        blocks.append(block)
+        norms.append(block_norm(workload.domain, block, power))
+    known = pair_structure(sizes, [(block, 1.0) for block in blocks])
+    first, second = (term / norm**2 for term, norm in zip(pair_terms(known.axes), norms, strict=True))
+    asked = sum(product.importance * known.asked(product) for product in workload.products)
+    seen = known.information > 0
+    first, second, asked = first[seen], second[seen], np.asarray(asked)[seen]
+
+    def error(share: float) -> float:
+        return float((asked / (share ** (2 / power) * first + (1 - share) ** (2 / power) * second)).sum())
+
+    shares = 1 / (1 + np.geomspace(_LEAST_RATIO, 1 / _LEAST_RATIO, _RATIOS))
+    best = float(min(shares, key=error))
+    shares = np.linspace(best * 0.9, min(best * 1.1, 1 - 1e-6), 41)
+    best = float(min(shares, key=error))
+    weights = [share ** (1 / power) / norm for share, norm in zip((best, 1 - best), norms, strict=True)]
+    return Strategy("union", tuple(zip(blocks, weights, strict=True)), {}, error(best))

@@ -1,0 +1,1 @@
+"""Which tables are measured, and with which weights."""

@@ -1,0 +1,165 @@
+"""Which tables to measure with what weight, when every attribute has its strategy: the programme that is diagonal in the residual basis.
+
+With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S with weight theta adds theta^2 times
+the product of 1 / kappa_i over S without tau to lambda(tau), and the workload's total squared error is the sum over tau of c(tau) /
+lambda(tau). Sums over a measure are a second data vector with the same budget.
+
+Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for general strategies along the attributes.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._accuracy import basis, subsets
+from leastnoise._domain import Domain
+from leastnoise._linop import Dense, Identity
+from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor, Limits
+from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
+from leastnoise._planner.tables._marginal_weights import optimal_weights
+from leastnoise._planner.tables._residual_algebra import attribute_sets, downward_closure, incidence
+from leastnoise._workload import Product, Workload
+
+Names = tuple[str, ...]
+_LEAST_SHARE = 1e-8
+_DIFFERENCE = Dense(np.array([[1, -1]]))
+
+
+def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
+    """The strategy along an attribute: the given one, or every cell.
+
+    >>> factor_along(Domain(a=["x", "y"]), "a", {}).operator
+    Identity(size=2)
+    """
+    return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
+
+
+def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> dict[Names, float]:
+    """c(tau): what each residual space contributes to the total squared error, per unit of 1 / lambda(tau).
+
+    Args:
+        products: what is asked, of one measure.
+        factors: the strategy along every attribute that they ask about.
+
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain(a=["x", "y"])
+    >>> error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})
+    {(): 0.5, ('a',): 1.0}
+    """
+    known: dict[tuple[str, object], tuple[float, float]] = {}
+    found: dict[Names, float] = {}
+    for product in products:
+        parts = []
+        for name, asked in zip(product.attributes, product.query_sets, strict=True):
+            if (name, asked) not in known:
+                operator = asked.operator(name, product.domain.kind(name))
+                own = basis(factors[name])
+                mean = own.mean_squares(operator)
+                known[name, asked] = mean, max(0.0, own.total_variance(operator) - own.kappa * mean)
+            parts.append(known[name, asked])
+        importance = product.importance
+        for tau in subsets(product.attributes):
+            term = math.prod(spread if name in tau else mean for name, (mean, spread) in zip(product.attributes, parts, strict=True))
+            found[tau] = found.get(tau, 0.0) + importance * term
+    return found
+
+
+def weighted_strategy(
+    name: str,
+    workload: Workload,
+    along: Mapping[str, Factor],
+    tables: Mapping[str | None, Sequence[Names]],
+    power: int,
+    details: Mapping[str, object] | None = None,
+    start: Mapping[str | None, Sequence[float]] | None = None,
+    signed: Mapping[str | None, Sequence[Names]] | None = None,
+    limits: Limits | None = None,
+) -> Strategy:
+    """The best weights of given tables, recovery by least squares included.
+
+    Args:
+        name: for people.
+        workload: what is asked.
+        along: strategies along attributes; every cell where none is given.
+        tables: for every measure the candidate sets of attributes; between them they contain all that is asked.
+        power: 1 for Laplace, 2 for Gaussian.
+        details: public facts to keep.
+        start: weights of the tables to start from, by measure; by default every table costs the same. Under Laplace noise there are many
+            local optima.
+        signed: for every table the attributes, of two cells each and without a strategy along them, that are measured by the difference
+            of the cells; by default none.
+        limits: of all sums, which then must be all that is asked.
+
+    Returns:
+        The strategy; tables that get no weight are left out.
+
+    Raises:
+        NotApplicable: a table would have more than 2^28 cells.
+
+    >>> from leastnoise._workload import marginals
+    >>> domain = Domain(a=["x", "y"], b=["x", "y"])
+    >>> found = weighted_strategy("m", marginals(domain, ways=1), {}, {None: [("a", "b")]}, 1)
+    >>> [(block.attributes, weight) for block, weight in found.blocks]
+    [(('a', 'b'), 1.0)]
+    """
+    domain = workload.domain
+    places = {one: place for place, one in enumerate(domain.names)}
+    blocks: list[Block] = []
+    matrices, coefficients = [], []
+    for measure, sets in tables.items():
+        products = [product for product in workload if product.measure == measure]
+        asked = {one for names in sets for one in names}
+        factors = {one: factor_along(domain, one, along) for one in asked}
+        across = [()] * len(sets) if signed is None else signed[measure]
+        own = [
+            Block(tuple(Factor((one,), _DIFFERENCE) if one in signs else factors[one] for one in names), Fraction(1), measure, limits)
+            for names, signs in zip(sets, across, strict=True)
+        ]
+        for block in own:
+            if not max(block.rows, math.prod(factor.operator.size for factor in block.factors)) <= MOST_TABLE_CELLS:
+                raise NotApplicable(f"the table of {' x '.join(block.attributes)} has over {MOST_TABLE_CELLS} cells")
+        sums = error_sums(products, factors)
+        closure = downward_closure(domain.shape, [tuple(places[one] for one in names) for names in sums])
+        kappa = {one: basis(factor).kappa for one, factor in factors.items()}
+        # lambda(tau) times the product of 1 / kappa over tau has the same entry in all rows of a table's column.
+        columns = [math.prod(domain.kind(one).size / kappa[one] for one in names) for names in sets]
+        numbered, across_numbered = ([tuple(places[one] for one in names) for names in listed] for listed in (sets, across))
+        matrices.append(incidence(closure, numbered, across_numbered) * np.array(columns))
+        ordered = [tuple(domain.names[place] for place in tau) for tau in attribute_sets(closure)]
+        coefficients.append(np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in ordered]))
+        blocks += own
+    cost = np.array([block_norm(domain, block, power) for block in blocks])
+    if len(blocks) == 1:
+        error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * cost[0] ** 2)
+        return Strategy(name, ((blocks[0], 1.0),), details or {}, error)
+    matrix, c = _diagonal(matrices), np.concatenate(coefficients)
+    first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
+    found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[first])
+    # A table with next to none of the budget tells next to nothing, and its scale could not be drawn.
+    shares = found.theta * cost
+    used = shares > _LEAST_SHARE * shares.max()
+    kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, found.theta, used, strict=True) if use)
+    return Strategy(name, kept, details or {}, found.error)
+
+
+def _diagonal(matrices: Sequence[object]) -> object:
+    if len(matrices) == 1:
+        return matrices[0]
+    from scipy.sparse import block_diag
+
+    return block_diag(matrices, format="csr")
+
+
+def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
+    """The attribute sets that a workload asks about, by measure.
+
+    >>> from leastnoise._workload import marginals
+    >>> asked_tables(marginals(Domain(a=["x"], b=["x"]), ways=1))
+    {None: [('a',), ('b',)]}
+    """
+    found: dict[str | None, dict[Names, None]] = {measure: {} for measure in workload.measures}
+    for product in workload:
+        found[product.measure][product.attributes] = None
+    return {measure: list(sets) for measure, sets in found.items()}

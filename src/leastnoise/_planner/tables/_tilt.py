@@ -1,0 +1,155 @@
+"""Gaussian strategies along one attribute that leave its total to another measurement: the best rows for a tilt, and good tilts.
+
+Rows F (n - 1 of them over n cells) with F m = 0 and 1^T m = 1 see everything but how many there are; m is the tilt. A query q then costs
+(q m)^2 for the noise of the total and q R q for that of the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
+the best rows are a convex programme like that of ``_gaussian_optimal``: with B a basis of the sum-zero vectors and C B = I, C m = 0,
+
+    minimise tr(B^T M B Y^-1)   over Y with c_j^T Y c_j <= 1 for every column c_j of C,     F^T F = C^T Y C,
+
+solved by the same iteration over its dual weights. Which tilt is best depends on how much the total costs. If the error is a sum of
+tr(M R) and m^T M m, both with weights, a stationary tilt is that of the optimum X for M + pull * 1 1^T, m = X^-1 1 / (1^T X^-1 1), for
+some pull: one number to search for (docs/mathematics.md). Pull 0 is the split of ResidualPlanner+; the mean-zero split, m = 1/n, is none
+of them.
+
+Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this project's own.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._check import InternalError
+from leastnoise._planner.line._gram import Reals, Wholes
+
+_POWER = 2.0
+_RIDGE = 1e-8  # directions that nobody asks about are measured a little, so that the rows stay independent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rest:
+    """Rows that see everything along an attribute but its total.
+
+    Attributes:
+        rows: F, shape (n - 1, n), largest column norm 1.
+        lower: no rows of that norm with this tilt have a smaller tr(M R).
+        weights: dual weights, shape (n,), sum 1.
+    """
+
+    rows: Reals
+    lower: float
+    weights: Reals
+
+
+def tilt(gram: Reals, pull: float, weights: Reals | None = None, *, gap: float = 1e-3) -> tuple[Reals, Reals]:
+    """The tilt that goes with a price of the total.
+
+    Args:
+        gram: M, shape (n, n), positive semidefinite.
+        pull: how much the total counts beside the queries; at least 0.
+        weights: dual weights to start from.
+        gap: of the programme that is solved.
+
+    Returns:
+        m of shape (n,), sum 1, and the dual weights.
+
+    >>> tilt(np.eye(4), 1.0)[0].round(6).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    n = len(gram)
+    found = _optimum(np.eye(n), gram + pull, weights, gap, 200)
+    # X^-1 1 by the rows of X = F^T F.
+    mean = np.linalg.solve(found.rows, np.linalg.solve(found.rows.T, np.ones(n)))
+    return mean / mean.sum(), found.weights
+
+
+def rest(gram: Reals, mean: Reals, weights: Reals | None = None, *, gap: float = 1e-3, steps: int = 500) -> Rest:
+    """The best rows for a tilt.
+
+    Args:
+        gram: M, shape (n, n), positive semidefinite, n at least 2.
+        mean: the tilt m, sum 1.
+        weights: dual weights to start from.
+        gap: stop when the error is proved to be within this fraction of the least.
+        steps: stop after so many eigendecompositions in any case.
+
+    >>> found = rest(np.eye(3), np.full(3, 1 / 3))
+    >>> (found.rows.T @ found.rows).round(6).tolist()[0], round(found.lower, 6)
+    ([1.0, -0.5, -0.5], 1.333333)
+    """
+    columns = np.eye(len(gram))[:-1] - mean[:-1, None]
+    return _optimum(columns, _sum_zero(gram), weights, gap, steps)
+
+
+def _sum_zero(gram: Reals) -> Reals:
+    """B^T M B for the sum-zero vectors e_j - e_n."""
+    return np.asarray(gram[:-1, :-1] - gram[:-1, -1:] - gram[-1:, :-1] + gram[-1, -1])
+
+
+def spread(rows: Reals, gram: Reals) -> float:
+    """tr(M R): the sum of the variances of all queries, at unit noise on the rows and with a known total.
+
+    >>> spread(rest(np.eye(3), np.full(3, 1 / 3)).rows, np.eye(3)).__round__(6)
+    1.333333
+    """
+    inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
+    return float(np.einsum("ij,ij->", inverse, _sum_zero(gram) @ inverse))
+
+
+def _optimum(columns: Reals, gram: Reals, weights: Reals | None, gap: float, steps: int) -> Rest:
+    """Minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1; the rows are Y^(1/2) C in some rotation."""
+    from scipy.linalg import eigh
+
+    count = columns.shape[1]
+    lower = np.linalg.cholesky(gram + _RIDGE * np.trace(gram) * np.eye(len(gram)))
+    weights = np.full(count, 1 / count) if weights is None else weights
+    best: tuple[float, Reals, Reals, float] | None = None
+    previous, power = -math.inf, _POWER
+    turned = lower.T @ columns
+    for _ in range(steps):
+        squares, vectors = eigh((turned * weights) @ turned.T, driver="evd")
+        roots = np.sqrt(np.maximum(squares, squares[-1] * 1e-30))
+        total = float(roots.sum())
+        rows = (vectors.T @ turned) / np.sqrt(roots * total)[:, None]
+        ratio = (rows * rows).sum(axis=0)
+        if best is None or ratio.max() < best[0]:
+            best = float(ratio.max()), rows, weights, total
+        if best[0] <= 1 + gap:
+            break
+        # The dual value can only rise under the plain first power: when a longer step lowers it, come back to that.
+        power = 1.0 if total < previous * (1 - 1e-9) else power
+        previous = total
+        weights = np.maximum(weights * ratio**power, 1e-13 / count)
+        weights = weights / weights.sum()
+    if best is None:
+        raise InternalError("The dual iteration was given no steps.")
+    worst, rows, weights, total = best
+    return Rest(rows=rows / math.sqrt(worst), lower=total**2, weights=weights)
+
+
+def balanced_rounding(rows: Reals, top: int) -> Wholes:
+    """Round rows to whole numbers so that no column becomes longer than it was.
+
+    Rounded to nearest, the longest column sets the noise of all: here some entries, those nearest to the middle first, go to the other
+    neighbour, so that every column keeps its norm. With entries up to 255 that costs less than a thousandth of the error.
+
+    Args:
+        rows: shape (k, n).
+        top: the largest entry becomes this.
+
+    >>> balanced_rounding(np.array([[1.0, 0.44], [-0.44, 1.0]]), 10).tolist()
+    [[10, 4], [-4, 10]]
+    """
+    fine = rows * (top / float(np.abs(rows).max()))
+    whole = np.rint(fine)
+    other = np.where(fine >= whole, whole + 1, whole - 1)
+    change = other**2 - whole**2
+    order = np.argsort(np.abs(other - fine), axis=0, kind="stable")
+    excess = (whole**2).sum(axis=0) - (fine**2).sum(axis=0)
+    for column in range(rows.shape[1]):
+        left = float(excess[column])
+        for row in order[:, column].tolist():
+            moved = left + float(change[row, column])
+            if abs(moved) < abs(left) and abs(other[row, column]) <= top:
+                whole[row, column], left = other[row, column], moved
+    return whole.astype(np.int64)

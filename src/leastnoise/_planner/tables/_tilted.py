@@ -1,0 +1,311 @@
+"""The residual spaces of all asked tables under Gaussian noise, with a strategy fitted to what is asked along every attribute.
+
+As in ``_residual`` every set tau of attributes is measured across all its totals, with noise of its own; along an attribute asked for by
+more than its cells by the rows and the tilt of ``_tilt`` instead of contrasts. With s the sum of (q m)^2 and r that of q R q over the
+queries along an attribute, the total squared error at privacy cost 1 is
+
+    (sum over tau of c(tau)^(1/2))^2,    c(tau) = sum over asked products containing tau of prod_{i in tau} r_i * prod_{i not in tau} s_i.
+
+Source: ResidualPlanner+ (arXiv 2305.08175v4), QuerySmasher (arXiv 2604.00868), with tilts between and beyond theirs.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, gaussian_mu_squared
+from leastnoise._accuracy import subsets
+from leastnoise._domain import Domain
+from leastnoise._linop import Contrasts, Dense, Identity, Operator
+from leastnoise._plan import MOST_ROWS, Block, Factor
+from leastnoise._planner._strategy import NotApplicable, Strategy
+from leastnoise._planner.line._factors import gram_of
+from leastnoise._planner.line._gram import Reals
+from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
+from leastnoise._workload import Workload
+
+Names = tuple[str, ...]
+Place = tuple[str | None, str]  # a measure and an attribute
+_PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of what is asked
+_FINE = 8  # points between two of them
+_MOST_CELLS = 1024
+_MOST_TERMS = 4_000_000
+_TOP_BITS = 20
+_LEAST_TOP = 15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Role:
+    """Attributes about which the same is asked; they share a strategy.
+
+    Args:
+        size: number of cells.
+        asked: the query sets along them.
+        grams: Gram matrix of each, shape (size, size); empty if only cells are asked for.
+        slot: where the values of the first query set are: its s, then its r.
+    """
+
+    size: int
+    asked: tuple[Operator, ...]
+    grams: tuple[Reals, ...]
+    slot: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Terms:
+    """The sum that every c(tau) is, as arrays: one entry a product and a tau.
+
+    Args:
+        taus: measure and attributes.
+        tau: of each entry the place in ``taus``.
+        importance: of each entry.
+        slots: the factors of each entry as places in a list of values, padded with 0, where the value is 1; shape (entries, most factors).
+    """
+
+    taus: tuple[tuple[str | None, Names], ...]
+    tau: NDArray[np.int64]
+    importance: Reals
+    slots: NDArray[np.int64]
+
+    def sums(self, values: Reals) -> Reals:
+        """c(tau) for all taus."""
+        return np.asarray(np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64)
+
+    def error(self, values: Reals) -> float:
+        """The total squared error at privacy cost 1."""
+        return float(np.sqrt(self.sums(values)).sum()) ** 2
+
+    def slopes(self, values: Reals) -> Reals:
+        """How the root of the error grows with every value."""
+        entries = self._entries(values)
+        sums = np.bincount(self.tau, entries, len(self.taus))
+        pushed = entries * np.where(sums > 0, 0.5 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)[self.tau]
+        gathered = np.sum([np.bincount(column, pushed, len(values)) for column in self.slots.T], axis=0)
+        return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
+
+    def _entries(self, values: Reals) -> Reals:
+        entries = self.importance.copy()
+        for column in self.slots.T:
+            entries *= values[column]
+        return entries
+
+
+def tilted(workload: Workload, privacy: Privacy, power: int) -> Strategy:
+    """Measure the residual spaces of all asked tables by strategies that fit the queries.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget, which decides how fine the whole coefficients can be.
+        power: 2; Laplace noise is not spent evenly on such rows.
+
+    Raises:
+        NotApplicable: Laplace noise, only cells are asked for, an attribute is too long, or there is no room for whole coefficients.
+
+    >>> from leastnoise._domain import Integers
+    >>> from leastnoise._workload import queries
+    >>> domain = Domain(a=["x", "y"], b=Integers(0, 15))
+    >>> found = tilted(queries(domain, a="identity", b="prefix"), Privacy(ZCDP(1)), 2)
+    >>> [(block.attributes, block.rows) for block, _ in found.blocks]
+    [((), 1), (('a',), 1), (('b',), 15), (('a', 'b'), 15)]
+    """
+    if power != 2:
+        raise NotApplicable("residual spaces are measured across totals, on which Laplace noise is not spent evenly; choose p_identity")
+    roles, places = _roles(workload)
+    if not any(role.grams for role in roles):
+        raise NotApplicable("along every attribute only cells are asked for, which residual answers with the least error")
+    terms = _terms(workload, roles, places)
+    values = _start(roles)
+    chosen: dict[int, Reals] = {}
+    for _ in range(2 if any(len(role.grams) > 1 for role in roles) else 1):
+        try:
+            chosen = _tilts(roles, terms, values)
+        except np.linalg.LinAlgError:
+            raise NotApplicable("the queries along an attribute are too unlike each other for its eigenvectors") from None
+    tops = _tops(workload.domain, privacy, terms, values, places, chosen)
+    operators: dict[int, Operator] = {}
+    norms: dict[int, float] = {}
+    for number, role in enumerate(roles):
+        if number in chosen:
+            whole = balanced_rounding(chosen[number], tops[number])
+            operators[number], norms[number] = Dense(whole), math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max()))
+            _put(role, values, _unseen(whole), whole / norms[number])
+        elif role.size > 1:
+            operators[number], norms[number] = Contrasts(role.size), math.sqrt((role.size - 1) / role.size)
+    blocks = []
+    for (measure, tau), asked in zip(terms.taus, terms.sums(values).tolist(), strict=True):
+        if not asked > 0:
+            continue
+        numbers = [places[measure, name] for name in tau]
+        largest = 1 if measure is None else workload.domain.measures[measure].largest
+        factors = tuple(Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True))
+        norm = largest * math.prod(norms[number] for number in numbers)
+        blocks.append((Block(factors, Fraction(1), measure), asked**0.25 / norm))
+    return Strategy("tilted", tuple(blocks), error=terms.error(values))
+
+
+def _roles(workload: Workload) -> tuple[list[_Role], dict[Place, int]]:
+    """Which attributes share a strategy, and the role of each."""
+    asked: dict[Place, dict[Operator, None]] = {}
+    for product in workload:
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            asked.setdefault((product.measure, name), {})[operator] = None
+    roles: list[_Role] = []
+    known: dict[tuple[str | None, frozenset[Operator]], int] = {}
+    places: dict[Place, int] = {}
+    slot = 1
+    for place, operators in asked.items():
+        key = place[0], frozenset(operators)
+        if key not in known:
+            size, every = next(iter(operators)).size, tuple(operators)
+            rich = size > 1 and any(not isinstance(operator, Identity) for operator in every)
+            if rich and size > _MOST_CELLS:
+                raise NotApplicable(f"it needs eigenvectors of a matrix of {size} x {size}; at most {_MOST_CELLS} cells are allowed")
+            grams = tuple(gram_of(operator).dense() for operator in every) if rich else ()
+            known[key] = len(roles)
+            roles.append(_Role(size, every, grams, slot))
+            slot += 2 * len(every)
+        places[place] = known[key]
+    return roles, places
+
+
+def _terms(workload: Workload, roles: Sequence[_Role], places: Mapping[Place, int]) -> _Terms:
+    entries = sum(2 ** len(product.attributes) for product in workload)
+    if not entries <= _MOST_TERMS:
+        raise NotApplicable(f"the asked tables have {entries} subsets of attributes; at most {_MOST_TERMS} are allowed")
+    width = max(len(product.attributes) for product in workload)
+    taus: dict[tuple[str | None, Names], int] = {}
+    tau, importance = np.zeros(entries, dtype=np.int64), np.zeros(entries)
+    slots = np.zeros((entries, width), dtype=np.int64)
+    entry = 0
+    for product in workload:
+        own = []
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            role = roles[places[product.measure, name]]
+            own.append(role.slot + 2 * role.asked.index(operator))
+        for names in subsets(product.attributes):
+            tau[entry] = taus.setdefault((product.measure, names), len(taus))
+            # The budget of a sum pays for its largest value, as its importance is divided by it.
+            importance[entry] = float(product.weight) ** 2
+            slots[entry, : len(own)] = [slot + (name in names) for slot, name in zip(own, product.attributes, strict=True)]
+            entry += 1
+    return _Terms(tuple(taus), tau, importance, slots)
+
+
+def _start(roles: Sequence[_Role]) -> Reals:
+    """The values of contrasts along all attributes, with equal noise for every cell."""
+    values = np.ones(1 + 2 * sum(len(role.asked) for role in roles))
+    for role in roles:
+        n = role.size
+        for place, gram in enumerate(role.grams or [np.eye(n)] * len(role.asked)):
+            mean = float(gram.sum()) / n**2
+            values[role.slot + 2 * place : role.slot + 2 * place + 2] = mean, (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean)
+    return values
+
+
+def _put(role: _Role, values: Reals, mean: Reals, rows: Reals) -> None:
+    """Write a role's values for a tilt and rows of column norm 1."""
+    for place, gram in enumerate(role.grams):
+        values[role.slot + 2 * place : role.slot + 2 * place + 2] = float(mean @ gram @ mean), spread(rows, gram)
+
+
+def _unseen(rows: NDArray[np.int64]) -> Reals:
+    """The tilt of rounded rows."""
+    if not np.linalg.cond(rows[:, :-1] - rows[:, -1:].astype(float)) < 1e7:
+        raise NotApplicable(
+            "the queries do not tell all cells apart, and there is no room for coefficients that would; choose another strategy"
+        )
+    unseen = np.linalg.svd(rows.astype(float))[2][-1]
+    return np.asarray(unseen / unseen.sum())
+
+
+def _tilts(roles: Sequence[_Role], terms: _Terms, values: Reals) -> dict[int, Reals]:
+    """Choose the tilt and the rows of every role, and write their values."""
+    from scipy.interpolate import CubicSpline
+
+    slopes = terms.slopes(values)
+    curves: dict[int, tuple[Reals, Reals, Reals]] = {}
+    grid = np.arange(0, len(_PULLS) - 1 + 1 / (2 * _FINE), 1 / _FINE)
+    for number, role in enumerate(roles):
+        if not role.grams:
+            continue
+        base, apart = _merged(role, slopes)
+        if not np.ptp(apart) > 1e-12 * np.abs(apart).max():
+            raise NotApplicable("along an attribute with queries of its own only totals are asked for; ask for total instead")
+        found = np.empty((len(_PULLS), 2 * len(role.asked)))
+        dual = own = None
+        for place, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
+            mean, dual = tilt(base, pull, dual)
+            best = rest(apart, mean, own)
+            own = best.weights
+            _put(role, values, mean, best.rows)
+            found[place] = values[role.slot : role.slot + 2 * len(role.asked)]
+        curves[number] = np.exp(CubicSpline(np.arange(len(_PULLS)), np.log(np.maximum(found, 1e-300)))(grid)), base, apart
+    places = dict.fromkeys(curves, len(grid) // 2)
+    for _ in range(3):
+        for number, (curve, _, _) in curves.items():
+            own_slots = slice(roles[number].slot, roles[number].slot + curve.shape[1])
+            for other, (line, _, _) in curves.items():
+                values[roles[other].slot : roles[other].slot + line.shape[1]] = line[places[other]]
+            errors = []
+            for point in curve:
+                values[own_slots] = point
+                errors.append(terms.error(values))
+            places[number] = int(np.argmin(errors))
+    chosen = {}
+    for number, (_, base, apart) in curves.items():
+        exponent = np.interp(grid[places[number]], np.arange(len(_PULLS)), np.log(_PULLS))
+        mean, _ = tilt(base, math.exp(exponent) * float(np.trace(base)) / roles[number].size, gap=1e-4)
+        chosen[number] = rest(apart, mean, gap=1e-6).rows
+        _put(roles[number], values, mean, chosen[number])
+    return chosen
+
+
+def _merged(role: _Role, slopes: Reals) -> tuple[Reals, Reals]:
+    """What is asked along an attribute as one Gram matrix: for the tilt, and for the rows."""
+    if len(role.grams) == 1:
+        return role.grams[0], role.grams[0]
+    own = slopes[role.slot : role.slot + 2 * len(role.asked)]
+    along, apart = (np.tensordot(own[part::2], np.array(role.grams), axes=1) for part in (0, 1))
+    return sum((gram / np.trace(gram) for gram in (along, apart) if np.trace(gram) > 0), np.zeros_like(apart)), apart
+
+
+def _tops(
+    domain: Domain, privacy: Privacy, terms: _Terms, values: Reals, places: Mapping[Place, int], chosen: Mapping[int, Reals]
+) -> dict[int, int]:
+    """The largest entry of every role's whole rows for which exact sums and noise scales have room."""
+    sums = terms.sums(values)
+    loss = math.sqrt(_mu_squared(privacy)) / privacy.distance
+    with np.errstate(divide="ignore"):
+        noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
+    # Rounded Gaussian noise is drawn on a grid that is fine beside the least noise of all.
+    grid = max(0.0, math.ceil(8 - math.log2(float(noise.min())))) if isinstance(privacy.budget, ApproxDP) else 0.0
+    bits = dict.fromkeys(chosen, float(_TOP_BITS))
+    for (measure, tau), deviation in zip(terms.taus, noise.tolist(), strict=True):
+        numbers = [places[measure, name] for name in tau]
+        fitted = [number for number in numbers if number in chosen]
+        if not fitted or not math.isfinite(deviation):
+            continue
+        largest = 1 if measure is None else domain.measures[measure].largest
+        others = math.prod(domain.kind(name).size - 1 for name, number in zip(tau, numbers, strict=True) if number not in chosen)
+        room = 61 - grid - math.log2(MOST_ROWS * largest * others)
+        if len(fitted) < len(numbers):  # beside contrasts, whose norms' roots need room too, a scale stays below 2^29
+            most = 28 - grid - math.log2(deviation * largest)
+            room = min(room, most + sum(math.log2(float(np.abs(chosen[number]).max())) for number in fitted))
+        for number in fitted:
+            bits[number] = min(bits[number], room / len(fitted))
+    if not min(bits.values()) >= math.log2(_LEAST_TOP):
+        raise NotApplicable("tables of so many attributes leave no room for whole coefficients; ask for smaller tables or another strategy")
+    return {number: int(2**room) for number, room in bits.items()}
+
+
+def _mu_squared(privacy: Privacy) -> float:
+    budget = privacy.budget
+    if isinstance(budget, ZCDP):
+        return 2 * float(budget.rho)
+    if isinstance(budget, ApproxDP):
+        return float(gaussian_mu_squared(budget.epsilon, budget.delta))
+    raise NotApplicable("Gaussian noise does not give pure differential privacy")

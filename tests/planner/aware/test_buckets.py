@@ -1,0 +1,104 @@
+"""Strategies on buckets: exact Gram matrices, costs of differences, and the least expected error."""
+
+import numpy as np
+import pytest
+
+from leastnoise._estimate import Halving
+from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
+from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets
+from leastnoise._planner.line._gram import AllRangesGram, strategy_rmse
+from leastnoise._planner.line._greedy_h import fit_greedy_h
+
+
+def operators(size):
+    rng = np.random.default_rng(size)
+    ends = np.sort(rng.integers(0, size, (2, 9)), axis=0)
+    return [Identity(size), Total(size), Prefix(size), AllRanges(size), Ranges(size, *ends), Dense(rng.integers(-2, 3, (4, size)))]
+
+
+@pytest.mark.parametrize("size", [16, 13, 6])
+def test_the_gram_matrix_on_buckets_is_that_of_the_transformed_queries(size):
+    starts = np.array([0, 1, 4, 5])
+    lengths = np.diff(starts, append=size)
+    expansion = np.repeat(np.eye(4) / lengths, lengths, axis=1).T
+    asked = list(zip([1.0, 2.5, 0.5, 1.0, 3.0, 7.0], operators(size), strict=True))
+    rows = [dense(operator) @ expansion for _, operator in asked]
+    for (weight, operator), own in zip(asked, rows, strict=True):
+        assert np.allclose(bucket_gram([(weight, operator)], starts, size).array, weight * own.T @ own), operator
+    whole = sum(weight * own.T @ own for (weight, _), own in zip(asked, rows, strict=True))
+    assert np.allclose(bucket_gram(asked, starts, size).array, whole)
+
+
+@pytest.mark.parametrize("size", [16, 13, 6, 1])
+def test_the_costs_of_differences_are_those_of_the_queries(size):
+    halving = Halving(size)
+    for operator in operators(size):
+        rows = dense(operator).astype(float)
+        costs = difference_costs([(2.0, operator)], halving.left, halving.right, size)
+        for level, cost in enumerate(costs):
+            for block in range(len(cost)):
+                parts = [np.zeros((1, len(one))) for one in halving.left]
+                if halving.left[level][block] and halving.right[level][block]:
+                    parts[level][0, block] = 1.0
+                cells = halving.together(np.zeros((1, 1)), parts, bounded=False)[0]
+                assert np.isclose(2 * ((rows @ cells) ** 2).sum(), cost[block]), (operator, level, block)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("count", [1, 2, 5, 40])
+def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_cells_of_a_bucket(power, count):
+    size = 200
+    starts = np.sort(np.random.default_rng(count).choice(np.arange(1, size), count - 1, replace=False))
+    starts = np.concatenate([[0], starts]).astype(np.int64)
+    factor = on_buckets("age", [(1.0, AllRanges(size))], starts, size, power)
+    assert isinstance(factor.operator, Coarse)
+    sums = column_sums(factor.operator, factor.weights**power, power)
+    assert all(len(set(part.tolist())) == 1 for part in np.split(sums, starts[1:]))
+    gram = bucket_gram([(1.0, AllRanges(size))], starts, size)
+    matrix = dense(factor.operator.operator) * factor.weights[:, None]
+    if count > 1:
+        greedy = fit_greedy_h(gram).matrix()
+        assert strategy_rmse(gram, matrix, power) <= strategy_rmse(gram, greedy, power) * 1.001
+
+
+def test_one_bucket_a_cell_is_the_workload_itself():
+    gram = bucket_gram([(1.0, AllRanges(12))], np.arange(12), 12)
+    assert np.allclose(gram.array, AllRangesGram(12).dense())
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_the_first_levels_suit_the_workload(power):
+    halving = Halving(4096)
+
+    def levels(operator):
+        return first_levels([float(one.sum()) for one in difference_costs([(1.0, operator)], halving.left, halving.right, 4096)], power)
+
+    widths, weights = levels(AllRanges(4096))
+    assert widths == (1, 8, 64, 512)
+    assert np.isclose((weights**power).sum(), 1)
+    assert weights[-1] > weights[0]
+    assert levels(Identity(4096))[0] == (1,)
+    assert first_levels([], power)[0] == (1,)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_queries_that_see_few_buckets_are_no_obstacle(power):
+    size, starts = 400, np.arange(0, 400, 2)
+    asked = {
+        "one range": Ranges(size, [10], [37]),
+        "the total": Total(size),
+        "two clusters": Ranges(size, np.repeat([20, 300], 50), np.concatenate([np.arange(25, 75), np.arange(310, 360)])),
+        "nothing but zeros": Dense(np.zeros((1, size), dtype=int)),
+    }
+    for name, operator in asked.items():
+        factor = on_buckets("age", [(1.0, operator)], starts, size, power)
+        assert (column_sums(factor.operator, factor.weights, 1) > 0).all(), name
+        matrix = dense(factor.operator.operator) * factor.weights[:, None].astype(float)
+        assert np.linalg.matrix_rank(matrix / matrix.max()) == len(starts), name
+
+
+def test_greedy_h_leaves_alone_what_nobody_asks_about():
+    gram = bucket_gram([(1.0, Ranges(512, np.arange(100, 140), np.arange(140, 180)))], np.arange(512), 512)
+    found = fit_greedy_h(gram)
+    assert np.isfinite(found.rmse)
+    assert found.rmse <= strategy_rmse(gram, np.eye(512), 1)

@@ -1,0 +1,109 @@
+"""Sums cut at a threshold: the published noise levels, the algorithms against brute force, and the strategies against each other."""
+
+import math
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise._planner.aware import _truncated_sums as sums
+from leastnoise._planner.aware._truncated_sums_tree import fit_halved_tree
+from leastnoise._planner.line._gram import AllRangesGram, PrefixGram, strategy_rmse
+
+LAPLACE = math.sqrt(2)
+PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))
+
+
+def made(name: str, threshold: int, *, released: bool = False) -> sums.SumStrategy:
+    return sums.sum_strategy(name, PAPER.matrix(), PAPER.gram(), PAPER.limits(threshold), released=released)
+
+
+# FORMULAS 6.4: root mean square over the 1000 prefix queries at epsilon2 = 1.
+LEVELS = {
+    100_000: {"identity": 2.90e6, "workload": 1.24e8, "sqm": 1.35e8, "timm": (1.43e6, 1.23e6), "tamm": (1.42e6, 1.27e6)},
+    150_000: {"identity": 4.16e6, "workload": 1.73e8, "sqm": 1.99e8, "timm": (2.14e6, 1.84e6), "tamm": (2.00e6, 1.80e6)},
+    800_000: {"identity": 1.04e7, "workload": 2.83e8, "sqm": 6.5e8, "timm": (1.14e7, 9.8e6), "tamm": (5.3e6, 5.1e6)},
+}
+
+
+def close(value: float, printed: float) -> bool:
+    """Equal to the digits that are printed: one unit of the third, or half a unit of the second where there are only two."""
+    return abs(value / printed - 1) < (0.006 if f"{printed:.2e}"[3] != "0" else 0.01)
+
+
+@pytest.mark.parametrize("threshold", sorted(LEVELS))
+def test_published_noise_levels(threshold: int) -> None:
+    expected = LEVELS[threshold]
+    for name in ("identity", "workload"):
+        assert close(made(name, threshold).rmse(LAPLACE), expected[name]), name
+    single = sums.single_query_std(PAPER.edges, np.full(1000, threshold), LAPLACE)
+    assert close(math.sqrt((single**2).mean()), expected["sqm"])
+    for name in ("timm", "tamm"):
+        for released, printed in zip((True, False), expected[name], strict=True):
+            assert close(made(name, threshold, released=released).rmse(LAPLACE), printed), (name, released)
+
+
+def test_published_noise_of_a_small_query() -> None:
+    tenth = {name: made(name, 100_000).std(LAPLACE)[9] for name in ("identity", "tamm", "timm")}
+    assert close(tenth["identity"], 2.2e4)
+    assert close(tenth["tamm"], 2.7e4)
+    assert close(tenth["timm"], 9.9e5)
+    assert close(made("timm", 100_000, released=True).std(LAPLACE)[9], 5.6e5)
+
+
+@pytest.mark.parametrize(
+    ("gram", "printed"),
+    [
+        (AllRangesGram(128), (5.667, 5.528)),
+        (AllRangesGram(256), (6.973, 6.875)),
+        (AllRangesGram(512), (8.510, 8.444)),
+        (PrefixGram(128), (5.344, 5.337)),
+        (PrefixGram(256), (6.523, 6.457)),
+        (PrefixGram(512), (7.817, 8.430)),
+    ],
+)
+def test_both_readings_of_greedy_h_give_the_published_errors(gram: AllRangesGram | PrefixGram, printed: tuple[float, float]) -> None:
+    found = [strategy_rmse(gram, fit_halved_tree(gram, released=released).matrix(), 1) for released in (False, True)]
+    assert found == pytest.approx(printed, abs=6e-4)
+
+
+@pytest.mark.parametrize("name", sums.ALGORITHMS)
+def test_every_algorithm_answers_the_weighted_workload_with_sensitivity_one(name: str) -> None:
+    few = sums.PrefixSums(edges=np.array([3, 7, 20, 21, 40, 100, 101, 250]), last=np.array([1, 2, 5, 7]))
+    limits = few.limits(60)
+    strategy = sums.sum_strategy(name, few.matrix(), few.gram(), limits)
+    assert strategy.recover @ strategy.rows == pytest.approx(few.matrix() * limits, abs=1e-6)
+    assert np.abs(strategy.rows).sum(axis=0).max() == pytest.approx(1)
+    draws = np.random.default_rng(5).laplace(scale=1 / 0.37, size=(strategy.recover.shape[1], 40_000))
+    # 4 answers; the variance of 40000 draws is off by over 4% with a chance of less than 1e-4 each.
+    assert (strategy.recover @ draws).std(axis=1) == pytest.approx(strategy.std(math.sqrt(2) / 0.37), rel=0.04)
+
+
+@pytest.mark.parametrize("every", [1, 10, 25])
+def test_the_optimum_never_loses_to_timm(every: int) -> None:
+    asked = sums.PrefixSums(edges=8_000 * np.arange(1, 101), last=np.arange(every - 1, 100, every))
+    for threshold in (100_000, 800_000):
+        found = {
+            name: sums.sum_strategy(name, asked.matrix(), asked.gram(), asked.limits(threshold), effort=0.2).rmse(1.0)
+            for name in ("timm", "tamm", "optimum")
+        }
+        assert found["optimum"] < 0.95 * min(found["timm"], found["tamm"])
+
+
+def test_gaussian_noise_takes_the_optimum() -> None:
+    asked = sums.PrefixSums(edges=100 * np.arange(1, 33), last=np.arange(32))
+    strategy = sums.sum_strategy("optimum", asked.matrix(), asked.gram(), asked.limits(800), norm=2)
+    assert np.square(strategy.rows).sum(axis=0).max() == pytest.approx(1)
+    with pytest.raises(InputError, match="The algorithm tamm is for pure differential privacy; for Gaussian noise take the optimum"):
+        sums.sum_strategy("tamm", asked.matrix(), asked.gram(), asked.limits(800), norm=2)
+
+
+def test_refusals_are_read() -> None:
+    with pytest.raises(InputError, match="the edges of the bins must be increasing whole numbers above 0"):
+        sums.PrefixSums(edges=np.array([5, 5]), last=np.array([0]))
+    with pytest.raises(InputError, match="the last bins of the queries must be increasing places from 0 to 1"):
+        sums.PrefixSums(edges=np.array([5, 6]), last=np.array([2]))
+    with pytest.raises(InputError, match="threshold must be a whole number of at least 1"):
+        PAPER.limits(0)
+    with pytest.raises(InputError, match="name must be one of"):
+        made("sqm", 100)

@@ -1,0 +1,198 @@
+"""Hierarchies under limits, and thresholds from tail counts: costs, errors against dense algebra, and choices against what is known."""
+
+import math
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accuracy import total_squared_error
+from leastnoise._check import InputError
+from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._fitting import fit
+from leastnoise._linop import dense
+from leastnoise._planner.aware import _truncated_sums_plans as plans
+from leastnoise._planner.aware._truncated_sums import PrefixSums, sum_strategy, weighted_gram
+from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
+from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
+from leastnoise._planner.aware._truncated_sums_threshold import _falling, candidate_cells, choose_threshold, falling_counts, quick_noise
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
+from leastnoise._workload import queries
+
+LIMITS = np.minimum(np.arange(1, 81) * 25, 900)
+
+
+def matrix_of(widths: tuple[int, ...], scales: tuple[np.ndarray, ...], size: int) -> np.ndarray:
+    rows = [
+        scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(size) // width)
+        for width, scale in zip(widths, scales, strict=True)
+    ]
+    return np.vstack(rows)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("gram", [PrefixGram(80), AllRangesGram(80)])
+def test_a_record_costs_at_most_one_and_the_error_is_exact(power: int, gram: PrefixGram | AllRangesGram) -> None:
+    found = fit_limited_tree(gram, LIMITS, power)
+    matrix = matrix_of(found.widths, found.scales, 80)
+    costs = ((matrix * LIMITS) ** power).sum(axis=0)
+    assert costs.max() == pytest.approx(1)
+    assert costs.min() == pytest.approx(1), "the cells take all that is left"
+    error = np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)) / gram.queries
+    assert found.rmse == pytest.approx(math.sqrt(error), rel=1e-9)
+
+
+def test_knowing_the_limits_beats_the_largest_limit_for_all() -> None:
+    own = fit_limited_tree(PrefixGram(80), LIMITS, 1).rmse
+    equal = fit_limited_tree(PrefixGram(80), np.full(80, 900), 1).rmse
+    assert own < 0.9 * equal
+    best = sum_strategy("optimum", np.tril(np.ones((80, 80))), PrefixGram(80), LIMITS, effort=0.3).rmse(1.0)
+    assert best <= own <= 1.25 * best
+
+
+def test_quick_noise_follows_the_optimum() -> None:
+    sums = PrefixSums(edges=100 * np.arange(1, 121), last=np.arange(120))
+    for norm in (1, 2):
+        ratios = []
+        for threshold in (500, 2_000, 12_000):
+            limits = sums.limits(threshold)
+            exact = sum_strategy("optimum", sums.matrix(), sums.gram(), limits, norm=norm, effort=0.2).rmse(1.0)
+            ratios.append(quick_noise(sums.gram(), limits, norm) / exact)
+        assert max(ratios) / min(ratios) < 1.12
+        assert min(ratios) > 0.85
+        assert max(ratios) < 1.35
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_cells_that_no_query_tells_apart_have_the_noise_of_one(power: int) -> None:
+    fine = Domain(pay=Integers(1, 200), measures={"wages": Measure("pay", 0, 200)})
+    few = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
+    for threshold in (30, 90, 200):
+        limits = np.minimum(np.arange(1, 201), threshold)
+        wanted = quick_noise(PrefixGram(10), limits[19::20], power) / 200
+        assert noise_along(few, "pay", power)(limits) == pytest.approx(wanted)
+
+
+def test_falling_counts_are_the_nearest_of_a_falling_density() -> None:
+    rng = np.random.default_rng(1)
+    counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
+    spans = -np.diff(1 / edges)
+    fitted = _falling(counts, spans)
+    assert (np.diff(fitted / spans) <= 1e-9).all()
+    assert (fitted >= 0).all()
+    for _ in range(400):
+        other = np.sort(np.abs(fitted / spans + rng.normal(0, 1, 9)))[::-1] * spans
+        assert ((fitted - counts) ** 2).sum() <= ((other - counts) ** 2).sum() + 1e-9
+
+
+@pytest.mark.parametrize("index", [1.0, 1.2, 2.0])
+def test_counts_of_a_pareto_tail_with_a_mean_stay_as_they_are(index: float) -> None:
+    edges = 100 * 1.2 ** np.arange(20)
+    counts = -1e6 * np.diff(edges**-index)
+    assert falling_counts(counts, edges) == pytest.approx(counts)
+
+
+def test_a_tail_without_a_mean_is_made_lighter() -> None:
+    edges = 100 * 1.2 ** np.arange(20)
+    counts = -1e6 * np.diff(edges**-0.5)
+    assert falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
+
+
+def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:
+    edges = 20_000 * np.arange(1, 401)
+    places = candidate_cells(edges)
+    rng = np.random.default_rng(2)
+    amounts = rng.lognormal(10.6, 0.8, 50_000)
+    counts = np.histogram(amounts, edges[places])[0] + rng.laplace(scale=100, size=(40, len(places) - 1))
+    gram = PrefixGram(400)
+    chosen = [
+        choose_threshold(gram, edges, places, one, lambda limits: quick_noise(gram, limits, 1), 2**0.5 / 0.09).threshold for one in counts
+    ]
+    # The public maximum is 8 million, the largest amount about one; the least error is at about 300 000.
+    assert np.percentile(chosen, 90) <= 900_000
+    assert np.percentile(chosen, 10) >= 150_000
+
+
+def test_the_threshold_falls_with_the_noise_and_rises_with_the_tail() -> None:
+    edges = 100 * np.arange(1, 101)
+    places = candidate_cells(edges)
+    assert places[-1] == 99
+    widths = np.diff(edges[places])
+    tail = 4000 * np.exp(-edges[places][1:] / 1500) * widths / widths.sum()
+    gram = PrefixGram(100)
+
+    def chosen(counts: np.ndarray, noise: float) -> int:
+        return choose_threshold(gram, edges, places, counts, lambda limits: quick_noise(gram, limits, 1), noise).threshold
+
+    by_noise = [chosen(tail, noise) for noise in (0.1, 3.0, 30.0, 300.0)]
+    assert by_noise == sorted(by_noise, reverse=True)
+    assert by_noise[0] > 2 * by_noise[-1]
+    assert chosen(10 * tail, 30.0) > chosen(tail, 30.0)
+    assert chosen(np.zeros(len(places) - 1), 30.0) == edges[places[0]]
+
+
+def test_the_prediction_is_the_exact_bias_where_the_records_are_at_the_centres() -> None:
+    edges = 10 * np.arange(1, 21)
+    places = np.arange(20)
+    counts = -1e6 * np.diff(edges**-2.0)
+    found = choose_threshold(PrefixGram(20), edges, places, counts, lambda limits: float(limits.max()), 2.0)
+    centres = edges[1:] - 5.0
+    for place, threshold in enumerate(found.candidates):
+        lost = np.cumsum(counts * np.maximum(centres - threshold, 0))
+        assert found.bias[place] == pytest.approx(math.sqrt((lost**2).sum() / 20))
+    assert found.noise == pytest.approx(2.0 * edges)
+    assert found.excess.sum() == pytest.approx((counts * np.maximum(centres - found.threshold, 0)).sum())
+
+
+def test_groups_and_merged_cells_are_planned() -> None:
+    domain = Domain(sex=["F", "M"], pay=Integers(1, 40), measures={"wages": Measure("pay", 0, 40)})
+    limits = np.minimum(np.arange(1, 41), 12)
+    grouped = queries(domain, sex="identity", pay="prefix", sum="wages")
+    noise, loss = asked_along(grouped, "pay")
+    assert noise.dense() == pytest.approx(2 * PrefixGram(40).dense() / 40**2)
+    assert loss.dense() == pytest.approx(PrefixGram(40).dense() / 2 / 40**2)
+    assert limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == ("sex", "pay")
+    few = queries(domain, pay={"ranges": [[1, 10], [11, 40]]}, sum="wages")
+    (block, _), *_ = limited_strategy(few, "pay", limits, 1).blocks
+    assert len({tuple(column) for column in dense(block.factors[0].operator).T}) == 2
+    alone = queries(domain, sex="identity", sum="wages")
+    assert limited_strategy(alone, "pay", limits, 2).blocks[0][0].attributes == ("sex",)
+
+
+def test_weights_of_a_gram_matrix_without_a_short_form() -> None:
+    full = DenseGram(np.array([[2.0, 1.0], [1.0, 3.0]]), 2)
+    assert weighted_gram(full, np.array([2, 5])).dense().tolist() == [[8.0, 10.0], [10.0, 75.0]]
+    assert strategy_rmse(weighted_gram(full, np.array([2, 5])), np.eye(2), 1) == pytest.approx(math.sqrt(83 / 2))
+
+
+def test_refusals_are_read() -> None:
+    with pytest.raises(InputError, match="the limits of a tree must be 8 numbers of at least 1"):
+        fit_limited_tree(PrefixGram(8), np.zeros(8, dtype=np.int64), 1)
+    with pytest.raises(InputError, match="There must be one count for each interval between 3 candidates; got 3"):
+        choose_threshold(PrefixGram(8), np.arange(1, 9), np.arange(3), np.zeros(3), lambda _: 1.0, 1.0)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_the_optimum_in_whole_coefficients_beats_the_hierarchy_through_the_plan(power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain(pay=Bins(0, 8000, 80), measures={"wages": Measure("pay", 0, 8000)})
+    asked = queries(domain, pay="prefix", sum="wages")
+    limits = np.minimum(np.arange(1, 81) * 100, 3000)
+    privacy = Privacy(PureDP("1/3") if power == 1 else ZCDP("1/20"))
+    mechanism = "discrete_laplace" if power == 1 else "discrete_gaussian"
+
+    def error() -> tuple[str, float]:
+        strategy = limited_strategy(asked, "pay", limits, power)
+        plan = fit(domain, privacy, mechanism, strategy.blocks, "sums")
+        assert plan.blocks[0].limits is not None
+        return type(plan.blocks[0].factors[0].operator).__name__, total_squared_error(asked, plan)
+
+    best, least = error()
+    monkeypatch.setattr(plans, "_MOST_OPTIMUM", {1: 0, 2: 0})
+    other, more = error()
+    assert (best, other) == ("Dense", "Tree")
+    assert least < 0.85 * more
+    ideal = (
+        80 * 8000.0**-2 * sum_strategy("optimum", np.tril(np.ones((80, 80))), PrefixGram(80), limits, norm=power, effort=0.3).rmse(1.0) ** 2
+    )
+    noise = 2 * 9 if power == 1 else 10
+    assert least == pytest.approx(ideal * noise, rel=0.02)

@@ -1,0 +1,107 @@
+"""The greedy cover of data cubes: known figures, and the best cover by brute force on small cubes."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover, most_covered
+from leastnoise._planner.tables._marginal_weights import grouped_budgets
+from leastnoise._planner.tables._residual_algebra import table_sizes
+
+
+def ways(count, *sizes):
+    return [attributes for k in sizes for attributes in itertools.combinations(range(count), k)]
+
+
+def test_ten_binary_attributes_have_the_known_covers():
+    one = greedy_cover((2,) * 10, ways(10, 1))
+    assert (len(one.tables), {len(table) for table in one.tables}, 2 * one.largest) == (5, {2}, 100)
+    two = greedy_cover((2,) * 10, ways(10, 2))
+    assert (two.tables, 2 * two.largest) == ((tuple(range(10)),), 512)
+
+
+def test_candidates_inside_the_workload_cannot_merge():
+    own = greedy_cover((2,) * 10, ways(10, 1), candidates=ways(10, 1))
+    assert 2 * own.largest == 200
+    assert 2 * greedy_cover((2,) * 10, ways(10, 2), candidates=ways(10, 2)).largest == 4050
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (5, 2, 2), (7, 2, 3), (9, 8, 7)])
+def test_the_cover_is_within_its_bound_of_the_best(shape, norm):
+    targets = ways(len(shape), 1, 2)
+    cover = greedy_cover(shape, targets, norm=norm)
+    options = ways(len(shape), *range(len(shape) + 1))
+    sizes, asked = table_sizes(shape, options), table_sizes(shape, targets)
+    added = np.array(
+        [[b / a if set(t) <= set(s) else np.inf for t, a in zip(targets, asked, strict=True)] for s, b in zip(options, sizes, strict=True)]
+    )
+    power = 2 if norm == "l1" else 1
+    best = min(
+        k**power * added[list(pick)].min(axis=0).max() for k in range(1, 7) for pick in itertools.combinations(range(len(options)), k)
+    )
+    assert best <= cover.largest <= best * (np.log(len(targets)) + 1) ** 2
+    measured = [options.index(table) for table in cover.tables]
+    used = added[measured][cover.source, np.arange(len(targets))]
+    assert len(measured) ** power * used.max() == pytest.approx(cover.largest)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("bound", [1.0, 9.0, 30.0, 100.0])
+def test_most_marginals_within_a_bound_against_brute_force(norm, bound):
+    shape = (3, 2, 4)
+    targets, options = ways(3, 1, 2), ways(3, *range(4))
+    power = 2 if norm == "l1" else 1
+    sizes = dict(zip(options, table_sizes(shape, options), strict=True))
+
+    def met(pick):
+        near = [min((sizes[s] / sizes[t] for s in pick if set(t) <= set(s)), default=np.inf) for t in targets]
+        return [t for t, cells in zip(targets, near, strict=True) if len(pick) ** power * cells <= bound]
+
+    best = max(len(met(pick)) for number in range(1, 7) for pick in itertools.combinations(options, number))
+    tables, answered = most_covered(shape, targets, bound, norm=norm)
+    assert list(answered) == met(tables)
+    assert (1 - 1 / np.e) * best <= len(answered) <= best
+
+
+def test_a_bound_of_everything_and_of_nothing():
+    every = ways(10, 2)
+    assert most_covered((2,) * 10, every, 256) == ((tuple(range(10)),), tuple(every))
+    assert most_covered((2,) * 10, every, 0.5) == ((), ())
+    with pytest.raises(InputError, match="targets must be at least one asked marginal"):
+        most_covered((2, 2), [], 1.0)
+
+
+def test_optimal_budgets_improve_on_equal_ones():
+    shape = (9, 16, 7, 15, 6, 5, 2, 2)
+    targets = dict.fromkeys(ways(8, 1), 1.0)
+    cover = greedy_cover(shape, list(targets))
+    errors = cover_errors(shape, targets, cover)
+    assert errors.sum() == sum(table_sizes(shape, cover.tables)[cover.source])
+    equal = len(errors) ** 2 * errors.sum()
+    assert grouped_budgets(errors, np.ones(len(errors)), "l1").error < equal
+
+
+def test_many_attributes_are_covered_without_all_subsets():
+    targets = ways(40, 2)
+    cover = greedy_cover((3,) * 40, targets)
+    assert all(set(target) <= set(cover.tables[at]) for target, at in zip(targets, cover.source, strict=True))
+    assert cover.largest <= len(targets) ** 2
+
+
+def test_every_guard_fires(monkeypatch):
+    with pytest.raises(InputError, match="targets must be at least one asked marginal; got \\[\\]"):
+        greedy_cover((2, 2), [])
+    with pytest.raises(InputError, match="target must be attribute numbers from 0 to 1"):
+        greedy_cover((2, 2), [(2,)])
+    with pytest.raises(InputError, match="got 'none that contains \\(1,\\)'"):
+        greedy_cover((2, 2), [(0,), (1,)], candidates=[(0,)])
+    with pytest.raises(InputError, match="norm must be one of 'l1', 'l2'; got 'l0'"):
+        greedy_cover((2, 2), [(0,)], norm="l0")
+    with pytest.raises(InputError, match="targets must be the 1 marginals that the cover was made for"):
+        cover_errors((2, 2), {}, greedy_cover((2, 2), [(0,)]))
+    monkeypatch.setattr("leastnoise._planner.covers._datacube_cover._MOST_ENTRIES", 1)
+    with pytest.raises(InputError, match="candidates must be at most 1 pairs of the two; got '2 for 1 asked marginals'"):
+        greedy_cover((2, 2), [(0,)], candidates=[(0,), (0, 1)])

@@ -1,0 +1,107 @@
+"""The Gaussian optimum: the table of FORMULAS 8.1, the certificate, structure against brute force."""
+
+import math
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise._planner.line._gaussian_optimal import _mirrored, _plain, _tridiagonal, fit_gaussian_optimum
+from leastnoise._planner.line._gram import (
+    AllRangesGram,
+    DenseGram,
+    Gram,
+    PrefixGram,
+    ScaledSum,
+    WidthGram,
+    singular_value_bound,
+    strategy_rmse,
+)
+
+# FORMULAS 8.1, the optimum columns, and 12.2 for the ranges of one width.
+OPTIMA = [
+    (PrefixGram, 64, 2.0999),
+    (PrefixGram, 128, 2.3110),
+    (PrefixGram, 256, 2.5244),
+    (PrefixGram, 512, 2.7395),
+    (PrefixGram, 1024, 2.956),
+    (AllRangesGram, 64, 2.3022),
+    (AllRangesGram, 128, 2.5990),
+    (AllRangesGram, 256, 2.9014),
+    (AllRangesGram, 512, 3.2073),
+    (AllRangesGram, 1024, 3.5151),
+    (lambda n: WidthGram(n, 32), 64, 2.067),
+    (lambda n: WidthGram(n, 32), 256, 2.354),
+]
+
+
+@pytest.mark.parametrize(("kind", "size", "published"), OPTIMA)
+def test_the_published_optima(kind: object, size: int, published: float) -> None:
+    gram = kind(size)
+    found = fit_gaussian_optimum(gram, gap=1e-3)
+    assert found.gap <= 1e-3
+    assert found.rmse <= published * 1.001
+    assert singular_value_bound(gram) * (1 - 1e-9) <= found.lower <= found.rmse
+    assert found.factor.shape == (size, size)
+    assert np.square(found.factor).sum(axis=0).max() <= 1 + 1e-9
+
+
+MIXED = ScaledSum(((2.0, PrefixGram(16)), (1.0, WidthGram(16, 1))))
+
+
+@pytest.mark.parametrize("gram", [PrefixGram(33), AllRangesGram(32), WidthGram(31, 7), MIXED])
+def test_the_error_is_that_of_the_factor_and_the_weights_certify_the_bound(gram: Gram) -> None:
+    found = fit_gaussian_optimum(gram, gap=1e-6)
+    assert found.gap <= 1e-6
+    assert found.rmse == pytest.approx(strategy_rmse(gram, found.factor, 2), rel=1e-7)
+    assert found.weights.sum() == pytest.approx(1)
+    root = np.sqrt(found.weights)
+    nuclear = np.sqrt(np.maximum(np.linalg.eigvalsh(root[:, None] * gram.dense() * root), 0)).sum()
+    assert found.lower == pytest.approx(nuclear / math.sqrt(gram.queries), rel=1e-7)
+    np.testing.assert_allclose(found.gram(), found.factor.T @ found.factor)
+    # Any other strategy is above the lower bound.
+    other = np.random.default_rng(0).standard_normal((gram.size + 3, gram.size))
+    assert strategy_rmse(gram, other, 2) > found.lower
+    assert strategy_rmse(gram, np.eye(gram.size), 2) > found.lower
+
+
+@pytest.mark.parametrize("gram", [PrefixGram(9), AllRangesGram(8), AllRangesGram(9)])
+def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
+    weights = np.random.default_rng(2).random(gram.size) + 0.1
+    if gram.mirrored:
+        weights += weights[::-1]
+    expected, vectors = _plain(gram.dense())(weights)
+    root = (vectors * expected) @ vectors.T
+    forms = [_tridiagonal(gram)] + ([_mirrored(gram.dense())] if gram.mirrored else [])
+    for form in forms:
+        values, columns = form(weights)
+        np.testing.assert_allclose((columns * values) @ columns.T, root, atol=1e-9)
+
+
+def test_workloads_of_low_rank_and_cells_never_asked_for() -> None:
+    total = fit_gaussian_optimum(WidthGram(6, 6), gap=1e-6)
+    assert total.rmse == pytest.approx(1, rel=1e-6)
+    assert strategy_rmse(WidthGram(6, 6), total.factor, 2) == pytest.approx(total.rmse)
+    workload = np.zeros((3, 7))
+    workload[:, 2:5] = np.tril(np.ones((3, 3)))
+    found = fit_gaussian_optimum(DenseGram(workload.T @ workload, 3), gap=1e-6)
+    assert found.rmse == pytest.approx(fit_gaussian_optimum(PrefixGram(3), gap=1e-6).rmse, rel=1e-5)
+    assert not found.factor[:, :2].any()
+    rare = np.diag([1.0, 1.0, 1e-8])
+    assert fit_gaussian_optimum(DenseGram(rare + 1, 4), gap=1e-4).gap <= 1e-4
+
+
+def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
+    shuffle = np.random.RandomState(0).permutation(128)
+    named, gram = fit_gaussian_optimum(PrefixGram(128)), DenseGram(PrefixGram(128).dense()[np.ix_(shuffle, shuffle)], 128)
+    given = fit_gaussian_optimum(gram)
+    assert given.rmse == pytest.approx(named.rmse, rel=1e-3)
+    assert strategy_rmse(gram, given.factor, 2) == pytest.approx(given.rmse, rel=1e-7)
+    np.testing.assert_allclose(np.square(given.factor).sum(axis=0), 1)
+
+
+def test_guards() -> None:
+    with pytest.raises(InputError, match="gap must be"):
+        fit_gaussian_optimum(PrefixGram(4), gap=0)
+    with pytest.raises(InputError, match="nothing to plan"):
+        fit_gaussian_optimum(DenseGram(np.zeros((2, 2)), 1))

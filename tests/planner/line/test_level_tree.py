@@ -1,0 +1,200 @@
+"""Trees and wavelets with a weight a level: published figures, brute force, gradients of the tree recursion."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
+from leastnoise._planner.line._level_tree import (
+    _curvature,
+    _slopes,
+    _weigh,
+    block_traces,
+    fit_haar,
+    fit_level_tree,
+    level_tree,
+    uniform_tree,
+)
+from leastnoise._planner.line._tree import full_chain, node_counts, tree_error
+
+
+def cells_and_total(size: int) -> Gram:
+    return ScaledSum(((1.0, WidthGram(size, 1)), (1.0, WidthGram(size, size))))
+
+
+def width32(size: int) -> Gram:
+    return WidthGram(size, 32)
+
+
+def dense(size: int) -> Gram:
+    some = np.random.default_rng(0).integers(-1, 3, (size, size)).astype(float)
+    return DenseGram(some.T @ some, size)
+
+
+KINDS = [PrefixGram, AllRangesGram, cells_and_total, dense, lambda size: WidthGram(size, 4)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("widths", [(1, 2, 4, 8), (1, 3, 6), (1, 16), (1,)])
+def test_the_recursion_agrees_with_brute_force_and_its_gradient_with_differences(kind: object, widths: tuple[int, ...]) -> None:
+    gram = kind(13)
+    rng = np.random.default_rng(1)
+    squares = [rng.random(count) + 0.2 for count in node_counts(13, widths)]
+    rows = [
+        np.sqrt(z)[:, None] * np.equal.outer(np.arange(len(z)), np.arange(13) // width) for z, width in zip(squares, widths, strict=True)
+    ]
+    matrix = np.vstack(rows)
+    error, slopes = tree_error(gram, widths, squares)
+    assert error == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)), rel=1e-9)
+    for level, z in enumerate(squares):
+        for node in range(len(z)):
+            moved = [side.copy() for side in squares]
+            moved[level][node] += 1e-6
+            above = tree_error(gram, widths, moved, gradient=False)[0]
+            moved[level][node] -= 2e-6
+            below = tree_error(gram, widths, moved, gradient=False)[0]
+            assert (above - below) / 2e-6 == pytest.approx(slopes[level][node], rel=1e-4, abs=1e-6 * error)
+
+
+# FORMULAS 12.1, the columns "level tree" and "H2".
+@pytest.mark.parametrize(
+    ("kind", "size", "tree", "plain"),
+    [
+        (PrefixGram, 64, 4.148, 6.661),
+        (AllRangesGram, 64, 4.276, 7.976),
+        (width32, 64, 4.824, 8.500),
+        (cells_and_total, 64, 1.342, 5.445),
+        (PrefixGram, 256, 5.948, 9.307),
+        (AllRangesGram, 256, 6.282, 11.51),
+        (width32, 256, 4.849, 10.96),
+        (cells_and_total, 256, 1.227, 7.008),
+        (PrefixGram, 1024, 7.712, 12.23),
+        (AllRangesGram, 1024, 8.790, 15.44),
+        (AllRangesGram, 4096, 11.45, 19.73),
+    ],
+)
+def test_the_published_trees(kind: object, size: int, tree: float, plain: float) -> None:
+    gram = kind(size)
+    found = fit_level_tree(gram, 1)
+    assert found.rmse <= tree * 1.0001 + 0.0005
+    assert fit_level_tree(gram, 1, branching=2).rmse <= tree * 1.0001 + 0.0005
+    assert uniform_tree(gram, 1, 2).rmse == pytest.approx(plain, rel=5e-4)
+    assert found.rmse <= uniform_tree(gram, 1).rmse * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("size", [1, 2, 7, 30, 32])
+@pytest.mark.parametrize("kind", [PrefixGram, AllRangesGram, cells_and_total, dense])
+def test_trees_of_any_size_state_the_error_of_their_matrix(kind: object, size: int, norm: int) -> None:
+    gram = kind(size)
+    for found in (fit_level_tree(gram, norm), uniform_tree(gram, norm), uniform_tree(gram, norm, 3)):
+        matrix = found.matrix()
+        assert strategy_rmse(gram, matrix, norm) == pytest.approx(found.rmse, rel=1e-7)
+        assert np.linalg.norm(matrix, ord=norm, axis=0).max() == pytest.approx(1)
+    assert fit_level_tree(gram, norm).rmse <= strategy_rmse(gram, np.eye(size), norm) * (1 + 1e-9)
+    for weights in ("optimal", "equal"):
+        haar = fit_haar(gram, norm, weights=weights)
+        assert strategy_rmse(gram, haar.matrix(), norm) <= haar.rmse * (1 + 1e-7)
+        if size & (size - 1) == 0:
+            assert strategy_rmse(gram, haar.matrix(), norm) == pytest.approx(haar.rmse)
+    assert fit_haar(gram, norm).rmse <= fit_haar(gram, norm, weights="equal").rmse * (1 + 1e-9)
+
+
+def test_the_published_wavelets() -> None:
+    assert fit_haar(AllRangesGram(1024), 2, weights="equal").rmse == pytest.approx(4.3185, abs=5e-5)
+    assert fit_haar(PrefixGram(512), 1, weights="equal").rmse == pytest.approx(10.676, abs=5e-4)
+    # Under L2 the best tree and the best wavelet on the same levels have the same Gram matrix.
+    best = fit_level_tree(AllRangesGram(256), 2, branching=2).rmse
+    assert fit_haar(AllRangesGram(256), 2).rmse == pytest.approx(best, rel=1e-5)
+
+
+def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
+    # The best weight of the cells is then 0; a weight too close to it would leave nothing but rounding errors.
+    for gram in (WidthGram(64, 64), ScaledSum(((1.0, WidthGram(50, 50)),))):
+        found = fit_level_tree(gram, 1)
+        assert 1 <= found.rmse < 1.003
+        assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-6)
+
+
+def test_projections_and_chains() -> None:
+    full = PrefixGram(6).dense()
+    expected = np.trace(full @ np.kron(np.eye(2), np.full((3, 3), 1 / 3)))
+    assert block_traces(PrefixGram(6), (3,))[0] == pytest.approx(expected)
+    assert full_chain(10, 3) == (1, 3, 9, 27)
+    with pytest.raises(InputError, match="larger multiple"):
+        level_tree(PrefixGram(4), (1, 3, 4), np.ones(3), 1)
+    with pytest.raises(InputError, match="above 0"):
+        level_tree(PrefixGram(4), (1, 2), np.array([0.0, 1.0]), 1)
+    with pytest.raises(InputError, match="norm"):
+        fit_level_tree(PrefixGram(4), 3)
+    with pytest.raises(InputError, match="weights"):
+        fit_haar(PrefixGram(4), 1, weights="other")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1, 12, 13, 37])
+def test_traces_of_projections_follow_from_those_on_narrower_blocks(kind: object, size: int) -> None:
+    gram = kind(max(size, 4))
+    full = gram.dense()
+    for width in (1, 2, 4, 3, 6, 12, 24, 5):
+        blocks = np.equal.outer(*[np.arange(gram.size) // width] * 2) / width
+        assert block_traces(gram, (1, 2, 4, 3, 6, 12, 24, 5))[(1, 2, 4, 3, 6, 12, 24, 5).index(width)] == pytest.approx(
+            float((full * blocks).sum())
+        )
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_weights_of_levels_cannot_be_improved_by_another_descent(norm: int) -> None:
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(3)
+    widths = np.array([[1, 4, 32, 0], [1, 8, 0, 0], [1, 2, 6, 36], [1, 0, 0, 0]], dtype=float)
+    parts = rng.uniform(0.1, 5, widths.shape) * (widths > 0)
+    places, weights = _weigh(parts, widths, norm, 60)
+    assert sorted(places.tolist()) == [0, 1, 2, 3]
+    for place, own in zip(places, weights, strict=True):
+        used = widths[place] > 0
+        assert not own[~used].any()
+        reached = _slopes(np.log(own[used]), parts[place][used], widths[place][used], norm)[0]
+        start = np.log(own[used]) + 0.1 * rng.normal(size=used.sum())
+        other = minimize(
+            lambda x, p=place, u=used: _slopes(x, parts[p][u], widths[p][u], norm),
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-6, 0)] * used.sum(),
+        )
+        assert reached <= other.fun + 1e-5
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_slopes_and_curvature_of_levels_agree_with_differences(norm: int) -> None:
+    parts, widths = np.array([3.0, 2.0, 0.5, 0.0]), np.array([1.0, 4.0, 12.0, 0.0])
+    logs = np.array([0.0, -0.4, -0.9, -6.0])
+    _, slope = _slopes(logs, parts, widths, norm)
+    curvature = _curvature(logs, parts, widths, norm)
+    for place in range(4):
+        step = 1e-5 * (np.arange(4) == place)
+        (above, turned), (below, back) = (_slopes(logs + sign * step, parts, widths, norm) for sign in (1, -1))
+        assert (above - below) / 2e-5 == pytest.approx(slope[place], abs=1e-8)
+        np.testing.assert_allclose((turned - back) / 2e-5, curvature[place], atol=1e-8)
+
+
+def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
+    code = (
+        "import sys; from leastnoise._accounting import Privacy, PureDP; from leastnoise._domain import Domain, Integers;"
+        "from leastnoise._session import choose; from leastnoise._workload import queries;"
+        "choose(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), 'level_tree'); print('scipy' in sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert found.stdout.strip() == "False"

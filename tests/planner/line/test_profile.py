@@ -1,0 +1,60 @@
+"""Equivalent strategies of smaller L1 norm."""
+
+import math
+
+import numpy as np
+import pytest
+
+from leastnoise._check import InputError
+from leastnoise._planner.line._gram import PrefixGram, column_norm, strategy_rmse
+from leastnoise._planner.line._profile import reduce_l1_norm, smooth_norm
+
+
+def haar(size: int) -> np.ndarray:
+    if size == 1:
+        return np.ones((1, 1))
+    return np.vstack([np.kron(haar(size // 2), [1, 1]), np.kron(np.eye(size // 2), [1, -1])])
+
+
+def test_the_wavelet_on_four_cells() -> None:
+    talk = np.vstack([np.kron(np.eye(2), [1, 1]), math.sqrt(2) * np.eye(4)])
+    np.testing.assert_allclose(talk.T @ talk, haar(4).T @ haar(4), atol=1e-12)
+    assert column_norm(haar(4), 1) == 3
+    assert column_norm(talk, 1) == pytest.approx(2.414, abs=5e-4)
+    found = reduce_l1_norm(haar(4))
+    np.testing.assert_allclose(found.T @ found, haar(4).T @ haar(4), atol=1e-12)
+    # Better than the talk's 2.414.
+    assert column_norm(found, 1) == pytest.approx(2, abs=1e-4)
+
+
+def test_a_smaller_norm_is_a_smaller_error() -> None:
+    found = reduce_l1_norm(haar(8), restarts=2)
+    assert column_norm(found, 1) < 2.84
+    ratio = strategy_rmse(PrefixGram(8), found, 1) / strategy_rmse(PrefixGram(8), haar(8), 1)
+    assert ratio == pytest.approx(column_norm(found, 1) / 4)
+
+
+def test_never_worse_and_low_rank() -> None:
+    np.testing.assert_array_equal(reduce_l1_norm(np.eye(3), restarts=1, steps=5), np.eye(3))
+    total = np.array([[1.0, 1.0], [1.0, 1.0]])
+    found = reduce_l1_norm(total, rows=1)
+    assert found.shape == (1, 2)
+    assert column_norm(found, 1) == pytest.approx(math.sqrt(2))
+
+
+def test_the_gradient_is_that_of_finite_differences() -> None:
+    rng = np.random.default_rng(0)
+    free, matrix = rng.standard_normal((5, 3)), rng.standard_normal((3, 4))
+    _, slope = smooth_norm(free, matrix, 10.0, 0.1)
+    for index in np.ndindex(5, 3):
+        shift = np.zeros((5, 3))
+        shift[index] = 1e-6
+        above, below = (smooth_norm(free + sign * shift, matrix, 10.0, 0.1)[0] for sign in (1, -1))
+        assert (above - below) / 2e-6 == pytest.approx(slope[index], abs=1e-6)
+
+
+def test_guards() -> None:
+    with pytest.raises(InputError, match="at least the rank"):
+        reduce_l1_norm(np.eye(3), rows=2)
+    with pytest.raises(InputError, match="zeros"):
+        reduce_l1_norm(np.zeros((2, 2)))

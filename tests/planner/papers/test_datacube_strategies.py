@@ -1,0 +1,211 @@
+"""The strategies of Cormode et al. by name: known totals through whole plans, native and coded attributes, both budgets and neighbours."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from leastnoise import _planner
+from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
+from leastnoise._accuracy import joint_rows
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._linop import Dense, Identity, Total
+from leastnoise._plan import Plan, cost
+from leastnoise._planner.covers._covering import covering_design
+from leastnoise._planner.papers._fourier import bits_of, signs
+from leastnoise._planner.tables._residual_algebra import coefficients, downward_closure
+from leastnoise._session import BY_NAME, candidates
+from leastnoise._workload import Product, Workload, identity, marginals, predicates, queries, ranges
+
+EPSILON = Fraction(1, 1000)  # so small that Laplace noise has its continuous variance
+
+
+def cube(shape: tuple[int, ...], sets: list[tuple[int, ...]]) -> Workload:
+    domain = Domain({f"x{i}": Coded(n) for i, n in enumerate(shape)})
+    return Workload(
+        domain,
+        tuple(Product(domain=domain, attributes=tuple(f"x{i}" for i in s), query_sets=(identity(),) * len(s)) for s in sets),
+    )
+
+
+def planned(workload: Workload, name: str, budget: Budget, neighbours: str = "add_remove") -> Plan:
+    (found, *_) = candidates(workload, Privacy(budget, neighbours), name)  # type: ignore[arg-type]
+    assert found.plan is not None, found.reason
+    assert covers(budget, cost(found.plan))
+    return found.plan
+
+
+def total(workload: Workload, name: str, neighbours: str = "add_remove") -> float:
+    """Total squared error at epsilon 1."""
+    return planned(workload, name, PureDP(EPSILON), neighbours).expected_error().total_squared_error * float(EPSILON) ** 2
+
+
+NLTCS, ADULT = (2,) * 16, (9, 16, 7, 15, 6, 5, 2, 2)
+ONE, TWO = [(i,) for i in range(16)], list(combinations(range(16), 2))
+
+
+# Recovered by least squares: Q+ with GLS, and F+, whose coefficients on two values are orthogonal.
+@pytest.mark.parametrize(
+    ("name", "shape", "sets", "figure"),
+    [
+        ("workload", NLTCS, ONE, 8704),
+        ("workload", NLTCS, ONE + TWO[::2], 829926),
+        ("fourier", NLTCS, ONE, 6352),
+        ("fourier", NLTCS, ONE + TWO[::2], 475911),
+        ("workload", ADULT, [(i,) for i in range(8)], 5726),
+        ("workload", ADULT, [(i,) for i in range(8)] + list(combinations(range(8), 2))[::2], 372273),
+    ],
+)
+def test_known_totals(name: str, shape: tuple[int, ...], sets: list[tuple[int, ...]], figure: float) -> None:
+    assert total(cube(shape, sets), name) == pytest.approx(figure, rel=2e-3)
+
+
+def test_known_even_totals() -> None:
+    # Per cell: F (all coefficients alike) 17.0 on the 16 marginals; the variance of Q's cells is improved by least squares.
+    workload = cube(NLTCS, ONE)
+    assert math.sqrt(total(workload, "fourier_even") / 32) == pytest.approx(17.0, abs=0.05)
+    assert total(workload, "workload_even") == pytest.approx(total(workload, "workload"), rel=1e-3)  # all tables are alike
+    (two,) = {len(block.attributes) for block in planned(workload, "cuboids", PureDP(1)).blocks}
+    assert two == 2
+    assert total(workload, "cuboids_even") < total(workload, "workload")
+
+
+@pytest.mark.parametrize("name", ["identity", "workload", "fourier", "cuboids", "workload_even", "fourier_even", "cuboids_even"])
+def test_replacing_a_row_costs_twice_and_no_more(name: str) -> None:
+    workload = cube((3, 2, 4), [(0,), (1, 2)])
+    share = total(workload, name, "replace") / (4 * total(workload, name))
+    # Two rows agree in half of all signs, so replacing one costs sign coefficients less than removing it and adding another.
+    assert share < 0.5 if name.startswith("fourier") else share == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["workload", "fourier", "cuboids"])
+@pytest.mark.parametrize("power", [1, 2])
+def test_the_best_split_is_never_worse_than_the_even_one_before_recovery(name: str, power: int) -> None:
+    workload = cube((3, 2, 4, 2), [(0,), (1, 2), (2, 3), (0, 1, 3)])
+    make = {"workload": _planner.measured_workload, "fourier": _planner.fourier, "cuboids": _planner.cuboids}[name]
+    best, even = (make(workload, Privacy(PureDP(1)), power, even=even) for even in (False, True))
+    assert [block for block, _ in best.blocks] == [block for block, _ in even.blocks]
+    assert len({weight for _, weight in even.blocks}) == 1
+    assert len({round(weight, 9) for _, weight in best.blocks}) > 1
+
+
+def test_signs_are_orthogonal_and_coded_in_bits() -> None:
+    assert [bits_of(n) for n in ADULT] == [4, 4, 3, 4, 3, 3, 1, 1]
+    every = np.vstack([np.ones(16), signs(16)])
+    np.testing.assert_array_equal(every @ every.T, 16 * np.eye(16))
+    np.testing.assert_array_equal(signs(11), signs(16)[:, :11])
+
+
+SMALL = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2), measures={"pay": Measure("pay", 0, 9)})
+MIXED = marginals(SMALL, ways=2) + queries(SMALL, b="prefix", weight=2) + marginals(SMALL, ways=1, of=["a", "c"], sum="pay")
+
+
+@pytest.mark.parametrize("name", [*(name for name in BY_NAME if name != "residual_max"), "workload"])
+@pytest.mark.parametrize("budget", [PureDP("1/100"), ZCDP("1/20000")], ids=["pure", "gaussian"])
+def test_the_promise_is_that_of_dense_least_squares(name: str, budget: Budget) -> None:
+    plan = planned(MIXED, name, budget)
+    assert plan.strategy == name
+    expected = 0.0
+    for measure in (None, "pay"):
+        rows, variances = [], []
+        for block in plan.blocks:
+            if block.measure == measure:
+                along = {factor.attributes[0]: factor for factor in block.factors}
+                rows.append(joint_rows([along[one].operator if one in along else Total(SMALL.kind(one).size) for one in SMALL.names]))
+                variances.append((1 + isinstance(budget, PureDP)) * float(block.scale) ** 2 / block.row_weights().astype(float) ** 2)
+        stacked, noise = np.vstack(rows), np.concatenate(variances)
+        covariance = np.linalg.pinv(stacked.T @ (stacked / noise[:, None]), rcond=1e-13, hermitian=True)
+        for product in MIXED:
+            if product.measure == measure:
+                along_asked = dict(zip(product.attributes, product.operators, strict=True))
+                asked = joint_rows([along_asked.get(one, Total(SMALL.kind(one).size)) for one in SMALL.names])
+                expected += product.importance * float(np.einsum("ij,jk,ik->", asked, covariance, asked))
+    assert plan.expected_error().total_squared_error == pytest.approx(expected, rel=2e-3)
+
+
+def test_tables_that_see_different_cells_share_the_budget_of_each() -> None:
+    domain = Domain(a=["p", "q", "r", "s"], b=["x", "y"])
+    first, second = predicates([["p"], ["q"]]), predicates([["r"], ["s"]])
+    workload = queries(domain, a=first) + queries(domain, a=second)
+    strategy = _planner.measured_workload(workload, Privacy(PureDP(1)), 1)
+    assert [weight for _, weight in strategy.blocks] == pytest.approx([1, 1])  # and not a half each
+    overlapping = queries(domain, a=first) + queries(domain, a=second) + queries(domain, a=predicates([["p", "r"]]), weight=2)
+    weights = [weight for _, weight in _planner.measured_workload(overlapping, Privacy(PureDP(1)), 1).blocks]
+    assert weights[0] == pytest.approx(weights[1], rel=1e-2)
+    assert weights[0] + weights[2] == pytest.approx(1, rel=1e-2)
+
+
+def test_a_single_product_has_a_weight_for_every_query() -> None:
+    domain = Domain(a=Integers(0, 15))
+    workload = queries(domain, a=ranges([(0, 15), (0, 3), (4, 5), (5, 11), (12, 15), *((i, i) for i in range(16))]))
+    for power in (1, 2):
+        ((block, _),) = _planner.measured_workload(workload, Privacy(PureDP(1)), power).blocks
+        weights = block.factors[0].row_weights
+        assert weights is not None
+        assert weights.max() == 2**20
+        assert len(set(weights.tolist())) > 1
+    assert total(workload, "workload") < total(workload, "workload_even")
+
+
+def test_auto_leaves_them_out() -> None:
+    tried = {candidate.strategy for candidate in candidates(marginals(SMALL, ways=1), Privacy(PureDP(1)))}
+    assert tried
+    assert not tried & set(BY_NAME)
+
+
+def test_what_cannot_be_planned_is_refused() -> None:
+    long = Domain(a=Integers(0, 1999))
+    with pytest.raises(_planner.NotApplicable, match="coded in bits at most 1024"):
+        _planner.fourier(queries(long, a="prefix"), Privacy(PureDP(1)), 1)
+    wide = Domain({f"a{i}": Coded(2) for i in range(50)})
+    with pytest.raises(_planner.NotApplicable, match="coefficients; at most"):
+        _planner.fourier(
+            queries(Domain({f"a{i}": Coded(1000) for i in range(3)}), a0="identity", a1="identity", a2="identity"), Privacy(PureDP(1)), 1
+        )
+    pairs = marginals(wide, ways=3)
+    with pytest.raises(_planner.NotApplicable, match="pairs of the two"):
+        _planner.cuboids(pairs, Privacy(PureDP(1)), 1)
+    assert isinstance(_planner.fourier(marginals(SMALL, ways=1), Privacy(PureDP(1)), 1).blocks[1][0].factors[0].operator, Dense)
+
+
+def test_the_largest_variance_is_least_under_residual_max() -> None:
+    workload = marginals(Domain(a=Coded(3), b=Coded(5), c=Coded(2)), upto=2) + marginals(
+        Domain(a=Coded(3), b=Coded(5), c=Coded(2)), ways=1, weight=2
+    )
+    largest = {}
+    for name in ("residual", "residual_max"):
+        plan = planned(workload, name, ZCDP("1/2000"))
+        largest[name] = max(one.weight * one.largest_std for one in plan.expected_error().tables)
+        if name == "residual_max":
+            assert plan.details["largest_variance_over_least"] <= 1 + 2e-6
+    assert largest["residual_max"] < 0.99 * largest["residual"]
+    with pytest.raises(_planner.NotApplicable, match="choose cuboids"):
+        _planner.residual_max(workload, Privacy(PureDP(1)), 1)
+    with pytest.raises(_planner.NotApplicable, match="counts alone"):
+        _planner.residual_max(MIXED, Privacy(ZCDP(1)), 2)
+
+
+def test_covering_measures_signs_beside_tables_as_the_design_has_them() -> None:
+    # Marginals of very unlike weight: the lightest one is best measured by its sign alone, beside a table that knows the total.
+    sets = {(0,): 1.0, (1,): 100.0, (2,): 10000.0}
+    closure = downward_closure((2, 2, 2), list(sets))
+    design = covering_design(closure, coefficients(closure, sets), list(sets))
+    assert any(design.signed)
+    domain = Domain({f"x{i}": Coded(2) for i in range(3)})
+    workload = marginals(domain, ways=1, of=["x0"])
+    workload += marginals(domain, ways=1, of=["x1"], weight=10) + marginals(domain, ways=1, of=["x2"], weight=100)
+    plan = planned(workload, "covering", PureDP(EPSILON))
+    assert Dense(np.array([[1, -1]])) in {factor.operator for block in plan.blocks for factor in block.factors}
+    found = plan.expected_error().total_squared_error * float(EPSILON) ** 2
+    assert found == pytest.approx(2 * design.error, rel=1e-4)
+    rows, variances = [], []
+    for block in plan.blocks:
+        along = {factor.attributes[0]: factor.operator for factor in block.factors}
+        rows.append(joint_rows([along.get(one, Total(2)) for one in domain.names]))
+        variances += [2 * float(block.scale) ** 2] * block.rows
+    stacked = np.vstack(rows)
+    covariance = np.linalg.pinv(stacked.T @ (stacked / np.array(variances)[:, None]), hermitian=True)
+    asked = np.vstack([10**k * joint_rows([Identity(2) if i == k else Total(2) for i in range(3)]) for k in range(3)])
+    assert found == pytest.approx(float(np.einsum("ij,jk,ik->", asked, covariance, asked)) * float(EPSILON) ** 2, rel=1e-5)
