@@ -188,6 +188,11 @@ def faults(relative: str, text: str) -> list[str]:
         for line, name in at_import_time(tree)
         if name.split(".")[0] in LAZY
     ]
+    found += [
+        f"{line}: src/conftest.py gives examples their names"
+        for line, text_of_line in enumerate(text.splitlines(), 1)
+        if re.match(r"\s*>>> (from leastnoise|import (leastnoise|numpy|pandas)\b)", text_of_line)
+    ]
     return found
 
 
@@ -213,6 +218,7 @@ def test_source_file_keeps_the_rules(path: Path) -> None:
         ("_plan/_x.py", "import scipy.linalg", "imported at import time"),
         ("_kernel/_x.py", "def f():\n    import scipy.linalg", "standard library only"),
         ("_kernel/_noise/_x.py", "import duckdb", "standard library only"),
+        ("_plan/_x.py", '"""X.\n\n>>> from leastnoise._plan import Plan\n"""', "gives examples their names"),
     ],
 )
 def test_the_rules_are_seen_to_fire(relative: str, text: str, complaint: str) -> None:

@@ -2,6 +2,8 @@
 
     domain, workload, budget -> plan (public) -> release of a table -> answers with error bars
 
+Examples in docstrings begin after ``import leastnoise as ln``, ``import numpy as np`` and ``import pandas as pd``.
+
 Names are loaded when first used, so that ``import leastnoise`` and ``leastnoise --help`` are quick.
 """
 

@@ -43,7 +43,7 @@ class PureDP:
 
     Source: Dwork, McSherry, Nissim, Smith (TCC 2006), definition 1.
 
-    >>> PureDP("1/3").epsilon, PureDP(0.1)
+    >>> ln.PureDP("1/3").epsilon, ln.PureDP(0.1)
     (Fraction(1, 3), PureDP(epsilon='1/10'))
     """
 
@@ -58,7 +58,7 @@ class PureDP:
     def to_json(self) -> Json:
         """Give the values for a JSON object; `budget_from_json` reads them back.
 
-        >>> PureDP("1/3").to_json()
+        >>> ln.PureDP("1/3").to_json()
         {'definition': 'PureDP', 'epsilon': '1/3'}
         """
         return {"definition": "PureDP", "epsilon": fraction_to_text("epsilon", self.epsilon)}
@@ -66,7 +66,7 @@ class PureDP:
     def share(self, part: Fraction) -> "PureDP":
         """Give a part of this budget: steps whose parts add up to 1 together satisfy it.
 
-        >>> PureDP(1).share(Fraction(1, 4))
+        >>> ln.PureDP(1).share(Fraction(1, 4))
         PureDP(epsilon='1/4')
         """
         return PureDP(self.epsilon * part)
@@ -78,7 +78,7 @@ class PureDP:
     def without(self, epsilon: Fraction | int) -> "PureDP":
         """Give what a step of pure privacy leaves of this budget.
 
-        >>> PureDP(1).without(Fraction(1, 4))
+        >>> ln.PureDP(1).without(Fraction(1, 4))
         PureDP(epsilon='3/4')
         """
         return PureDP(self.epsilon - epsilon)
@@ -97,7 +97,7 @@ class ApproxDP:
 
     Source: Dwork, Kenthapadi, McSherry, Mironov, Naor (EUROCRYPT 2006).
 
-    >>> ApproxDP(1, "1e-9")
+    >>> ln.ApproxDP(1, "1e-9")
     ApproxDP(epsilon='1', delta='1/1000000000')
     """
 
@@ -114,7 +114,7 @@ class ApproxDP:
     def to_json(self) -> Json:
         """Give the values for a JSON object; `budget_from_json` reads them back.
 
-        >>> ApproxDP(1, "1e-3").to_json()
+        >>> ln.ApproxDP(1, "1e-3").to_json()
         {'definition': 'ApproxDP', 'epsilon': '1', 'delta': '1/1000'}
         """
         return {
@@ -126,7 +126,7 @@ class ApproxDP:
     def share(self, part: Fraction) -> "ApproxDP":
         """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it.
 
-        >>> ApproxDP(1, "1e-9").share(Fraction(1, 2))
+        >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
         ApproxDP(epsilon='1/2', delta='1/2000000000')
         """
         return ApproxDP(self.epsilon * part, self.delta * part)
@@ -152,7 +152,7 @@ class ZCDP:
 
     Source: Bun and Steinke (TCC 2016), definition 1.1.
 
-    >>> ZCDP("1/2")
+    >>> ln.ZCDP("1/2")
     ZCDP(rho='1/2')
     """
 
@@ -167,7 +167,7 @@ class ZCDP:
     def to_json(self) -> Json:
         """Give the values for a JSON object; `budget_from_json` reads them back.
 
-        >>> ZCDP("1/2").to_json()
+        >>> ln.ZCDP("1/2").to_json()
         {'definition': 'ZCDP', 'rho': '1/2'}
         """
         return {"definition": "ZCDP", "rho": fraction_to_text("rho", self.rho)}
@@ -179,7 +179,7 @@ class ZCDP:
     def pure_share(self, part: Fraction) -> Fraction:
         """Give the epsilon of a step of pure privacy that takes a part of rho: epsilon^2 / 2 is at most that part.
 
-        >>> ZCDP("1/2").pure_share(Fraction(1, 4))
+        >>> ln.ZCDP("1/2").pure_share(Fraction(1, 4))
         Fraction(1, 2)
         """
         return Fraction(math.isqrt(math.floor(2 * self.rho * part * _GRAIN**2)), _GRAIN)
@@ -187,7 +187,7 @@ class ZCDP:
     def without(self, epsilon: Fraction | int) -> "ZCDP":
         """Give what a step of pure privacy leaves of this budget, which is charged epsilon^2 / 2.
 
-        >>> ZCDP(1).without(1)
+        >>> ln.ZCDP(1).without(1)
         ZCDP(rho='1/2')
         """
         return ZCDP(self.rho - Fraction(epsilon) ** 2 / 2)
@@ -240,7 +240,7 @@ class Privacy:
     Raises:
         InputError: another word, an empty column name, max_rows below 1, or above 1 without a column.
 
-    >>> Privacy(PureDP(1), unit_column="person_id", max_rows=5).max_rows
+    >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
     5
     """
 
@@ -266,7 +266,7 @@ class Privacy:
     def unit(self) -> str:
         """The unit and the neighbours in words.
 
-        >>> Privacy(PureDP(1), unit_column="id", max_rows=5).unit
+        >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).unit
         "at most 5 rows of one value of the column 'id' (add_remove)"
         """
         if self.unit_column is None:
@@ -278,7 +278,7 @@ class Privacy:
     def distance(self) -> int:
         """By how many rows neighbours differ at most: the rows of a unit, twice that where one unit becomes another.
 
-        >>> Privacy(PureDP(1), "replace", "id", 5).distance
+        >>> ln.Privacy(ln.PureDP(1), "replace", "id", 5).distance
         10
         """
         return self.max_rows * (2 if self.neighbours == "replace" else 1)
@@ -286,7 +286,7 @@ class Privacy:
     def within(self, budget: Budget) -> "Privacy":
         """Give the same unit and neighbours with another budget.
 
-        >>> Privacy(PureDP(1), "replace").within(PureDP("1/2"))
+        >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
         Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1)
         """
         return Privacy(budget, self.neighbours, self.unit_column, self.max_rows)
@@ -298,7 +298,7 @@ class Privacy:
     def same_unit(self, other: "Privacy") -> bool:
         """Tell whether two promises protect the same thing, so that their costs can be added.
 
-        >>> Privacy(PureDP(1)).same_unit(Privacy(PureDP(2), neighbours="replace"))
+        >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False
         """
         return (self.neighbours, self.unit_column, self.max_rows) == (other.neighbours, other.unit_column, other.max_rows)
@@ -306,7 +306,7 @@ class Privacy:
     def to_json(self) -> dict[str, Json | str | int | None]:
         """Give the values for a JSON object; `privacy_from_json` reads them back.
 
-        >>> Privacy(ZCDP(1)).to_json()
+        >>> ln.Privacy(ln.ZCDP(1)).to_json()
         {'budget': {'definition': 'ZCDP', 'rho': '1'}, 'neighbours': 'add_remove', 'unit_column': None, 'max_rows': 1}
         """
         return {

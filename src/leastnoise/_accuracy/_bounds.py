@@ -96,8 +96,6 @@ def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
     Returns:
         The bound, and the part of it that lies across the total.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> [round(x, 4) for x in nuclear_norm(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1).products)]
     [2.4142, 1.4142]
     """
@@ -138,8 +136,6 @@ def lower_bound(workload: Workload, privacy: Privacy, mechanism: str, unit_bound
 
     Guarantees: valid for every strategy with integer queries and least squares, at any dimension; loose for Laplace noise.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> round(lower_bound(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP("0.01")), "discrete_laplace"))
     40000
     """

@@ -33,12 +33,6 @@ def covariances(structure: Structure, one: Product, other: Product | None = None
 
     Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the tables has gives 1^T R = 0.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._accuracy._structure import structure
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._plan import Block, Factor, Plan
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(age=["a", "b"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",
     ...             blocks=(Block((Factor(("age",), Identity(2)),), scale=1),))

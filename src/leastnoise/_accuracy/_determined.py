@@ -35,7 +35,6 @@ class UnsupportedQuery(InputError):
 def undetermined(product: Product) -> UnsupportedQuery:
     """The refusal of a question that was not measured, naming the table to ask for.
 
-    >>> from leastnoise._workload import queries
     >>> print(undetermined(queries(Domain(sex=["F", "M"], age=["young", "old"]), sex="identity", age="prefix").products[0]))
     The measurements do not determine sex x age:prefix. Ask for the table sex x age in the workload of a release.
     """
@@ -120,8 +119,6 @@ class Span:
     def of(domain: Domain, blocks: Sequence[Block]) -> "Span":
         """From the tables of one measure.
 
-        >>> from leastnoise._plan import Factor
-        >>> from leastnoise._workload import marginals
         >>> domain = Domain(a=["x", "y"], b=["x", "y"])
         >>> apart = Span.of(domain, [Block((Factor((name,), Identity(2)),), 1) for name in domain.names])
         >>> [apart.determines(marginals(domain, ways=ways).products[0]) for ways in (0, 1, 2)]

@@ -23,7 +23,6 @@ def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
 def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
     """F^T diag(w^2) F x along the first axis.
 
-    >>> from leastnoise._linop import Prefix
     >>> apply_weighted_gram(Factor(("a",), Prefix(2), np.array([1, 2])), np.array([1.0, 0.0])).tolist()
     [5.0, 4.0]
     """
@@ -36,7 +35,6 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 def weighted_gram(factor: Factor) -> FloatArray:
     """F^T diag(w^2) F as a matrix, never with more than 2^22 numbers of F at a time.
 
-    >>> from leastnoise._linop import AllRanges
     >>> weighted_gram(Factor(("a",), AllRanges(2))).tolist()
     [[2.0, 1.0], [1.0, 2.0]]
     """
@@ -53,7 +51,6 @@ def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice,
         operator: A, of shape (rows, size).
         x: shape (size, columns).
 
-    >>> from leastnoise._linop import Prefix
     >>> [answers.tolist() for _, answers in applied_in_parts(Prefix(2), np.eye(2))]
     [[[1.0, 0.0], [1.0, 1.0]]]
     """

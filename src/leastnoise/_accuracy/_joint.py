@@ -67,7 +67,6 @@ class Joint:
         shape: their sizes.
         blocks: pairs of a block and the noise variance of its rows of weight 1.
 
-    >>> from leastnoise._linop import Identity
     >>> domain = Domain(a=["x", "y"])
     >>> joint = Joint.of(domain, [(Block((Factor(("a",), Identity(2)),), 1), 4.0), (Block((), 1), 1.0)])
     >>> joint.gram(np.array([[1.0], [0.0]])).tolist()

@@ -16,7 +16,6 @@ _NUMBERS = 2**24  # at a time
 def joint_rows(operators: Sequence[Operator]) -> FloatArray:
     """The explicit Kronecker product of operators.
 
-    >>> from leastnoise._linop import Identity, Total
     >>> joint_rows([Identity(2), Total(2)]).tolist()
     [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
     """
@@ -31,7 +30,6 @@ def joint_rows(operators: Sequence[Operator]) -> FloatArray:
 def joint_rows_in_parts(operators: Sequence[Operator]) -> Iterator[tuple[slice, FloatArray]]:
     """The same some rows at a time: which, and their entries.
 
-    >>> from leastnoise._linop import Identity, Total
     >>> [rows.tolist() for _, rows in joint_rows_in_parts([Identity(2), Total(2)])]
     [[[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]]
     """
@@ -56,7 +54,6 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
         covariance: C, shape (cells, cells).
         operators: one an attribute.
 
-    >>> from leastnoise._linop import AllRanges, Total
     >>> joint_variances(np.eye(4), [AllRanges(2), Total(2)]).tolist()
     [2.0, 4.0, 2.0]
     """

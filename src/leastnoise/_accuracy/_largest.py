@@ -101,8 +101,6 @@ def largest_on_tree(known: "TreeInverse") -> float:
     Args:
         known: the inverse of a hierarchy.
 
-    >>> from leastnoise._accuracy._tree import TreeInverse
-    >>> from leastnoise._linop import AllRanges, Tree
     >>> inverse = TreeInverse(Tree.full(8, 2), np.ones(15))
     >>> abs(largest_on_tree(inverse) - float(inverse.variances(AllRanges(8)).max())) < 1e-9
     True

@@ -20,7 +20,6 @@ def available_memory() -> int | None:
     Raises:
         InputError: LEASTNOISE_MEMORY is no size.
 
-    >>> import os
     >>> os.environ["LEASTNOISE_MEMORY"] = "1.5G"
     >>> available_memory()
     1610612736

@@ -76,7 +76,6 @@ class PairAxis:
 def pair_axis(size: int, factors: tuple[Factor | None, Factor | None]) -> PairAxis:
     """The common basis of two strategies along an attribute; None is for summing over it.
 
-    >>> from leastnoise._linop import Identity
     >>> axis = pair_axis(2, (Factor(("a",), Identity(2)), None))
     >>> [share.round(6).tolist() for share in axis.shares]
     [[1.0, 0.333333], [0.0, 0.666667]]
@@ -239,7 +238,6 @@ def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float
         tables: each with its noise variance at weight 1.
         span: what they determine, if that is known.
 
-    >>> from leastnoise._linop import Identity, Prefix
     >>> cells, sums = (Block((Factor(("a",), operator),), 1) for operator in (Identity(3), Prefix(3)))
     >>> pair_structure({"a": 3}, [(cells, 1.0), (sums, 1.0)]).information.shape
     (3,)
@@ -253,7 +251,6 @@ def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
     """What each table adds to the information per unit of precision, two arrays of its shape.
 
-    >>> from leastnoise._linop import Identity
     >>> [term.round(6).tolist() for term in pair_terms({"a": pair_axis(2, (Factor(("a",), Identity(2)), None))})]
     [[1.0, 0.333333], [0.0, 0.666667]]
     """

@@ -16,10 +16,6 @@ def structures(workload: Workload, plan: Plan) -> dict[str | None, Structure]:
     Raises:
         InputError: a measure is asked about and not measured, or least squares would need too large a matrix.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._plan import Block
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(age=["a", "b"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
     >>> list(structures(marginals(domain, ways=0), plan))
@@ -38,10 +34,6 @@ def total_squared_error(workload: Workload, plan: Plan) -> float:
     Raises:
         InputError: the measurements do not determine a query.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._plan import Block
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(age=["a", "b"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
     >>> round(total_squared_error(marginals(domain, ways=0, weight=2), plan), 2)
@@ -62,10 +54,6 @@ def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
     Raises:
         InputError: the measurements do not determine a query, or the error has no closed form and ``iterate`` is False.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._plan import Block
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(age=["a", "b"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
     >>> round(promised(marginals(domain, ways=0), plan).expected_error().tables[0].rmse, 2)

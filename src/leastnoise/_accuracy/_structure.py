@@ -79,7 +79,6 @@ def block_variance(plan: Plan, block: Block) -> float:
     b^2, which is above the exact one by less than 1 / (12 b^2) of it; along contrasts with sigma^2, which the discrete Gaussian's does
     not exceed.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
     >>> domain = Domain(age=["a", "b"])
     >>> blocks = (Block((), scale=10),)
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="total")
@@ -294,7 +293,6 @@ Structure = ProductStructure | DenseStructure | PairStructure | IterativeStructu
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     """A block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells).
 
-    >>> from leastnoise._linop import Identity
     >>> domain = Domain(a=["x", "y"], b=["x", "y"])
     >>> block_rows(domain, ("a", "b"), Block((Factor(("b",), Identity(2)),), scale=1)).tolist()
     [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
@@ -321,9 +319,6 @@ def structure(plan: Plan, measure: str | None) -> Structure:
     Raises:
         InputError: the blocks have no product form and their joint domain has more than 2^24 cells, or nothing of the measure is measured.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(age=["a", "b"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",
     ...             blocks=(Block((Factor(("age",), Identity(2)),), scale=1),))

@@ -17,8 +17,7 @@ from leastnoise._adapters._column import STRANGE, Column, nothing_but
 def strange_types(schema: Iterable[Any]) -> dict[str, str]:
     """The columns of an Arrow schema whose type no rule reads, with the type.
 
-    >>> import pyarrow
-    >>> strange_types(pyarrow.schema({"a": pyarrow.int8(), "b": pyarrow.list_(pyarrow.int8())}))
+    >>> strange_types(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))
     {'b': 'list<item: int8>'}
     """
     return {field.name: str(field.type) for field in schema if not _readable(field.type)}
@@ -68,8 +67,7 @@ def to_column(array: Any) -> Column:
     Returns:
         The column. A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as numpy and pandas have it.
 
-    >>> import pyarrow
-    >>> column = to_column(pyarrow.array(["F", None, "F"]))
+    >>> column = to_column(pa.array(["F", None, "F"]))
     >>> column.data, column.index.tolist()
     ([b'F'], [0, -1, 0])
     """

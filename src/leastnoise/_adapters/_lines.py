@@ -33,7 +33,6 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     Args:
         read: gives at most that many further bytes, none at the end.
 
-    >>> import io
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
     """

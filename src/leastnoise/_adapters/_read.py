@@ -112,7 +112,6 @@ def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     Raises:
         InputError: the file is missing, of another kind, or has no header.
 
-    >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "people.csv")
     ...     _ = file.write_text("sex,age")

@@ -76,7 +76,6 @@ def money(budget: "Budget", charge: "Charge", *, up: bool) -> str:
         charge: what is spent or left.
         up: as in ``amount``.
 
-    >>> from leastnoise._accounting import ApproxDP, Charge
     >>> money(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)), up=True)
     'epsilon = 0.5 and delta = 0'
     """
@@ -86,7 +85,6 @@ def money(budget: "Budget", charge: "Charge", *, up: bool) -> str:
 def parts_of(budget: "Budget") -> tuple[str, ...]:
     """The names of the parts of a budget.
 
-    >>> from leastnoise._accounting import PureDP
     >>> parts_of(PureDP(1))
     ('epsilon',)
     """

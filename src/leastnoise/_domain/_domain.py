@@ -23,7 +23,7 @@ class Domain:
 
     Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; nothing of that size is ever made.
 
-    >>> people = Domain(sex=["F", "M"], age=Integers(17, 90), measures={"pay": Measure("income", 0, 200_000)})
+    >>> people = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90), measures={"pay": ln.Measure("income", 0, 200_000)})
     >>> people.names, people.shape, people.size
     (('sex', 'age'), (2, 74), 148)
     >>> people.measures["pay"].largest
@@ -103,7 +103,7 @@ class Domain:
         Raises:
             InputError: there is no such attribute.
 
-        >>> Domain(sex=["F", "M"]).kind("sex").size
+        >>> ln.Domain(sex=["F", "M"]).kind("sex").size
         2
         """
         kind = self._by_name.get(name) if isinstance(name, str) else None
@@ -124,7 +124,7 @@ class Domain:
         Raises:
             InputError: there is no such measure.
 
-        >>> Domain(sex=["F", "M"], measures={"pay": Measure("income", 0, 10)}).measure("pay").column
+        >>> ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)}).measure("pay").column
         'income'
         """
         for known, measure in self._measures:
@@ -146,7 +146,7 @@ class Domain:
         Returns:
             A new dictionary, equal for equal domains.
 
-        >>> Domain(zone=Coded(3)).to_json()
+        >>> ln.Domain(zone=ln.Coded(3)).to_json()
         {'attributes': [{'name': 'zone', 'kind': 'coded', 'size': 3}], 'measures': []}
         """
         return {
@@ -167,8 +167,8 @@ class Domain:
         Raises:
             InputError: a key that is missing or unknown, or a value that `Domain` refuses.
 
-        >>> people = Domain(sex=["F", "M"], pay=Bins(0, "1.5", 3), measures={"pay": Measure("pay", 0, 10)})
-        >>> Domain.from_json(people.to_json()) == people
+        >>> people = ln.Domain(sex=["F", "M"], pay=ln.Bins(0, "1.5", 3), measures={"pay": ln.Measure("pay", 0, 10)})
+        >>> ln.Domain.from_json(people.to_json()) == people
         True
         """
         table = known_keys("a domain in JSON", value, ["attributes", "measures"])

@@ -83,9 +83,9 @@ class Categories:
 
     Edge cases: if ``null`` or ``outside`` is ``"other"`` there is one more cell, the last, labelled ``other``.
 
-    >>> Categories(["F", "M"], outside="other").labels
+    >>> ln.Categories(["F", "M"], outside="other").labels
     ('F', 'M', 'other')
-    >>> Categories([1, 2, 3]).size
+    >>> ln.Categories([1, 2, 3]).size
     3
     """
 
@@ -166,7 +166,7 @@ class Integers:
 
     Edge cases: 17.5 is outside; under ``clip`` it becomes 18, and an infinity becomes the bound on its side.
 
-    >>> Integers(17, 20).labels
+    >>> ln.Integers(17, 20).labels
     (17, 18, 19, 20)
     """
 
@@ -218,9 +218,9 @@ class Coded:
     Edge cases: the code 3 may be stored as 3, 3.0 or the text ``3``. ``codes`` counts the codes alone, ``size`` also the cell ``other``
     if there is one.
 
-    >>> Coded(3).labels
+    >>> ln.Coded(3).labels
     (0, 1, 2)
-    >>> Coded(3, outside="other").size
+    >>> ln.Coded(3, outside="other").size
     4
     """
 
@@ -273,9 +273,9 @@ class Bins:
     Edge cases: edges are exact fractions; a value and an edge are compared as the doubles nearest to them, so that 0.3 lies on the edge
     3/10 also where a column holds it as a float, whose binary value is a little less.
 
-    >>> Bins(0, 1, 4).labels
+    >>> ln.Bins(0, 1, 4).labels
     ('[0, 0.25)', '[0.25, 0.5)', '[0.5, 0.75)', '[0.75, 1]')
-    >>> Bins(0, 1, 2, closed="right").labels
+    >>> ln.Bins(0, 1, 2, closed="right").labels
     ('[0, 0.5]', '(0.5, 1]')
     """
 
@@ -353,7 +353,7 @@ class Measure:
     clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a null and text that is not a number
     count as zero, clipped. It follows that one row changes a sum by at most ``largest`` units.
 
-    >>> pay = Measure("income", 0, 200_000, unit="0.01")
+    >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
     (0, 20000000, 20000000)
     """

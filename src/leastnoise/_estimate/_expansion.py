@@ -67,10 +67,6 @@ def data_aware(observation: Observation) -> DataAware:
     Raises:
         InputError: the details name no known regime, or the measurements are not those of one.
 
-    >>> from fractions import Fraction
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._plan import Block, Plan
     >>> domain, privacy = Domain(age=[1, 2]), Privacy(PureDP(1))
     >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), Fraction(1)),), strategy="dawa",
     ...             details={KEY: {"regime": "independent"}})

@@ -35,10 +35,6 @@ def join(
     Raises:
         InputError: no observations, or such as do not belong together.
 
-    >>> import numpy as np
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._plan import Block, Plan
     >>> privacy, blocks = Privacy(PureDP(1)), (Block((), 2),)
     >>> plan = Plan(domain=Domain(sex=["F", "M"]), privacy=privacy, mechanism="discrete_laplace", blocks=blocks, strategy="one")
     >>> steps = [Observation(one, (np.array([8]),), "", private=False) for one in (plan, replace(plan, grid=4))]

@@ -139,10 +139,8 @@ def locally_non_negative(
 
     Source: GReM-LNN (arXiv 2410.01091).
 
-    >>> import leastnoise as ln, pandas
-    >>> from leastnoise._accounting import PureDP
     >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=["young", "old"]), ways=2), PureDP("0.1"))
-    >>> made = ln.release(plan, pandas.DataFrame({"sex": ["F", "M"], "age": ["young", "old"]}), seed=3)
+    >>> made = ln.release(plan, pd.DataFrame({"sex": ["F", "M"], "age": ["young", "old"]}), seed=3)
     >>> found = locally_non_negative(Estimate(made.observation), [("sex", "age")])
     >>> bool((found.marginal(("sex", "age")) >= 0).all()), found.gap <= 1e-3
     (True, True)

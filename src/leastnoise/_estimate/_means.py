@@ -60,21 +60,12 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
 
     Source: Fieller 1954; sums and counts have independent noise.
 
-    >>> from fractions import Fraction
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain, Measure
-    >>> from leastnoise._estimate import Estimate
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._observation import Observation
-    >>> from leastnoise._plan import Block, Factor, Plan
-    >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("income", 0, 100)})
-    >>> cells = Factor(("sex",), Identity(2))
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",
-    ...             blocks=(Block((cells,), Fraction(2)), Block((cells,), Fraction(200), "pay")))
-    >>> seen = Observation(plan, (np.array([400, 3]), np.array([20_000, 90])), "", private=False)
-    >>> made = means(Estimate(seen), "pay", by=["sex"])
-    >>> made.mean.tolist(), made.low.round(1).tolist(), made.high.round(1).tolist()
-    ([50.0, 30.0], [48.3, 0.0], [51.7, 100.0])
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
+    >>> plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sex="identity", sum="pay"), ln.PureDP(1))
+    >>> people = pd.DataFrame({"sex": ["F"] * 400 + ["M"] * 100, "income": [50] * 400 + [30] * 100})
+    >>> made = ln.means(ln.release(plan, people, seed=7), "pay", by=["sex"])
+    >>> made.mean.round(1).tolist(), made.low.round(1).tolist(), made.high.round(1).tolist()
+    ([51.2, 30.1], [49.5, 23.7], [52.9, 36.6])
     """
     plan = source.observation.plan
     bounds = plan.domain.measure(measure)

@@ -146,10 +146,6 @@ def weak_total(plan: Plan, measure: str | None = None) -> float:
     Returns:
         About 1 for a hierarchy with equal weights, the number of cells for cells alone; infinite if a cell is not determined.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._plan import Block, Factor
     >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
     >>> domain = Domain(a=["x", "y", "z"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="cells")
@@ -194,10 +190,6 @@ def nnls(
 
     Source: Li et al., VLDB Journal 2015.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._plan import Block, Factor
     >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
     >>> domain = Domain(a=["x", "y", "z"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="cells")

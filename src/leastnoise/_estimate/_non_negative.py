@@ -29,8 +29,6 @@ def projection_method(product: Product) -> str:
         least 0; ``clip``: negative answers become 0; ``none``: the true answers may be negative (a measure with a negative bound, or a
         query with a negative coefficient).
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(sex=["F", "M"], age=["young", "old"])
     >>> [projection_method(queries(domain, age=q).products[0]) for q in ("identity", "prefix", "all_ranges", {"matrix": [[1, -1]]})]
     ['marginal', 'prefix', 'clip', 'none']
@@ -102,8 +100,6 @@ def non_negative(product: Product, answers: FloatArray) -> FloatArray | None:
         Biased answers of the same shape, projected as `projection_method` says, or None where it says ``none``. A marginal keeps the sum of
         ``answers`` if that is positive. Tables projected one by one need not agree with each other.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> non_negative(marginals(Domain(sex=["F", "M"]), ways=1).products[0], np.array([5.0, -1.0]))
     array([4., 0.])
     """
@@ -128,8 +124,6 @@ def whole_numbers(product: Product, answers: FloatArray) -> IntArray:
         int64 of the same shape. A marginal is rounded by largest remainders, so that its cells add up to the rounded sum of ``answers`` and
         every cell moves by less than 1; other answers are rounded to nearest, which keeps prefix sums monotone.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> whole_numbers(marginals(Domain(size=["S", "M", "L"]), ways=1).products[0], np.array([1.4, 1.4, 1.3]))
     array([2, 1, 1])
     """

@@ -50,10 +50,6 @@ def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> t
         block: of a tree along one attribute.
         values: of its rows.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._linop import Tree
-    >>> from leastnoise._plan import Block, Factor, Plan
     >>> block = Block((Factor(("age",), Tree(4, (2, 1))),), 2)
     >>> domain, privacy = Domain(age=Integers(1, 4)), Privacy(PureDP(1))
     >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(block,), strategy="dawa")

@@ -50,8 +50,6 @@ def linear(source: HasObservation) -> Estimate:
     Raises:
         InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._plan import Block, Plan
     >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="total",
     ...             blocks=(Block((), 9),))
     >>> linear(Estimate(Observation(plan, (np.array([100]),), "", private=False))).answers(queries(plan.domain).products[0])
@@ -172,14 +170,9 @@ def cdf(
 
     Edge cases: where next to nothing is known of the number of rows, the band is from 0 to 1.
 
-    >>> from fractions import Fraction
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._plan import Block, Factor, Plan
-    >>> domain = Domain(age=Integers(1, 4))
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",
-    ...             blocks=(Block((Factor(("age",), Identity(4)),), Fraction(1)),))
-    >>> made = cdf(Estimate(Observation(plan, (np.array([10, 40, 30, 20]),), "", private=False)), "age", draws=199)
+    >>> plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(1, 4)), age="identity"), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
+    >>> made = ln.cdf(release, "age", draws=199)
     >>> made.share.round(2).tolist(), made.quantiles([0.5])[0].value
     ([0.1, 0.5, 0.8, 1.0], 2.0)
     """
@@ -236,14 +229,9 @@ def quantiles(source: HasObservation, attribute: str, shares: Sequence[float], *
     Raises:
         InputError: as `cdf`.
 
-    >>> from fractions import Fraction
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._plan import Block, Factor, Plan
-    >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",
-    ...             blocks=(Block((Factor(("age",), Identity(4)),), Fraction(1)),))
-    >>> source = Estimate(Observation(plan, (np.array([1000, 4000, 3000, 2000]),), "", private=False))
-    >>> [(found.low, found.high) for found in quantiles(source, "age", [0.3, 0.75], draws=199)]
+    >>> plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(1, 4)), age="identity"), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
+    >>> [(found.low, found.high) for found in ln.quantiles(release, "age", [0.3, 0.75], draws=199)]
     [(2.0, 2.0), (3.0, 3.0)]
     """
     return cdf(source, attribute, **options).quantiles(shares)
@@ -263,9 +251,6 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     Raises:
         InputError: over 2^31 numbers would have to be drawn.
 
-    >>> from fractions import Fraction
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._plan import Block, Plan
     >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="total",
     ...             blocks=(Block((), Fraction(9)),))
     >>> estimate = Estimate(Observation(plan, (np.array([100]),), "", private=False))

@@ -82,8 +82,6 @@ def fit(
     short
         fraction); the cost is recomputed from the final integers.
 
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._plan import Factor
     >>> domain = Domain(age=["a", "b", "c"])
     >>> block = Block((Factor(("age",), Identity(3)),), Fraction(1))
     >>> fit(domain, Privacy(PureDP("1/3")), "discrete_laplace", [(block, 1.0)], "identity").blocks[0].scale

@@ -50,7 +50,6 @@ def count(
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory is bounded by the largest single
     marginal and `WINDOW_CELLS`, whatever the number of marginals.
 
-    >>> from leastnoise._domain import Domain
     >>> people = Table(Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]})
     >>> [(attributes, counts.tolist()) for attributes, counts in count(people, [("sex",), ("zone", "sex"), ()])]
     [(('sex',), [1, 2]), (('zone', 'sex'), [0, 1, 0, 0, 1, 1]), ((), [3])]

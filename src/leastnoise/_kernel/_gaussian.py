@@ -48,7 +48,6 @@ def discrete_gaussian(numerator: int | Integers, denominator: int | Integers, co
         Karney, "Sampling exactly from the normal distribution" (2016), algorithm D, with the half-line cut in parts of sigma/8
         and the number of the part from a table.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> discrete_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
     """
@@ -104,7 +103,6 @@ def rounded_gaussian(numerator: int | Integers, denominator: int | Integers, cou
         Karney, "Sampling exactly from the normal distribution" (2016), algorithm N, with the half-line cut in parts of sigma/8
         and the number of the part from a table.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> rounded_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
     """

@@ -37,7 +37,6 @@ def discrete_laplace(numerator: int | Integers, denominator: int | Integers, cou
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020), algorithm 2, with the exponential
         cut in eighths and V from a table.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> discrete_laplace(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
     """

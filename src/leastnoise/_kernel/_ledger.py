@@ -60,12 +60,10 @@ class Ledger:
         A receipt is handed out only after its charge is on the disk. The charges of all receipts ever handed out never exceed the budget,
         whatever number of processes reserve at once and wherever they are killed. No method gives budget back.
 
-    >>> import tempfile
-    >>> from leastnoise._accounting import PureCost, PureDP
     >>> folder = tempfile.TemporaryDirectory()
-    >>> privacy = Privacy(PureDP(1))
-    >>> ledger = Ledger.create(Path(folder.name) / "people.ledger", "people", privacy)
-    >>> receipt = ledger.reserve(cost=PureCost("1/3"), declared=PureDP("1/3"), privacy=privacy, plan_digest="ab12", output="out")
+    >>> privacy = ln.Privacy(ln.PureDP(1))
+    >>> ledger = ln.Ledger.create(Path(folder.name) / "people.ledger", "people", privacy)
+    >>> receipt = ledger.reserve(cost=PureCost("1/3"), declared=ln.PureDP("1/3"), privacy=privacy, plan_digest="ab12", output="out")
     >>> ledger.seal(receipt)
     >>> ledger.left().epsilon, ledger.entries()[0].state
     (Fraction(2, 3), 'sealed')
@@ -99,8 +97,7 @@ class Ledger:
             Never replaces a file, and never removes one that another process may have made. Killed midway, it leaves a hidden draft at
             most.
 
-        >>> from leastnoise._accounting import PureDP
-        >>> Ledger.create("/", "people", Privacy(PureDP(1)))
+        >>> ln.Ledger.create("/", "people", ln.Privacy(ln.PureDP(1)))
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or choose another path.
         """
@@ -129,7 +126,7 @@ class Ledger:
         Edge cases:
             A ledger of the format 1 is brought to this version's, which keeps no time of day.
 
-        >>> Ledger.open("/nowhere/people.ledger")
+        >>> ln.Ledger.open("/nowhere/people.ledger")
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. If there was one, restore it. ...
         """
@@ -195,10 +192,10 @@ class Ledger:
             What is left is computed anew from the exact fractions of all rows, and the charge is written, under one lock that shuts out all
             other writers.
 
-        >>> from leastnoise._accounting import PureCost, PureDP
-        >>> privacy = Privacy(PureDP(1))
-        >>> ledger = Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
-        >>> ledger.reserve(cost=PureCost(1), declared=PureDP(1), privacy=Privacy(PureDP(1), "replace"), plan_digest="ab", output="out")
+        >>> privacy = ln.Privacy(ln.PureDP(1))
+        >>> ledger = ln.Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
+        >>> other = ln.Privacy(ln.PureDP(1), "replace")
+        >>> ledger.reserve(cost=PureCost(1), declared=ln.PureDP(1), privacy=other, plan_digest="ab", output="out")
         Traceback (most recent call last):
         leastnoise._check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
         """
@@ -287,7 +284,7 @@ class Ledger:
         Raises:
             LedgerError: the receipt is not of this ledger, another process finishes its release, or the file cannot be read.
 
-        >>> Ledger.open("/nowhere/x").entry_of(None)
+        >>> ln.Ledger.open("/nowhere/x").entry_of(None)
         Traceback (most recent call last):
         leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """

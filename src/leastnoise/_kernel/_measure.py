@@ -72,9 +72,6 @@ def measure(
 
     Guarantees: the observation satisfies the plan's declared budget for the plan's neighbours and unit; (K1) to (K4) above.
 
-    >>> import pathlib, tempfile
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
     >>> privacy = Privacy(PureDP(1))
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     >>> plan = Plan(domain=table.domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
@@ -111,9 +108,6 @@ def finish(plan: Plan, table: Table | None, ledger: Ledger, receipt: Receipt) ->
         InputError: another plan, or the rows are needed and not given (NeedsData).
         LedgerError: drawing was begun before, or the ledger cannot be used.
 
-    >>> import pathlib, tempfile
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
     >>> privacy = Privacy(PureDP(1))
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     >>> plan = Plan(domain=table.domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
@@ -179,9 +173,6 @@ def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
     Raises:
         InputError: the source is private (use ``measure``), or as ``measure``.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._kernel import SeededEntropy
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     >>> plan = Plan(domain=table.domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
     >>> simulate(plan, table, SeededEntropy(1)).private

@@ -115,7 +115,6 @@ def noisy_costs(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact
     Source:
         Li, Hay, Miklau, Wang, PVLDB 2014, Algorithm 1, Theorem 2 and the Remark.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> noisy_costs(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=200).starts.tolist()
     [0, 2]
     """
@@ -154,7 +153,6 @@ def least_cost(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact,
 
     Guarantees: epsilon-DP (theorem T of PROOFS-partition.md): the deviation from a median changes by at most 1 with one record.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> float(least_cost(np.array([9000, 9000, 0, 0]), 10, SeededEntropy(1), penalty=200)) // 10
     40.0
     """

@@ -130,7 +130,6 @@ def exponential_mechanism(
 
     Source: McSherry and Talwar, FOCS 2007; the recursion is proved in PROOFS-partition.md.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> exponential_mechanism(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=2).starts.tolist()
     [0, 2]
     """
@@ -254,7 +253,6 @@ def settle(terms: Sequence[tuple[int, int]], word: int, entropy: Entropy) -> int
         word: the first 64 digits.
         entropy: the source of further digits.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> settle([(1, 0), (3, 0)], 2**62 - 1, SeededEntropy(1)), settle([(1, 0), (3, 0)], 2**62, SeededEntropy(1))
     (0, 1)
     """

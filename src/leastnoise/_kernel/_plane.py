@@ -104,7 +104,6 @@ def quadtree_mechanism(
     Source:
         McSherry and Talwar, FOCS 2007; the recursion over the tree is proved in PROOFS-plane.md.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> quadtree_mechanism(np.array([[9000, 0], [9000, 0]]), 1, SeededEntropy(1), split="halves", penalty=2).widths.tolist()
     [1, 1]
     """
@@ -144,7 +143,6 @@ def least_block_cost(
     Guarantees:
         epsilon-DP (theorem L of PROOFS-plane.md): the deviation from a median changes by at most 1 with one record.
 
-    >>> from leastnoise._kernel._entropy import SeededEntropy
     >>> float(least_block_cost(np.array([[9000, 0], [9000, 0]]), 10, SeededEntropy(1), split="halves", penalty=200)) // 10
     40.0
     """

@@ -39,8 +39,6 @@ def rehearse(
         not show its rows. The trials are an attribute more, along which every cell is measured by itself, so that each has its own noise
         of the block's scales.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._plan import Block
     >>> domain = Domain(sex=["F", "M"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
     >>> [drawn.shape for drawn in rehearse(plan, {"sex": [0, 0, 1]}, {}, 100)]

@@ -59,9 +59,6 @@ class Series:
 
     Guarantees: all outputs of all steps together satisfy the plan's declared budget for its neighbours and unit; (K1) to (K6).
 
-    >>> from leastnoise._accounting import Privacy
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._kernel import LeastCost, SeededEntropy
     >>> plan = DataAwarePlan(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
     >>> series = Series.simulated(plan, Table(plan.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
     >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))

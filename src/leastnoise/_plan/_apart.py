@@ -64,9 +64,6 @@ def largest_distance(plan: Plan, power: int) -> Fraction | None:
     Returns:
         An exact fraction, or a little more; None if too much is measured along one axis to try anything.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._linop import Prefix
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="prefix")

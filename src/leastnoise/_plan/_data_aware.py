@@ -31,7 +31,6 @@ class DataAwarePlan:
     Raises:
         InputError: no name, or no questions.
 
-    >>> from leastnoise._accounting import PureDP
     >>> plan = DataAwarePlan(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), strategy="dawa", questions=({"attributes": []},))
     >>> DataAwarePlan.from_json(plan.to_json()) == plan
     True

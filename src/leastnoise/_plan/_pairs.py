@@ -63,7 +63,6 @@ def shared(factor: Factor, power: int, steps: Sequence[int] | None) -> Shared | 
     Returns:
         None where pairs are too many to be listed.
 
-    >>> from leastnoise._linop import Prefix
     >>> shared(Factor(("a",), Prefix(2)), 2, None).shares.tolist()
     [[2, 2, 4, 0], [2, 1, 2, 0], [1, 2, 2, 0], [1, 1, 2, 0]]
     """

@@ -25,9 +25,6 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
 
     Guarantees: exact where the block has no contrasts; along contrasts at least the exact value, and above it by less than 2^-24 of it.
 
-    >>> from fractions import Fraction
-    >>> from leastnoise._linop import Contrasts
-    >>> from leastnoise._plan._plan import Factor
     >>> top, bottom = row_scales(Block((Factor(("a",), Contrasts(3)),), Fraction(1)), 1)
     >>> (top / bottom).round(6).tolist()
     [1.414214, 2.44949]

@@ -59,9 +59,6 @@ def cost(plan: Plan) -> Cost:
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
     (discrete).
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._linop import Tree
     >>> domain = Domain(age=["a", "b", "c", "d"])
     >>> block = Block((Factor(("age",), Tree.full(4, 2)),), Fraction(3))
     >>> cost(Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="tree")).epsilon
@@ -102,8 +99,6 @@ def column_norm(plan: Plan, power: int) -> Fraction:
     Returns:
         An exact fraction; where many fractions or many cells would have to be summed, an upper bound.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
     >>> block = Block((), Fraction(5, 2))
     >>> domain = Domain(age=["a", "b"])
     >>> column_norm(Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="total"), 2)

@@ -19,8 +19,6 @@ def used(plan: Plan | DataAwarePlan) -> tuple[tuple[str, ...], tuple[str, ...]]:
     Raises:
         InputError: questions that cannot be read.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
     >>> questions = ({"queries": {"age": {"kind": "prefix", "arguments": []}}, "measure": None},)
     >>> used(DataAwarePlan(domain=Domain(sex=["F"], age=[1, 2]), privacy=Privacy(PureDP(1)), strategy="dawa", questions=questions))
     (('age',), ())

@@ -1,4 +1,4 @@
-"""One folder for each thing that is planned, one module a family of strategies; a planner turns a workload into a strategy and never sees data."""
+"""A folder for each thing that is planned, a module a family; a planner turns a workload into a strategy and never sees data."""
 
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy
 from leastnoise._planner.aware._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets, on_rectangles

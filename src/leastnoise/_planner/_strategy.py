@@ -44,8 +44,6 @@ Planner = Callable[[Workload, Privacy, int], Strategy]
 def block_norm(domain: Domain, block: Block, power: int) -> float:
     """The largest column norm of a block at scale 1, times the most that one row adds.
 
-    >>> from leastnoise._linop import Tree
-    >>> from leastnoise._plan import Factor
     >>> block_norm(Domain(age=["a", "b", "c"]), Block((Factor(("age",), Tree.full(3, 2)),), 1), 1)
     3.0
     """

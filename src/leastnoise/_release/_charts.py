@@ -123,8 +123,6 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 def chart_kind(product: Product) -> str | None:
     """Which chart suits a table: total, bars, columns, line, lines, heat, or None where none is readable.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(sex=["F", "M"], age=Integers(17, 90))
     >>> asked = [dict(), dict(sex="identity"), dict(age="identity"), dict(age="prefix"), dict(sex="identity", age="identity")]
     >>> [chart_kind(queries(domain, **one).products[0]) for one in asked]

@@ -88,7 +88,6 @@ def draft(target: Path) -> Iterator[Draft]:
     Raises:
         InputError: no directory can be made there, another process is writing to ``target``, or it came into being meanwhile.
 
-    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, draft(Path(folder, "out")) as place:
     ...     place.publish()
     ...     place.target.is_dir()
@@ -204,7 +203,6 @@ def _sync(path: Path) -> None:
 def list_files(directory: Path) -> list[dict[str, object]]:
     """Path, size in bytes and SHA-256 of every file below a directory, sorted by path.
 
-    >>> import tempfile
     >>> list_files(Path(tempfile.mkdtemp()))
     []
     """
@@ -218,7 +216,6 @@ def list_files(directory: Path) -> list[dict[str, object]]:
 def sha256(path: Path) -> str:
     """The SHA-256 of a file in hexadecimal.
 
-    >>> import os
     >>> sha256(Path(os.devnull))[:8]
     'e3b0c442'
     """

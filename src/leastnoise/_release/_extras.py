@@ -35,11 +35,6 @@ def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: boo
     Raises:
         InputError: too many cells, no measure that cannot be negative, an unknown table, or covariances that are not known.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._accuracy import promised
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._plan import Block
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(sex=["F", "M"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
     >>> check_columns(promised(marginals(domain, ways=0), plan), covariances=["total"])
@@ -117,8 +112,6 @@ def table_place(products: Sequence[Product], key: str) -> int:
     Raises:
         InputError: no table is called so, or several.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> products = marginals(Domain(sex=["F", "M"]), upto=1).products
     >>> table_place(products, "sex"), table_place(products, "q1")
     (1, 0)

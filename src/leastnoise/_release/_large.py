@@ -19,8 +19,6 @@ def written(products: Sequence[Product]) -> tuple[Product, ...]:
         As many tables, those of over ten million intervals replaced by their cells; then for each of these the prefix sums. An interval is
         the difference of two prefix sums, a rectangle that of four.
 
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(x=Integers(1, 5000), y=Integers(1, 3))
     >>> asked = queries(domain, x="all_ranges") + queries(domain, y="all_ranges")
     >>> [product.name for product in written(asked.products)]
@@ -33,8 +31,6 @@ def written(products: Sequence[Product]) -> tuple[Product, ...]:
 def is_large(product: Product) -> bool:
     """Whether a table has too many answers to be written, and few enough cells.
 
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._workload import queries
     >>> [is_large(queries(Domain(x=Integers(1, size)), x="all_ranges").products[0]) for size in (100, 5000)]
     [False, True]
     """
@@ -44,8 +40,6 @@ def is_large(product: Product) -> bool:
 def is_part(question: Product, asked: Product) -> bool:
     """Whether every query of a table is one of another table.
 
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._workload import queries, ranges
     >>> domain = Domain(x=Integers(1, 9))
     >>> (few,), (all_,) = queries(domain, x=ranges([(2, 3)])), queries(domain, x="all_ranges")
     >>> is_part(few, all_), is_part(all_, few)

@@ -132,20 +132,12 @@ class Release:
         Raises:
             InputError: the measurements do not determine an answer, or it is of another domain or has too many numbers.
 
-        >>> from leastnoise._accounting import Privacy, PureDP
-        >>> from leastnoise._accuracy import promised
-        >>> from leastnoise._domain import Domain, Integers
-        >>> from leastnoise._linop import Identity
-        >>> from leastnoise._plan import Block, Factor
-        >>> from leastnoise._workload import queries, ranges
-        >>> domain = Domain(age=Integers(1, 3))
-        >>> block = Block((Factor(("age",), Identity(3)),), scale=1)
-        >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")
-        >>> plan = promised(queries(domain, age="identity"), plan)
-        >>> release = build(Observation(plan=plan, values=(np.array([5, 7, 1]),), receipt="", private=False))
-        >>> (table,) = release.answer(queries(domain, age=ranges([(1, 2)])))
+        >>> domain = ln.Domain(age=ln.Integers(1, 3))
+        >>> plan = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1))
+        >>> release = ln.release(plan, pd.DataFrame({"age": [1, 2, 2, 3]}), seed=7)
+        >>> (table,) = release.answer(ln.queries(domain, age=ln.ranges([(1, 2)])))
         >>> table.answer.round(6).tolist(), table.noise_std.round(3).tolist()
-        ([12.0], [1.919])
+        ([2.0], [1.919])
         """
         if questions.domain != self.plan.domain:
             raise InputError("Questions to a release must be over its own domain, release.plan.domain.")
@@ -173,15 +165,8 @@ class Release:
         Raises:
             InputError: no such table, tables of two measures, over 2^24 pairs, or estimates that need a linear solver.
 
-        >>> from leastnoise._accounting import Privacy, PureDP
-        >>> from leastnoise._accuracy import promised
-        >>> from leastnoise._domain import Domain
-        >>> from leastnoise._plan import Block
-        >>> from leastnoise._workload import marginals
-        >>> domain = Domain(sex=["F", "M"])
-        >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
-        >>> plan = promised(marginals(domain, ways=0), plan)
-        >>> release = build(Observation(plan=plan, values=(np.array([5]),), receipt="", private=False))
+        >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=0), ln.PureDP(1))
+        >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"]}), seed=7)
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
@@ -196,9 +181,6 @@ class Release:
 def presented(plan: Plan, level: float) -> Options:
     """Answers without optional columns, with intervals of a level.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._plan import Block
     >>> domain, privacy = Domain(sex=["F", "M"]), Privacy(PureDP(1))
     >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
     >>> presented(plan, 0.95).half_step
@@ -236,12 +218,6 @@ def build(
     Raises:
         InputError: a level outside (0, 1), a plan without questions, or ``joint`` on over 2^20 joint cells.
 
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._accuracy import promised
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._plan import Block, Factor
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(sex=["F", "M"])
     >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")

@@ -287,8 +287,6 @@ def in_unit(product: Product, values: FloatArray) -> FloatArray:
 
     Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is divided by 100, not multiplied by 0.01.
 
-    >>> from leastnoise._domain import Domain, Measure
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, 100, unit="0.01")})
     >>> in_unit(queries(domain, sum="pay").products[0], np.array(12345.0)).tolist()
     123.45

@@ -276,14 +276,6 @@ def cut_words(privacy: Privacy) -> str | None:
 def notices(release: Release) -> list[str]:
     """What a reader of any answer has to know first: rows beyond a limit, and tables that are not written.
 
-    >>> import numpy as np
-    >>> from leastnoise._accuracy import promised
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._observation import Observation
-    >>> from leastnoise._plan import Block, Factor
-    >>> from leastnoise._release._release import build
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(x=Integers(1, 5000))
     >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(cells,), strategy="identity")

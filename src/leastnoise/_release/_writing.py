@@ -43,14 +43,6 @@ def write(
 
     Guarantees: the directory appears complete and on the disk, or not at all; see `draft`.
 
-    >>> import numpy as np, tempfile
-    >>> from leastnoise._accounting import Privacy, PureDP
-    >>> from leastnoise._accuracy import promised
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._observation import Observation
-    >>> from leastnoise._plan import Block, Plan
-    >>> from leastnoise._release import build
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(sex=["F", "M"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
     >>> plan = promised(marginals(domain, ways=0), plan)
@@ -127,7 +119,7 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
     Raises:
         InputError: no release is there, one of another format, or its measurements are not those of its manifest.
 
-    >>> read_release("/nowhere-at-all/release")
+    >>> ln.read_release("/nowhere-at-all/release")
     Traceback (most recent call last):
     ...
     leastnoise._check._errors.InputError: There is no release in ...

@@ -99,8 +99,6 @@ def settle(ledger: Ledger) -> tuple[Entry, ...]:
         The entries that were settled: sealed if their directory is there and whole, absent if they cannot be finished. No budget comes
         back, and what is resumable stays so.
 
-    >>> import tempfile
-    >>> from leastnoise._accounting import Privacy, PureDP
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     settle(Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP(1))))
     ()

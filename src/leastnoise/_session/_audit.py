@@ -105,9 +105,8 @@ def audit(
 
     Source: Clopper and Pearson 1934; Dong, Roth and Su 2019 (mu); van Erven and Harremoes 2014 (divergence of an event, for rho).
 
-    >>> import leastnoise as ln
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> found = audit(made, trials=2000)
+    >>> found = ln.audit(made, trials=2000)
     >>> found.claim, found.held, 0 < found.lower_bound <= 1
     (1.0, True, True)
     """

@@ -93,8 +93,6 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
     Raises:
         InputError: an unknown strategy.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> tried = candidates(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))
     >>> [candidate.strategy for candidate in tried if candidate.plan]
     ['identity', 'workload', 'marginals']
@@ -141,8 +139,6 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
     Args:
         tried: candidates for one workload and budget.
 
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._workload import queries
     >>> asked, privacy = queries(Domain(a=Integers(0, 15)), a="prefix"), Privacy(ZCDP(1))
     >>> tried = [one for name in ("identity", "gaussian_optimum") for one in candidates(asked, privacy, name)]
     >>> [len({one.plan.lower_bound() for one in found if one.plan}) for found in (tried, sharpened(tried))]
@@ -196,8 +192,6 @@ def choose(
     Raises:
         InputError: no strategy can be used; the message has every reason.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> choose(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)))[0].strategy
     'identity'
     """

@@ -63,8 +63,6 @@ def ready(plan: DataAwarePlan) -> Callable[[Series], Observation]:
     Raises:
         InputError: no such mechanism, or not a plan of it.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Domain
     >>> ready(DataAwarePlan(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), strategy="magic", questions=({},)))
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: The strategy of a data-aware plan must be one of dawa, ...; got 'magic'. ...

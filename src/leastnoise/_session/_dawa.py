@@ -94,8 +94,6 @@ def plan_dawa(
     Raises:
         InputError: another workload, or an unknown name.
 
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._workload import queries
     >>> made = plan_dawa(queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), "dawa")
     >>> made.details["steps"][0]
     {'step': 'test', 'epsilon': '3/100'}

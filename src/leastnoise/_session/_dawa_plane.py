@@ -81,8 +81,6 @@ class PlaneSetting:
 def on_two(workload: Workload) -> bool:
     """Whether all queries together are on exactly two attributes.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> on_two(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)), on_two(marginals(Domain(a=["x", "y"]), ways=1))
     (True, False)
     """
@@ -108,8 +106,6 @@ def plan_plane(
     Raises:
         InputError: another workload, a budget that is not pure, or sizes beyond the limits.
 
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._workload import queries
     >>> made = plan_plane(queries(Domain(a=Integers(0, 7), b=Integers(0, 7)), a="prefix", b="prefix"), Privacy(PureDP(1)))
     >>> made.details["steps"][0]
     {'step': 'test', 'epsilon': '1/25'}

@@ -210,10 +210,8 @@ def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: A
     Guarantees: what was drawn is drawn never again: recorded steps are taken as they are, and a step that was begun without a record makes
         the release absent.
 
-    >>> import leastnoise as ln
-    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
+    ...     ln.resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
     []
     """
     return [one.release for one in finish_all(ledger, source, number=number, out=out, progress=progress)]

@@ -21,10 +21,6 @@ def release_memory(plan: Plan | DataAwarePlan, *, written: bool) -> int:
         plan: of the release.
         written: whether its answers are written to files.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Coded, Domain
-    >>> from leastnoise._session import plan
-    >>> from leastnoise._workload import marginals
     >>> release_memory(plan(marginals(Domain(a=Coded(1000)), ways=1), PureDP(1)), written=True)
     1080000
     """
@@ -48,10 +44,6 @@ def check_memory(plan: Plan | DataAwarePlan, *, written: bool) -> None:
     Raises:
         InputError: with the size it needs.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Coded, Domain
-    >>> from leastnoise._session import plan
-    >>> from leastnoise._workload import marginals
     >>> check_memory(plan(marginals(Domain(a=Coded(1000)), ways=1), PureDP(1)), written=True)
     """
     require_memory(

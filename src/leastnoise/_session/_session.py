@@ -75,9 +75,7 @@ def plan(
     Raises:
         InputError: something of the above cannot be used.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
-    >>> made = plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1))
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> made.strategy, round(made.expected_error().total_squared_error, 2)
     ('identity', 3.68)
     """
@@ -114,8 +112,6 @@ def planned(
     Raises:
         InputError: no such strategy, or it cannot be used.
 
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._workload import queries
     >>> type(planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), "dawa")).__name__
     'DataAwarePlan'
     """
@@ -151,9 +147,7 @@ def compare(
     Raises:
         InputError: something of the above cannot be used.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
-    >>> [c.strategy for c in compare(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1)) if c.plan]
+    >>> [c.strategy for c in ln.compare(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)) if c.plan]
     ['identity', 'workload', 'marginals']
     """
     workload, privacy = _workload(workload), _privacy(budget, neighbours, unit_column, max_rows)
@@ -215,10 +209,8 @@ def release(
     Edge cases: a release of this plan for this directory that was paid and stopped is finished, with the measurement that it has; nothing
         is paid again.
 
-    >>> import leastnoise as ln
-    >>> import pandas
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> release = ln.release(made, pandas.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
+    >>> release = ln.release(made, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
     >>> release.observation.private
     False
     """
@@ -310,9 +302,6 @@ def check_affordable(book: Ledger, plan: Plan | DataAwarePlan) -> None:
     Raises:
         InputError, BudgetError, LedgerError: as ``Ledger.reserve``.
 
-    >>> import tempfile
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     book = Ledger.create(Path(folder, "people.ledger"), "people", Privacy(PureDP("1/2")))
     ...     check_affordable(book, plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1)))

@@ -72,7 +72,7 @@ def read_spec(path: str | Path) -> Spec:
     Raises:
         InputError: the file is missing, is no TOML, or holds something that is not allowed; the message names the place.
 
-    >>> read_spec("/nowhere.toml")
+    >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """

@@ -72,8 +72,6 @@ def plan_truncated_sums(
     Raises:
         InputError: counts are asked for too, or the number is no attribute of the domain.
 
-    >>> from leastnoise._domain import Domain, Measure
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(pay=Bins(0, 1000, 10), measures={"wages": Measure("pay", 0, 1000)})
     >>> plan_truncated_sums(queries(domain, pay="prefix", sum="wages"), Privacy(PureDP(1))).details["steps"][0]
     {'step': 'tail', 'budget': {'epsilon': '1/10'}}

@@ -18,7 +18,6 @@ def budget_warnings(privacy: Privacy, rows: int | None = None) -> tuple[str, ...
         privacy: the budget.
         rows: the public number of rows, if there is one.
 
-    >>> from leastnoise._accounting import ApproxDP
     >>> for sentence in budget_warnings(Privacy(ApproxDP(50, "0.01")), rows=1000):
     ...     print(sentence)
     epsilon = 50 makes what is published up to 5.2e+21 times as likely with a person as without; above 20 hardly anybody is protected.
@@ -54,10 +53,6 @@ def error_warnings(plan: Plan | DataAwarePlan, rows: int | None = None) -> tuple
         plan: with its promise; one that looks at the data promises no error.
         rows: the public number of rows, if there is one; else the most that can be read.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._session import plan
-    >>> from leastnoise._workload import marginals
     >>> made = plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP("0.001"))
     >>> error_warnings(made), error_warnings(made, rows=1000)[0][:60]
     ((), 'In 1 table the expected error of an answer is above the 1000')

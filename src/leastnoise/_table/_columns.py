@@ -49,8 +49,6 @@ def keep(handle: object, columns: Columns) -> None:
 def columns_of(handle: object) -> Columns:
     """The rows behind a handle; for the kernel.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._table import Table
     >>> columns_of(Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
     3
     """

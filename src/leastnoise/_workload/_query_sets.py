@@ -155,7 +155,7 @@ def _indicator(attribute: str, kind: Kind, labels: Iterable[Label]) -> list[int]
 def identity() -> QuerySet:
     """Every cell of the attribute: a histogram.
 
-    >>> identity().kind
+    >>> ln.identity().kind
     'identity'
     """
     return QuerySet("identity")
@@ -164,7 +164,7 @@ def identity() -> QuerySet:
 def total() -> QuerySet:
     """The sum over the attribute, as if it were not there.
 
-    >>> total().kind
+    >>> ln.total().kind
     'total'
     """
     return QuerySet("total")
@@ -173,7 +173,7 @@ def total() -> QuerySet:
 def prefix() -> QuerySet:
     """All prefix sums: the empirical CDF in counts.
 
-    >>> prefix().kind
+    >>> ln.prefix().kind
     'prefix'
     """
     return QuerySet("prefix")
@@ -182,7 +182,7 @@ def prefix() -> QuerySet:
 def all_ranges() -> QuerySet:
     """Every interval of cells.
 
-    >>> all_ranges().kind
+    >>> ln.all_ranges().kind
     'all_ranges'
     """
     return QuerySet("all_ranges")
@@ -194,7 +194,7 @@ def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
     Args:
         pairs: (low, high) each. For Integers values, both included; for Bins two edges; else cell positions, both included.
 
-    >>> ranges([(17, 24), (25, 64)]).arguments
+    >>> ln.ranges([(17, 24), (25, 64)]).arguments
     ((17, 24), (25, 64))
     """
     return QuerySet("ranges", tuple(tuple(pair) for pair in pairs))
@@ -206,7 +206,7 @@ def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
     Args:
         groups: lists of labels; a query counts the rows in any cell of its list.
 
-    >>> predicates([["F"], ["F", "M"]]).arguments
+    >>> ln.predicates([["F"], ["F", "M"]]).arguments
     (('F',), ('F', 'M'))
     """
     return QuerySet("predicates", tuple(tuple(group) for group in groups))
@@ -218,7 +218,7 @@ def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
     Args:
         rows: whole numbers, one a cell of the attribute; shape (queries, size).
 
-    >>> matrix([[1, 1, 0], [0, 1, -1]]).arguments
+    >>> ln.matrix([[1, 1, 0], [0, 1, -1]]).arguments
     ((1, 1, 0), (0, 1, -1))
     """
     table = tuple(tuple(row) for row in rows)

@@ -93,8 +93,8 @@ class Workload:
     Guarantees: not empty; every product belongs to ``domain``. A table that is asked for again by ``+`` stays one table, with the sum of
     the weights.
 
-    >>> domain = Domain(sex=["F", "M"], age=["young", "old"])
-    >>> [product.name for product in (marginals(domain, ways=1) + queries(domain, age="prefix", weight=2)).products]
+    >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
+    >>> [product.name for product in (ln.marginals(domain, ways=1) + ln.queries(domain, age="prefix", weight=2)).products]
     ['sex', 'age', 'age:prefix']
     """
 
@@ -134,7 +134,7 @@ class Workload:
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value; the domain is kept elsewhere.
 
-        >>> marginals(Domain(sex=["F", "M"]), ways=1).to_json()
+        >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).to_json()
         [{'queries': {'sex': {'kind': 'identity', 'arguments': []}}, 'weight': '1', 'measure': None}]
         """
         return [
@@ -204,8 +204,8 @@ def queries(
 
     Edge cases: with no query sets it is the total.
 
-    >>> domain = Domain(sex=["F", "M"], age=["young", "old"])
-    >>> queries(domain, sex=identity(), age="prefix").rows
+    >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
+    >>> ln.queries(domain, sex=ln.identity(), age="prefix").rows
     4
     """
     if asked is not None and not isinstance(asked, Mapping):
@@ -238,7 +238,7 @@ def marginals(
     Raises:
         InputError: neither or both of ``ways`` and ``upto``, or more ways than attributes.
 
-    >>> marginals(Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"]), ways=2).rows
+    >>> ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"]), ways=2).rows
     12
     """
     if of is not None and (isinstance(of, str) or not isinstance(of, Iterable)):

@@ -50,7 +50,6 @@ def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
 def first_level(tree: BlockTree, blocks: int) -> int:
     """The first level of a tree with so many blocks, or its last; public.
 
-    >>> from leastnoise._linop import block_tree
     >>> first_level(block_tree(4, 4, "halves"), 3)
     2
     """
@@ -72,7 +71,6 @@ def divided(
     Returns:
         Starts of parts and groups, and for each of them 1 if its block has many halvings, else 0: only such groups are measured.
 
-    >>> from leastnoise._linop import block_tree
     >>> divided(block_tree(1, 4, "halves"), 1, np.array([90, 0]), Fraction(1, 2))[0][0].tolist()
     [0, 1, 2]
     """

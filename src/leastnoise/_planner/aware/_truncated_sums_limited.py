@@ -49,7 +49,6 @@ def fit_limited_tree(gram: Gram, limits: Wholes, power: int) -> LimitedTree:
     Raises:
         InputError: limits of another shape, or below 1.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> made = fit_limited_tree(PrefixGram(64), np.minimum(np.arange(1, 65) * 10, 200), 1)
     >>> len(made.widths) > 1, bool((np.minimum(np.arange(1, 65) * 10, 200) * made.scales[0] < 1).all())
     (True, True)

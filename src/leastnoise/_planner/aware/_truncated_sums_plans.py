@@ -39,8 +39,6 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
     Raises:
         NotApplicable: queries without a known structure along over 4096 cells.
 
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._workload import queries
     >>> noise, loss = asked_along(queries(Domain(sex=["F", "M"], age=Integers(0, 1)), sex="identity", age="prefix"), "age")
     >>> noise.dense().tolist(), loss.dense().tolist()
     ([[4.0, 2.0], [2.0, 2.0]], [[1.0, 0.5], [0.5, 0.5]])
@@ -67,8 +65,6 @@ def noise_along(workload: Workload, attribute: str, power: int) -> Callable[[Who
         attribute: the number.
         power: 1 for Laplace, 2 for Gaussian noise.
 
-    >>> from leastnoise._domain import Domain, Integers, Measure
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(pay=Integers(1, 8), measures={"wages": Measure("pay", 0, 8)})
     >>> halves = queries(domain, pay={"ranges": [[1, 4], [5, 8]]}, sum="wages")
     >>> noise = noise_along(halves, "pay", 1)
@@ -100,8 +96,6 @@ def limited_strategy(workload: Workload, attribute: str, limits: Wholes, power: 
     Raises:
         NotApplicable: a table with over 2^28 cells.
 
-    >>> from leastnoise._domain import Domain, Integers, Measure
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(pay=Integers(1, 64), measures={"wages": Measure("pay", 0, 64)})
     >>> found = limited_strategy(queries(domain, pay="prefix", sum="wages"), "pay", np.arange(1, 65), 1)
     >>> found.blocks[0][0].rows > 64, found.blocks[0][0].limits.attribute

@@ -116,7 +116,6 @@ def quick_noise(gram: Gram, limits: Wholes, norm: int) -> float:
 
     Source: what p-Identity and the Gaussian optimum reach for prefix sums, beside GreedyH and the singular value bound.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> quick_noise(PrefixGram(100), np.full(100, 10), 1) > quick_noise(PrefixGram(100), np.full(100, 9), 1)
     True
     """
@@ -156,7 +155,6 @@ def choose_threshold(
 
     Guarantees: a function of noisy and public numbers; it costs nothing.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> edges = 100 * np.arange(1, 9)
     >>> for counts in ([0.0] * 7, [90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0]):
     ...     choose_threshold(PrefixGram(8), edges, np.arange(8), np.array(counts), lambda limits: float(limits.max()), 3.0).threshold

@@ -59,7 +59,6 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
 
     Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; the particulars of the released copies from their text.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram, strategy_rmse
     >>> [round(strategy_rmse(PrefixGram(128), fit_halved_tree(PrefixGram(128), released=r).matrix(), 1), 3) for r in (False, True)]
     [5.344, 5.336]
     """

@@ -23,9 +23,6 @@ def covering(workload: Workload, privacy: Privacy, power: int) -> Strategy:
 
     Guarantees: the same workload gives the same tables.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Coded, Domain
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain({f"a{place}": Coded(2) for place in range(4)})
     >>> found = covering(marginals(domain, ways=1), Privacy(PureDP(1)), 1)
     >>> sorted(len(block.attributes) for block, _ in found.blocks)

@@ -86,7 +86,6 @@ def covering_design(
     Raises:
         InputError: no coefficient is above 0, or the effort is not a finite number of at least 0.
 
-    >>> from leastnoise._planner.tables._residual_algebra import coefficients, downward_closure
     >>> targets = [(i,) for i in range(4)]
     >>> closure = downward_closure((2,) * 4, targets)
     >>> design = covering_design(closure, coefficients(closure, dict.fromkeys(targets, 1.0)), targets, effort=0.1)

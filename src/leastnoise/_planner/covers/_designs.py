@@ -36,8 +36,6 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
 
     Guarantees: the same workload gives the same tables.
 
-    >>> from leastnoise._domain import Coded, Domain
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain({f"a{place}": Coded(2) for place in range(4)})
     >>> sorted(len(block.attributes) for block, _ in designed_strategy("c", marginals(domain, ways=1), {}).blocks)
     [2, 2]

@@ -53,7 +53,6 @@ def fit_eigen_design(gram: Gram, norm: int, *, gap: float = 1e-4, steps: int = 1
     Raises:
         InputError: no query asks for any cell, or ``gap`` is not above 0.
 
-    >>> from leastnoise._planner.line._gram import AllRangesGram
     >>> round(fit_eigen_design(AllRangesGram(64), 2).rmse, 2)
     2.32
     """

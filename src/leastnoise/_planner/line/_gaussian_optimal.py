@@ -187,7 +187,6 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> 
     Edge cases:
         A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> best = fit_gaussian_optimum(PrefixGram(64), gap=1e-4)
     >>> round(best.rmse, 3), best.gap <= 1e-4
     (2.1, True)

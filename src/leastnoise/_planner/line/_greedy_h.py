@@ -44,7 +44,6 @@ def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTr
     Edge cases:
         When n is no power of the branching, the nodes at the right end are shorter.
 
-    >>> from leastnoise._planner.line._gram import AllRangesGram
     >>> round(fit_greedy_h(AllRangesGram(128)).rmse, 4)
     5.6666
     """

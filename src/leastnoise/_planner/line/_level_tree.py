@@ -87,7 +87,6 @@ def block_traces(gram: Gram, widths: Sequence[int]) -> Reals:
     For ``M_ij = sum a_i b_j`` (i <= j) the sum over a block follows from those over the parts it is made of: O(n) for all widths that are
     powers of one number together.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> block_traces(PrefixGram(4), (1, 2, 4)).tolist()
     [10.0, 9.0, 7.5]
     """
@@ -227,7 +226,6 @@ def level_tree(gram: Gram, widths: Sequence[int], weights: Reals, norm: int) -> 
     Raises:
         InputError: the widths are no chain from 1, or the cells' own weight is not above 0.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> round(level_tree(PrefixGram(64), (1, 2, 4, 8, 16, 32, 64), np.ones(7), 1).rmse, 3)
     6.661
     """
@@ -254,7 +252,6 @@ def _level_tree(gram: Gram, chain: Sequence[int], weights: Reals, norm: int, tra
 def uniform_tree(gram: Gram, norm: int, branching: int | None = None) -> LevelTree:
     """The plain hierarchy, all levels measured alike; without ``branching`` the one of least error.
 
-    >>> from leastnoise._planner.line._gram import AllRangesGram
     >>> uniform_tree(AllRangesGram(256), 1, 16).widths
     (1, 16, 256)
     """
@@ -284,7 +281,6 @@ def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> Le
     Returns:
         The best tree found; the identity is among the candidates.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> tree = fit_level_tree(PrefixGram(64), 1)
     >>> tree.rmse <= 4.148, len(tree.widths)
     (True, 2)
@@ -353,7 +349,6 @@ def fit_haar(gram: Gram, norm: int, *, weights: str = "optimal") -> WeightedHaar
         The wavelet, at sensitivity 1. With ``c_l`` the error of level l at weight 1, the best weights are proportional to
         ``c_l^(1/3)`` under L1 and to ``c_l^(1/4)`` under L2.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> round(fit_haar(PrefixGram(64), 1, weights="equal").rmse, 3), round(fit_haar(PrefixGram(64), 2, weights="equal").rmse, 4)
     (6.629, 2.5054)
     """

@@ -38,7 +38,6 @@ def shares_of(tree: ScaledTree) -> list[Reals]:
 def node_objective(gram: Gram, widths: Sequence[int], shares: Sequence[Reals], norm: int) -> tuple[float, list[Reals]]:
     """The error ``tr(M (A^T A)^-1)`` of a tree given by its shares, and its derivatives by the shares.
 
-    >>> from leastnoise._planner.line._gram import WidthGram
     >>> error, slopes = node_objective(WidthGram(2, 2), (1, 2), [np.array([0.5])], 1)
     >>> round(error, 6), slopes[0].shape
     (2.666667, (1,))
@@ -82,7 +81,6 @@ def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None
     Raises:
         InputError: there is no start, or their norms or sizes differ.
 
-    >>> from leastnoise._planner.line._gram import AllRangesGram
     >>> start = scaled_tree(AllRangesGram(64), (1, 16), [np.ones(64), np.ones(4)], 1)
     >>> fit_node_tree(AllRangesGram(64), [start]).rmse < start.rmse - 0.05
     True

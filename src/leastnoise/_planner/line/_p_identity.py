@@ -67,7 +67,6 @@ class PIdentity:
 def p_identity_rmse(gram: Gram, diagonal: Reals | Wholes, rows: Reals | Wholes) -> float:
     """Unit RMSE under L1 of ``[diag(diagonal); rows]`` of any scale and sign, for instance of a rounded one; O(p^2 n).
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> round(p_identity_rmse(PrefixGram(64), np.full(64, 7), np.zeros((0, 64))), 3)
     5.701
     """
@@ -286,7 +285,6 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
 def descend(gram: Gram, support: Support, values: Reals, steps: int) -> tuple[Reals, float]:
     """At most ``steps`` steps of L-BFGS-B on log f from a start; returns Theta on the support and the unit RMSE.
 
-    >>> from leastnoise._planner.line._gram import AllRangesGram
     >>> support = Support(64, [(0, 24), (14, 38), (26, 50), (40, 64)])
     >>> _, rmse = descend(AllRangesGram(64), support, np.ones(96), 200)
     >>> rmse < 3.93
@@ -438,7 +436,6 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     Raises:
         InputError: ``effort`` is not above 0.
 
-    >>> from leastnoise._planner.line._gram import PrefixGram
     >>> fit_p_identity(PrefixGram(64)).rmse < 3.7634
     True
     """

@@ -93,7 +93,6 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[Reals], *, g
     Returns:
         The error, and its derivative by every squared scale (an empty list without ``gradient``). The error is convex in them.
 
-    >>> from leastnoise._planner.line._gram import WidthGram
     >>> tree_error(WidthGram(2, 2), (1, 2), [np.ones(2), np.array([0.5])])[0]
     1.0
     """
@@ -124,7 +123,6 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[Reals], *, g
 def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[Reals], norm: int) -> ScaledTree:
     """A hierarchy of given scales, divided by its sensitivity, with its exact error.
 
-    >>> from leastnoise._planner.line._gram import WidthGram
     >>> scaled_tree(WidthGram(2, 2), (1, 2), [np.ones(2), np.ones(1)], 1).rmse
     1.632993161855452
     """

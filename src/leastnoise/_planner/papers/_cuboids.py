@@ -30,9 +30,6 @@ def cuboids(workload: Workload, privacy: Privacy, power: int, *, even: bool = Fa
     Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096). Recovery by
     least squares comes on top.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Coded, Domain
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain({f"a{place}": Coded(2) for place in range(10)})
     >>> [len(block.attributes) for block, _ in cuboids(marginals(domain, ways=1), Privacy(PureDP(1)), 1).blocks]
     [2, 2, 2, 2, 2]

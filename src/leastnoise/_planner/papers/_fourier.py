@@ -58,9 +58,6 @@ def fourier(workload: Workload, privacy: Privacy, power: int, *, even: bool = Fa
 
     Source: the strategies F (``even``) and F+ of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> found = fourier(marginals(Domain(a=["x", "y"], b=["p", "q", "r"]), ways=2), Privacy(PureDP(1)), 1)
     >>> [(block.attributes, block.rows) for block, _ in found.blocks]
     [((), 1), (('a',), 1), (('b',), 3), (('a', 'b'), 3)]
@@ -92,8 +89,6 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
     Raises:
         NotApplicable: an attribute of more than 1024 cells.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> coefficient_errors(marginals(Domain(a=["x", "y"]), ways=1))
     {(None, ()): 0.5, (None, ('a',)): 0.5}
     """

@@ -38,10 +38,6 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
     Raises:
         NotApplicable: nothing but cells is asked along every attribute, or the family cannot be used.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._planner.line._factors import level_tree
-    >>> from leastnoise._workload import queries
     >>> found = kronecker("level_tree", level_tree, queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), 1)
     >>> found.blocks[0][0].attributes, found.blocks[0][0].rows > 64
     (('age',), True)

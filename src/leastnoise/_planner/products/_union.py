@@ -41,9 +41,6 @@ def union(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     Raises:
         NotApplicable: sums over measures are asked for, only cells are, no parting is better than one table, or the tables are too large.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Coded, Domain
-    >>> from leastnoise._workload import matrix, queries
     >>> domain = Domain(a=Coded(8), b=Coded(6))
     >>> halves = queries(domain, a=matrix([[1] * 4 + [0] * 4, [0] * 4 + [1] * 4]), b="identity")
     >>> found = union(halves + queries(domain, a="identity"), Privacy(PureDP(1)), 1)

@@ -56,7 +56,6 @@ def grouping(magnitudes: Floats) -> tuple[NDArray[np.int64], Floats] | None:
 
     Guarantees: what is returned was verified against the definition; that None is returned does not prove that there are no groups.
 
-    >>> from leastnoise._linop import Tree, dense
     >>> grouping(dense(Tree.full(4, 2)).astype(float))[0].tolist()
     [0, 1, 1, 2, 2, 2, 2]
     >>> grouping(np.array([[1.0, 0.0], [1.0, 1.0]]))

@@ -22,9 +22,6 @@ def identity(workload: Workload, privacy: Privacy, power: int) -> Strategy:
 
     Source: the strategy I of Cormode et al. (arXiv 1207.6096).
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> identity(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), Privacy(PureDP(1)), 1).blocks[0][0].rows
     4
     """

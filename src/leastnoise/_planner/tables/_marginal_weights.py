@@ -219,7 +219,6 @@ def residual_noise(closure: Closure, coefficient: Floats) -> tuple[Floats, float
         covariance sigma_tau^2 kron Sub Sub^T has lambda_tau = 1 / (sigma_tau^2 size(tau)); and the total squared error
         (sum_tau (c_tau dim_tau)^(1/2))^2. For privacy cost c divide both by c.
 
-    >>> from leastnoise._planner.tables._residual_algebra import coefficients, downward_closure
     >>> closure = downward_closure((2, 3), [(0, 1)])
     >>> noise, error = residual_noise(closure, coefficients(closure, {(0, 1): 1.0}))
     >>> noise.round(6).tolist(), round(error, 6)
@@ -263,7 +262,6 @@ def residual_noise_max(
     Returns:
         sigma_tau^2 at privacy cost 1, the largest scaled cell variance, and a proven lower bound on it over all mechanisms of the basis.
 
-    >>> from leastnoise._planner.tables._residual_algebra import coefficients, downward_closure
     >>> closure = downward_closure((2, 3), [(0,), (1,)])
     >>> noise, largest, bound = residual_noise_max(closure, [(0,), (1,)])
     >>> round(largest, 4), round(bound, 4)

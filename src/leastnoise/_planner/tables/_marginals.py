@@ -19,11 +19,8 @@ def marginals(workload: Workload, privacy: Privacy, power: int) -> Strategy:
 
     Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after recovery.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals as ask
     >>> domain = Domain(a=["x", "y", "z"], b=["x", "y", "z"])
-    >>> [block.attributes for block, _ in marginals(ask(domain, ways=1), Privacy(PureDP(1)), 1).blocks]
+    >>> [block.attributes for block, _ in marginals(ln.marginals(domain, ways=1), Privacy(PureDP(1)), 1).blocks]
     [('a',), ('b',)]
     """
     return weighted_strategy("marginals", workload, {}, asked_tables(workload), power)

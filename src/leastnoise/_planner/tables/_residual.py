@@ -34,9 +34,6 @@ def residual(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     Raises:
         NotApplicable: Laplace noise, or a residual table too large to count.
 
-    >>> from leastnoise._accounting import ZCDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> found = residual(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), Privacy(ZCDP(1)), 2)
     >>> [block.attributes for block, _ in found.blocks]
     [(), ('a',), ('b',)]
@@ -76,9 +73,6 @@ def residual_max(workload: Workload, privacy: Privacy, power: int) -> Strategy:
 
     Source: ResidualPlanner (arXiv 2305.08175), the maximum of variances, by a concave dual.
 
-    >>> from leastnoise._accounting import ZCDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import marginals
     >>> found = residual_max(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), Privacy(ZCDP(1)), 2)
     >>> [block.attributes for block, _ in found.blocks]
     [(), ('a',), ('b',)]

@@ -43,7 +43,6 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> di
         products: what is asked, of one measure.
         factors: the strategy along every attribute that they ask about.
 
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(a=["x", "y"])
     >>> error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})
     {(): 0.5, ('a',): 1.0}
@@ -98,7 +97,6 @@ def weighted_strategy(
     Raises:
         NotApplicable: a table would have more than 2^28 cells.
 
-    >>> from leastnoise._workload import marginals
     >>> domain = Domain(a=["x", "y"], b=["x", "y"])
     >>> found = weighted_strategy("m", marginals(domain, ways=1), {}, {None: [("a", "b")]}, 1)
     >>> [(block.attributes, weight) for block, weight in found.blocks]
@@ -155,7 +153,6 @@ def _diagonal(matrices: Sequence[object]) -> object:
 def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
     """The attribute sets that a workload asks about, by measure.
 
-    >>> from leastnoise._workload import marginals
     >>> asked_tables(marginals(Domain(a=["x"], b=["x"]), ways=1))
     {None: [('a',), ('b',)]}
     """

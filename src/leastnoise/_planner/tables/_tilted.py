@@ -105,8 +105,6 @@ def tilted(workload: Workload, privacy: Privacy, power: int) -> Strategy:
     Raises:
         NotApplicable: Laplace noise, only cells are asked for, an attribute is too long, or there is no room for whole coefficients.
 
-    >>> from leastnoise._domain import Integers
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(a=["x", "y"], b=Integers(0, 15))
     >>> found = tilted(queries(domain, a="identity", b="prefix"), Privacy(ZCDP(1)), 2)
     >>> [(block.attributes, block.rows) for block, _ in found.blocks]

@@ -41,9 +41,6 @@ def measured_workload(workload: Workload, privacy: Privacy, power: int, *, even:
 
     Source: the strategies Q (``even``) and Q+ of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
 
-    >>> from leastnoise._accounting import PureDP
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import queries
     >>> measured_workload(queries(Domain(a=["x", "y"]), a="prefix"), Privacy(PureDP(1)), 1).blocks[0][0].rows
     2
     """

@@ -1,0 +1,69 @@
+"""What examples in docstrings name without an import: numpy, pandas, the public module, and every name of the package with one meaning."""
+
+import io
+import os
+import pathlib
+import pkgutil
+import tempfile
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+
+TOOLS = {
+    "np": np,
+    "ln": ln,
+    "pd": pd,
+    "pa": pa,
+    "io": io,
+    "os": os,
+    "pathlib": pathlib,
+    "tempfile": tempfile,
+    "Fraction": Fraction,
+}
+
+
+def _modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(ln.__path__, "leastnoise."):
+        if not found.name.endswith("__main__"):
+            yield import_module(found.name)
+
+
+def _one_meaning(names: list[tuple[str, Any]]) -> dict[str, Any]:
+    meanings: dict[str, list[Any]] = {}
+    for name, value in names:
+        if not any(value is other for other in meanings.setdefault(name, [])):
+            meanings[name].append(value)
+    return {name: values[0] for name, values in meanings.items() if len(values) == 1}
+
+
+@cache
+def _names() -> dict[str, Any]:
+    modules = list(_modules())
+    public = [(name, getattr(ln, name)) for name in ln.__all__]
+    of_packages = [(name, getattr(module, name)) for module in modules for name in getattr(module, "__all__", ())]
+    defined = [
+        (name, value)
+        for module in modules
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+    return _one_meaning(defined) | _one_meaning(of_packages) | dict(public) | TOOLS
+
+
+@pytest.fixture
+def doctest_namespace(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What an example sees beside its own module: the public names, those with one meaning, and of the others what its package exports."""
+    own = request.node.dtest.globs
+    package = import_module(own["__name__"].rpartition(".")[0] or "leastnoise")
+    names = {name: getattr(package, name) for name in getattr(package, "__all__", ())} | _names()
+    return {name: value for name, value in names.items() if name not in own}
