@@ -52,7 +52,8 @@ PAYING = {"reserve"}  # the kernel pays, with the cost that it has computed
 LEDGERS_MADE_IN = {"_cli/_ledger.py", "_session/_session.py"}
 SEEDED = {"SeededEntropy", "simulate", "simulated"}
 SEEDED_IN = {"_session/_session.py"}  # releases with a seed, which say that they protect nobody
-SOURCE_GOES_TO = {"Path", "_adapters.location", "_adapters.read", "isinstance", "type"}  # and to functions of the session
+# And to functions of the session.
+SOURCE_GOES_TO = {"Path", "_adapters.dataset_name", "_adapters.location", "_adapters.read", "isinstance", "type"}
 # Code of these packages runs where a table or a series is at hand.
 NEAR = {"_cli", "_estimate", "_release", "_session"}
 

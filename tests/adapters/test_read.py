@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leastnoise._adapters import _column as column_module
-from leastnoise._adapters import columns, read
+from leastnoise._adapters import columns, dataset_name, ledger_beside, read
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
 from leastnoise._table import columns_of
@@ -460,6 +460,71 @@ def test_a_missing_file_is_guessed(tmp_path):
         read(tmp_path / "no" / "peple.csv", DOMAIN)
 
 
+# ------------------------------------------------------------------------------------------------------------ several files
+
+
+def parts(folder):
+    """A table as one file, and cut into files of other names, orders of columns and endings."""
+    whole = lines(folder, b"age,sex\n17,F\n18,M\n17,M\n", "whole.csv")
+    many = folder / "parts"
+    (many / "deeper").mkdir(parents=True)
+    lines(many, b"age,sex\n17,F\n", "b.csv")
+    lines(many, b"sex,age\nM,18\n", "a.csv")
+    (many / "deeper" / "c.csv.gz").write_bytes(gzip.compress(b"age,sex\n17,M\n"))
+    for name in ("_SUCCESS", ".b.csv.crc"):
+        (many / name).write_bytes(MARK.encode())
+    return whole, many
+
+
+def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path):
+    whole, many = parts(tmp_path)
+    domain = Domain(sex=["F", "M"], age=Integers(17, 18))
+    expected = sorted(rows_of(read(whole, domain)))
+    for source in (many, str(many), many / "**" / "*.csv*", f"{tmp_path}/par?s/**"):
+        seen = []
+        assert sorted(rows_of(read(source, domain, progress=lambda *facts, seen=seen: seen.append(facts)))) == expected
+        assert seen[-1] == (3, None)
+    assert sorted(rows_of(read(many / "[ab].csv", domain))) == expected[:1] + expected[2:]
+    assert columns(many) == [("sex", "unknown"), ("age", "unknown")]
+
+
+def test_units_go_across_files(tmp_path):
+    _, many = parts(tmp_path)
+    table = read(many, Domain(sex=["F", "M"]), unit_column="age", max_rows=1)
+    assert len(rows_of(table)) == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("none*.csv", "the source must be files that exist. The pattern '"),
+        ("empty", "the source must be files that exist. The folder '"),
+        ("parts", "the files of a source must have the same columns; the CSV file '"),
+        ("mixed/*", "the files of a source must be of one kind. The pattern '"),
+        ("odd", "the source must be a file that ends in .csv, .csv.gz or .parquet; got '"),
+    ],
+)
+def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
+    _, many = parts(tmp_path)
+    lines(many, b"sex\n", "z.csv")
+    for name in ("empty", "mixed", "odd"):
+        (tmp_path / name).mkdir()
+    lines(tmp_path / "mixed", b"sex\n")
+    pq.write_table(pa.table({"sex": [MARK]}), tmp_path / "mixed" / "x.parquet")
+    lines(tmp_path / "odd", b"", "x.txt")
+    with pytest.raises(InputError) as error:
+        read(tmp_path / pattern, DOMAIN)
+    assert message in str(error.value)
+    assert MARK not in str(error.value)
+
+
+def test_the_name_and_the_ledger_of_files(tmp_path):
+    _, many = parts(tmp_path)
+    assert (dataset_name(many), ledger_beside(many)) == ("parts", tmp_path / "parts.ledger")
+    assert (dataset_name(many / "*.csv"), ledger_beside(many / "*.csv")) == ("parts", many / "parts.ledger")
+    assert ledger_beside(many / "**" / "*.csv") == many / "parts.ledger"
+
+
 def test_a_file_cut_short(tmp_path):
     packed = gzip.compress(b"sex\n" + "".join(f"{MARK}{number}\n" for number in range(300_000)).encode())
     (tmp_path / "x.csv.gz").write_bytes(packed[: len(packed) // 2])
@@ -480,7 +545,7 @@ def test_bad_frames_and_arguments():
         (lambda: read(frame, DOMAIN), "must have column names that differ from each other"),
         (
             lambda: read([MARK], DOMAIN),
-            "the source must be a path to a .csv, .csv.gz or .parquet file, a pandas, Polars or PyArrow table, or a",
+            "the source must be a path to .csv, .csv.gz or .parquet files, a pandas, Polars or PyArrow table, or a",
         ),
         (lambda: read(pd.Series([MARK]), DOMAIN), "got an object of type 'Series'."),
         (lambda: read(pd.DataFrame({"gender": [MARK], 5: [MARK]}), DOMAIN), "the pandas data frame has no column 'sex'; it has 'gender'"),

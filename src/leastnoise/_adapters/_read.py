@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from leastnoise._table import Table
 
 Progress = Callable[[int, int | None], object]
 
-_SUPPORTED = "a path to a .csv, .csv.gz or .parquet file, a pandas, Polars or PyArrow table, or a DuckDB relation"
+_SUPPORTED = "a path to .csv, .csv.gz or .parquet files, a pandas, Polars or PyArrow table, or a DuckDB relation"
 
 
 def read(
@@ -34,7 +33,8 @@ def read(
     """Read private rows and encode them, in one pass and chunk by chunk.
 
     Args:
-        source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file; a pandas, Polars (also lazy) or PyArrow table; or a DuckDB relation.
+        source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern (``visits/*.csv``) of them; a pandas,
+            Polars (also lazy) or PyArrow table; or a DuckDB relation.
         domain: the public domain; its attributes are columns of the source, its measures name theirs.
         attributes: the attributes to read, None for all of the domain; the others are not looked at and drop no row.
         measures: the measures to read, None for all of the domain.
@@ -99,15 +99,16 @@ def read(
 
 
 def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """List the columns of a file from its header or schema alone; no value of the data is read into the result.
+    """List the columns of a file, or of the first of several, from its header or schema alone.
 
     Args:
-        path: a ``.csv``, ``.csv.gz`` or ``.parquet`` file.
+        path: a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or a folder or pattern of them.
 
     Returns:
         Name and type of each column, in order: a Parquet file's types are in DuckDB's words such as ``VARCHAR``, ``BIGINT``, ``DOUBLE``;
-        those
-        of a CSV file are ``"unknown"``.
+        those of a CSV file are ``"unknown"``.
+
+    Guarantees: no value of the data is read into the result.
 
     Raises:
         InputError: the file is missing, of another kind, or has no header.
@@ -119,10 +120,11 @@ def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     [('sex', 'unknown'), ('age', 'unknown')]
     """
     from leastnoise._adapters._csv import csv_columns
+    from leastnoise._adapters._files import files
     from leastnoise._adapters._parquet import parquet_columns
 
-    file, kind = _file(path)
-    return csv_columns(file) if kind == "csv" else parquet_columns(file)
+    file, ending = files(path)[0]
+    return parquet_columns(file) if ending == ".parquet" else csv_columns(file)
 
 
 class _Collected:
@@ -166,11 +168,9 @@ class _Collected:
 def _open(source: Any) -> Source:
     # the libraries that read are imported when something is read: the command line starts without them
     if isinstance(source, (str, os.PathLike)):
-        from leastnoise._adapters._csv import open_csv
-        from leastnoise._adapters._parquet import open_parquet
+        from leastnoise._adapters._files import open_files
 
-        file, kind = _file(source)
-        return open_csv(file) if kind == "csv" else open_parquet(file)
+        return open_files(source)
     if type(source).__name__ == "DuckDBPyRelation":
         from leastnoise._adapters._duckdb import open_relation
 
@@ -182,26 +182,6 @@ def _open(source: Any) -> Source:
         # its repr may show rows
         raise InputError(f"the source must be {_SUPPORTED}; got an object of type {type(source).__name__!r}.")
     return opened
-
-
-def _file(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"the source must be a path to a .csv, .csv.gz or .parquet file; got an object of type {type(path).__name__!r}.")
-    file = Path(os.fsdecode(path))
-    name = file.name.lower()
-    if name.endswith((".csv", ".csv.gz")):
-        kind = "csv"
-    elif name.endswith(".parquet"):
-        kind = "parquet"
-    else:
-        raise InputError(
-            f"the source must be a file that ends in .csv, .csv.gz or .parquet; got {str(file)!r}. "
-            "Convert it, or read it into a data frame."
-        )
-    if not file.is_file():
-        near = did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()]) if file.parent.is_dir() else ""
-        raise InputError(f"the source must be a file that exists; there is no file {str(file)!r}." + (f" {near}" if near else ""))
-    return file, kind
 
 
 def _check_column(opened: Source, name: str) -> None:

@@ -43,14 +43,14 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise._release import check_columns, check_target, notices
-    from leastnoise._session import budget_warnings, error_warnings, planned, read_spec
+    from leastnoise._session import budget_warnings, error_warnings, ledger_beside, planned, read_spec
 
     what = read_spec(spec)
     warn_of_bias(what)
     data = source or what.source
     if data is None:
         raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
-    paying = ledger or what.ledger or data.with_name(data.name.split(".")[0] + ".ledger")
+    paying = ledger or what.ledger or ledger_beside(data)
     check_target(out)
     known = frozenset[str]()
     if seed is None:

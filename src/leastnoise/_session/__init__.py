@@ -1,6 +1,6 @@
 """The one place that wires adapters, planner, kernel, estimate and release together; the automatic choice of a strategy lives here."""
 
-from leastnoise._adapters import columns
+from leastnoise._adapters import columns, ledger_beside
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle, unknown_releases
 from leastnoise._session._audit import Audit, audit
@@ -34,6 +34,7 @@ __all__ = [
     "error_warnings",
     "finish_all",
     "is_published",
+    "ledger_beside",
     "mechanisms",
     "parse_spec",
     "plan",

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from leastnoise import _adapters
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, SeriesCost
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, InternalError, quoted, refuse
@@ -180,7 +181,7 @@ def release(
 
     Args:
         plan: what to do, from ``plan``.
-        source: a .csv, .csv.gz or .parquet file, or a pandas, Polars, PyArrow or DuckDB table.
+        source: .csv, .csv.gz or .parquet files (a path, folder or pattern), or a pandas, Polars, PyArrow or DuckDB table.
         ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
         dataset: the data set's name in the ledger; None for the source's file name.
@@ -256,7 +257,7 @@ def release(
             book = (
                 Ledger.open(str(ledger))
                 if Path(str(ledger)).exists()
-                else Ledger.create(str(ledger), dataset or _name(source), plan.privacy)
+                else Ledger.create(str(ledger), dataset or _adapters.dataset_name(source) or "data", plan.privacy)
             )
         with paying(book, room_for(plan)) as run:
             output = IN_MEMORY if target is None else str(target)
@@ -362,13 +363,9 @@ def _is_bound(said: object, total: float) -> bool:
     return isinstance(said, (int, float)) and not isinstance(said, bool) and 0 <= said <= total * (1 + 1e-6)
 
 
-def _name(source: Any) -> str:
-    return Path(source).name.split(".")[0] if isinstance(source, (str, Path)) else "data"
-
-
 def _check_dataset(ledger: Ledger, source: Any, dataset: str | None) -> None:
     """A ledger belongs to one data set; a file of another name needs the user's word that it is the same people."""
-    name = dataset or (_name(source) if isinstance(source, (str, Path)) else ledger.dataset)
+    name = dataset or _adapters.dataset_name(source) or ledger.dataset
     if name != ledger.dataset:
         raise InputError(
             f"The ledger {ledger.path} belongs to the data set {ledger.dataset!r}; got {name!r}. "
