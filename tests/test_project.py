@@ -189,6 +189,13 @@ def faults(relative: str, text: str) -> list[str]:
         if name.split(".")[0] in LAZY
     ]
     found += [
+        f"{node.lineno}: arrays of these numbers have a name in leastnoise._check.arrays"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript)
+        and ast.unparse(node) in {f"npt.NDArray[{kind}]" for kind in ("np.float64", "np.int64", "np.bool_", "Any")}
+        and relative != "_check/arrays.py"
+    ]
+    found += [
         f"{line}: src/conftest.py gives examples their names"
         for line, text_of_line in enumerate(text.splitlines(), 1)
         if re.match(r"\s*>>> (from leastnoise|import (leastnoise|numpy|pandas)\b)", text_of_line)
@@ -218,6 +225,7 @@ def test_source_file_keeps_the_rules(path: Path) -> None:
         ("_plan/_x.py", "import scipy.linalg", "imported at import time"),
         ("_kernel/_x.py", "def f():\n    import scipy.linalg", "standard library only"),
         ("_kernel/_noise/_x.py", "import duckdb", "standard library only"),
+        ("_plan/_x.py", "def f(x: npt.NDArray[np.int64]): pass", "have a name in leastnoise._check.arrays"),
         ("_plan/_x.py", '"""X.\n\n>>> from leastnoise._plan import Plan\n"""', "gives examples their names"),
     ],
 )

@@ -6,7 +6,7 @@ The label (O1) refers to PROOFS-blocks.md beside this file.
 import numpy as np
 
 from leastnoise._check import whole
-from leastnoise._linop import IntArray
+from leastnoise._check.arrays import IntArray
 
 _MOST_CELLS = 2**24
 

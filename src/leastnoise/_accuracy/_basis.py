@@ -16,10 +16,10 @@ import numpy as np
 
 from leastnoise._accuracy._gram import weighted_gram
 from leastnoise._accuracy._largest import largest_apart, largest_between
-from leastnoise._accuracy._noise import FloatArray
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, interval_ends, inverted, row_space
 from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import AllRanges, DiagonalAndRows, Identity, Operator, Total, Tree, apply, apply_gram, dense, gram_diagonal, zero_one
 from leastnoise._plan import Factor
 

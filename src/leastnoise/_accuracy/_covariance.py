@@ -6,9 +6,9 @@ from itertools import combinations
 import numpy as np
 
 from leastnoise._accuracy._determined import UnsupportedQuery
-from leastnoise._accuracy._noise import FloatArray
 from leastnoise._accuracy._structure import DenseStructure, ProductStructure, Structure
 from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import Operator, Total, dense
 from leastnoise._workload import Product
 

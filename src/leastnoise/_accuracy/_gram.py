@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from leastnoise._accuracy._noise import FloatArray
+from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import AllRanges, Operator, all_range_ends, apply, apply_gram, apply_transpose
 from leastnoise._plan import Factor
 

@@ -17,7 +17,7 @@ from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, sp
 from leastnoise._accuracy._joint import Joint
 from leastnoise._accuracy._largest import Errors
 from leastnoise._accuracy._memory import require_memory
-from leastnoise._accuracy._noise import FloatArray
+from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import Operator, Total, along, apply
 from leastnoise._workload import Product
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from leastnoise._accuracy._noise import FloatArray
+from leastnoise._check.arrays import FloatArray
 
 if TYPE_CHECKING:
     from leastnoise._accuracy._tree import TreeInverse

@@ -3,12 +3,9 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import one_of
 from leastnoise._plan import MECHANISMS
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:

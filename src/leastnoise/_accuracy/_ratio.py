@@ -8,11 +8,9 @@ Source: Fieller, J. R. Stat. Soc. B 16 (1954).
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import InputError
-
-FloatArray = npt.NDArray[np.float64]
+from leastnoise._check.arrays import FloatArray
 
 
 def ratio_interval(

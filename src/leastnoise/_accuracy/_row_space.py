@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._accuracy._noise import FloatArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import (
     AllRanges,
     Coarse,
@@ -21,7 +21,6 @@ from leastnoise._linop import (
     DiagonalAndRows,
     Haar,
     Identity,
-    IntArray,
     Operator,
     Prefix,
     Ranges,

@@ -28,10 +28,11 @@ from leastnoise._accuracy._iterative import IterativeStructure
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
 from leastnoise._accuracy._largest import MOST_LISTED, Errors
-from leastnoise._accuracy._noise import FloatArray, noise_variance
+from leastnoise._accuracy._noise import noise_variance
 from leastnoise._accuracy._pair import PairStructure, is_pair, pair_structure
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, of_gram
 from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import AllRanges, Contrasts, Identity, Operator, Total, along, apply, apply_gram, dense
 from leastnoise._plan import Block, Factor, Plan

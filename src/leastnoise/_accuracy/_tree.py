@@ -16,11 +16,10 @@ from itertools import pairwise
 import numpy as np
 
 from leastnoise._accuracy._largest import MOST_LISTED, largest_on_tree
-from leastnoise._accuracy._noise import FloatArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import (
     AllRanges,
     Identity,
-    IntArray,
     Operator,
     Prefix,
     Ranges,

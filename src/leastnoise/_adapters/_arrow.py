@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._adapters._column import STRANGE, Column, nothing_but
+from leastnoise._check.arrays import Array, BoolArray
 
 
 def strange_types(schema: Iterable[Any]) -> dict[str, str]:
@@ -106,11 +106,11 @@ def one_array(array: Any) -> Any:
     return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) and array.num_chunks else array
 
 
-def _null(array: Any) -> npt.NDArray[np.bool_]:
+def _null(array: Any) -> BoolArray:
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _numbers(array: Any, filler: object = 0) -> npt.NDArray[Any]:
+def _numbers(array: Any, filler: object = 0) -> Array:
     # a copy of its own: what comes from the source is not to be written to
     return np.array(array.fill_null(filler).to_numpy(zero_copy_only=False))
 

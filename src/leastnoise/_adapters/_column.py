@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from leastnoise._check.arrays import Array, BoolArray, IntArray
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text to stay within some tens of MiB.
 CHUNK = 2**16
@@ -31,11 +31,11 @@ class Column:
         index: None if the values are those of the rows in order; else for each row the place of its value, -1 for a null.
     """
 
-    data: npt.NDArray[Any] | Sequence[object]
-    null: npt.NDArray[np.bool_] | None = None
-    index: npt.NDArray[np.int64] | None = None
+    data: Array | Sequence[object]
+    null: BoolArray | None = None
+    index: IntArray | None = None
 
-    def rows(self, found: npt.NDArray[np.int64], missing: int) -> npt.NDArray[np.int64]:
+    def rows(self, found: IntArray, missing: int) -> IntArray:
         """From what was found for each value of ``data``, and for a null, to the rows; writes into ``found``.
 
         >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
@@ -48,7 +48,7 @@ class Column:
         return found
 
 
-def nothing_but(value: object, null: npt.NDArray[np.bool_]) -> Column:
+def nothing_but(value: object, null: BoolArray) -> Column:
     """The column that has the same value in every row that is not null."""
     return Column([value], None, -null.astype(np.int64))
 

@@ -7,17 +7,17 @@ where their values are the same bytes, the same text, or equal numbers of one nu
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._values import is_null, number, stamp_text, text, without_zeros
+from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._domain import Bins, Categories, Coded, Integers, Kind, Measure
 
-Cells = npt.NDArray[np.int64]
-Encoder = Callable[[Column], Cells]
+Encoder = Callable[[Column], IntArray]
 
 # A row with this cell in any attribute is dropped.
 DROP = -1
@@ -60,7 +60,7 @@ def amount_encoder(measure: Measure) -> Encoder:
     low, high = measure.low_units, measure.high_units
     numerator, denominator = float(measure.unit.numerator), float(measure.unit.denominator)
 
-    def amounts(numbers: npt.NDArray[np.float64], strange: npt.NDArray[np.bool_]) -> Cells:
+    def amounts(numbers: FloatArray, strange: BoolArray) -> IntArray:
         known = np.where(strange | np.isnan(numbers), 0.0, numbers)
         # beyond the doubles is beyond the bounds, which an infinity says as well
         with np.errstate(over="ignore"):
@@ -87,7 +87,7 @@ def _category(value: object, lookup: dict[str, int], null: int, outside: int) ->
     return outside if place is None else place
 
 
-Placing = Callable[[npt.NDArray[np.float64], npt.NDArray[np.bool_]], Cells]
+Placing = Callable[[FloatArray, BoolArray], IntArray]
 
 
 def _whole(kind: Integers | Coded) -> Placing:
@@ -96,7 +96,7 @@ def _whole(kind: Integers | Coded) -> Placing:
     regular = high - low + 1
     null, outside = _policy(kind.null, regular), _policy(kind.outside, regular)
 
-    def place(numbers: npt.NDArray[np.float64], strange: npt.NDArray[np.bool_]) -> Cells:
+    def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
         missing = np.isnan(numbers)
         if kind.outside == "clip":
             # text that is not a number has no nearest cell
@@ -117,7 +117,7 @@ def _binned(kind: Bins) -> Placing:
     # a value on an edge lies in the bin above it where bins are closed on the left
     side: Literal["left", "right"] = "right" if kind.closed == "left" else "left"
 
-    def place(numbers: npt.NDArray[np.float64], strange: npt.NDArray[np.bool_]) -> Cells:
+    def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
         missing = np.isnan(numbers)
         cells = np.searchsorted(edges, numbers, side=side).astype(np.int64)
         if kind.outside == "clip":
@@ -130,7 +130,7 @@ def _binned(kind: Bins) -> Placing:
     return place
 
 
-def _inner_edges(kind: Bins) -> npt.NDArray[np.float64]:
+def _inner_edges(kind: Bins) -> FloatArray:
     """The doubles nearest to the edges between bins."""
     width = (kind.high - kind.low) / kind.count
     common = math.lcm(kind.low.denominator, width.denominator)
@@ -142,7 +142,7 @@ def _inner_edges(kind: Bins) -> npt.NDArray[np.float64]:
     return np.array([(first + step * place) / common for place in range(1, kind.count)], dtype=np.float64)
 
 
-def _placed(cells: npt.NDArray[np.float64], bad: npt.NDArray[np.bool_], otherwise: int) -> Cells:
+def _placed(cells: FloatArray, bad: BoolArray, otherwise: int) -> IntArray:
     """Turn doubles into cells; a double that is not one must not reach the conversion, whose result would be undefined."""
     return np.where(bad, float(otherwise), cells).astype(np.int64)
 
@@ -150,7 +150,7 @@ def _placed(cells: npt.NDArray[np.float64], bad: npt.NDArray[np.bool_], otherwis
 def _numeric(place: Placing) -> Encoder:
     """Encode by number: arrays of numbers at once, other values one by one."""
 
-    def of_values(values: Sequence[object]) -> Cells:
+    def of_values(values: Sequence[object]) -> IntArray:
         numbers = [number(value) for value in values]
         strange = np.array([value is None for value in numbers], dtype=np.bool_)
         return place(np.array([0.0 if value is None else value for value in numbers], dtype=np.float64), strange)
@@ -158,7 +158,7 @@ def _numeric(place: Placing) -> Encoder:
     by_value = _by_value(of_values)
     missing = int(of_values([None])[0])
 
-    def encode(column: Column) -> Cells:
+    def encode(column: Column) -> IntArray:
         data = column.data
         # float32 goes by the decimal that it prints as, so through its distinct values; a date is not a number
         if not isinstance(data, np.ndarray) or not (data.dtype.kind in "biu" or data.dtype == np.float64):
@@ -168,11 +168,11 @@ def _numeric(place: Placing) -> Encoder:
     return encode
 
 
-def _by_value(compute: Callable[[Sequence[object]], Cells]) -> Encoder:
+def _by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
     """Encode each distinct value once."""
     missing = int(compute([None])[0])
 
-    def encode(column: Column) -> Cells:
+    def encode(column: Column) -> IntArray:
         values, where = distinct(column.data)
         found = compute(values)
         return column.rows(found if where is None else found[where], missing)
@@ -180,7 +180,7 @@ def _by_value(compute: Callable[[Sequence[object]], Cells]) -> Encoder:
     return encode
 
 
-def distinct(data: npt.NDArray[Any] | Sequence[object]) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
+def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
     """The values that are told apart, and which of them each one is; None for where if all are listed.
 
     Only values of one numpy type, and texts, are ever taken to be the same: equal values of other types can have different texts.

@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._check.arrays import BoolArray, IntArray
+
 # The most bytes of a line, without its LF.
 LONGEST = 2_000_000
 BLOCK = 2**20
 _LF, _CR, _QUOTE = 10, 13, 34
 
 Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
 
 
 def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
@@ -83,7 +84,7 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
     return None
 
 
-def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tuple[int, list[tuple[Places, Bytes]]]:
+def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tuple[int, list[tuple[IntArray, Bytes]]]:
     r"""Cut a block of lines into the columns wanted.
 
     Args:
@@ -123,19 +124,19 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
     return int(np.count_nonzero(kept)), [_gathered(buffer, begin[kept], end[kept]) for begin, end in zip(begins, ends, strict=True)]
 
 
-def _at(marks: Places, places: Places, kept: npt.NDArray[np.bool_]) -> Places:
+def _at(marks: IntArray, places: IntArray, kept: BoolArray) -> IntArray:
     """The marks at these places; of lines that are not kept anything, as they may have too few."""
     return marks[np.where(kept, places, 0)]
 
 
 def _unwrap(
     buffer: Bytes,
-    quotes: Places,
-    found: tuple[Places, Places, Places, Places],
-    lines: Places,
+    quotes: IntArray,
+    found: tuple[IntArray, IntArray, IntArray, IntArray],
+    lines: IntArray,
     width: int,
     places: Sequence[int],
-    into: tuple[list[Places], list[Places], npt.NDArray[np.bool_]],
+    into: tuple[list[IntArray], list[IntArray], BoolArray],
 ) -> None:
     """Take the quotes off fields of lines in which they only surround whole fields; such lines are no longer hard."""
     marks, first, starts, stops = found
@@ -160,9 +161,9 @@ def _one_by_one(
     delimiter: bytes,
     width: int,
     places: Sequence[int],
-    lines: Places,
-    found: tuple[Places, Places],
-    into: tuple[list[Places], list[Places], npt.NDArray[np.bool_]],
+    lines: IntArray,
+    found: tuple[IntArray, IntArray],
+    into: tuple[list[IntArray], list[IntArray], BoolArray],
 ) -> Bytes:
     """Cut lines by the rule itself, and keep those that are records; their fields are put behind the block, which is returned."""
     begins, ends, kept = into
@@ -179,7 +180,7 @@ def _one_by_one(
     return np.frombuffer(b"".join(behind), dtype=np.uint8)
 
 
-def _gathered(buffer: Bytes, begins: Places, ends: Places) -> tuple[Places, Bytes]:
+def _gathered(buffer: Bytes, begins: IntArray, ends: IntArray) -> tuple[IntArray, Bytes]:
     """The bytes between the places, in a row."""
     starts = np.concatenate(([0], np.cumsum(ends - begins)))
     return starts, buffer[np.repeat(begins - starts[:-1], ends - begins) + np.arange(starts[-1])]

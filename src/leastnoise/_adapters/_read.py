@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._adapters._column import Source
 from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
 from leastnoise._adapters._units import Units
 from leastnoise._check import InputError, refuse, whole
+from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import Domain, Kind, Measure, did_you_mean
 from leastnoise._table import Table
 
@@ -131,14 +131,12 @@ class _Collected:
     """Encoded chunks: small codes of the rows that are kept so far, and which rows of the source they were."""
 
     def __init__(self, kinds: Mapping[str, Kind], sums: Mapping[str, Measure]) -> None:
-        self._codes: dict[str, list[npt.NDArray[Any]]] = {
-            name: [np.zeros(0, dtype=np.min_scalar_type(kind.size - 1))] for name, kind in kinds.items()
-        }
-        self._values: dict[str, list[npt.NDArray[Any]]] = {name: [np.zeros(0, dtype=np.int64)] for name in sums}
+        self._codes: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.min_scalar_type(kind.size - 1))] for name, kind in kinds.items()}
+        self._values: dict[str, list[Array]] = {name: [np.zeros(0, dtype=np.int64)] for name in sums}
         self._inside = [np.zeros(0, dtype=np.bool_)]
         self.read = 0
 
-    def add(self, rows: int, cells: list[npt.NDArray[np.int64]], amounts: list[npt.NDArray[np.int64]]) -> None:
+    def add(self, rows: int, cells: list[IntArray], amounts: list[IntArray]) -> None:
         inside = np.ones(rows, dtype=np.bool_)
         for column in cells:
             inside &= column != DROP
@@ -149,12 +147,12 @@ class _Collected:
         for kept, column in zip(self._values.values(), amounts, strict=True):
             kept.append(column[inside])
 
-    def columns(self, keep: npt.NDArray[np.bool_] | None) -> tuple[dict[str, Any], dict[str, Any], int]:
+    def columns(self, keep: BoolArray | None) -> tuple[dict[str, Any], dict[str, Any], int]:
         """Codes and values of the rows that stay, and how many these are."""
         inside = np.concatenate(self._inside)
         chosen = slice(None) if keep is None else keep[inside]
 
-        def whole_column(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        def whole_column(parts: list[Array]) -> Array:
             column = np.concatenate(parts)[chosen]
             # the chunks are not needed again, and a large table must not be held twice
             parts.clear()

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Hashable
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import distinct
 from leastnoise._adapters._values import is_null, text
+from leastnoise._check.arrays import BoolArray, IntArray
 
 # Random bytes asked for at a time.
 _BLOCK = 2**20
@@ -25,7 +25,7 @@ class Units:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._chunks: list[npt.NDArray[np.int64]] = []
+        self._chunks: list[IntArray] = []
 
     def add(self, column: Column) -> None:
         """Number the units of a chunk.
@@ -41,7 +41,7 @@ class Units:
         units = column.rows(found if where is None else found[where], -1)
         self._chunks.append(units)
 
-    def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.bool_]:
+    def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes]) -> BoolArray:
         """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any other value.
 
         Args:

@@ -14,9 +14,7 @@ from leastnoise._cli._progress import Progress
 from leastnoise._cli._release import carry_out, show_release
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from leastnoise._check.arrays import IntArray
     from leastnoise._release import Release
     from leastnoise._workload import Product
 
@@ -150,7 +148,7 @@ def _new_folder(out: Path | None) -> Path:
     )
 
 
-def survey(people: int = PEOPLE, seed: int = SEED) -> "dict[str, npt.NDArray[np.int64]]":
+def survey(people: int = PEOPLE, seed: int = SEED) -> "dict[str, IntArray]":
     """Generate a survey: the same people every time.
 
     Args:
@@ -188,7 +186,7 @@ def survey(people: int = PEOPLE, seed: int = SEED) -> "dict[str, npt.NDArray[np.
     }
 
 
-def write_survey(people: "Mapping[str, npt.NDArray[np.int64]]", path: Path) -> None:
+def write_survey(people: "Mapping[str, IntArray]", path: Path) -> None:
     """Write a survey as a Parquet file, with labels for codes.
 
     Args:
@@ -204,7 +202,7 @@ def write_survey(people: "Mapping[str, npt.NDArray[np.int64]]", path: Path) -> N
         connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608 - constants of this file
 
 
-def truth(product: "Product", people: "Mapping[str, npt.NDArray[np.int64]]") -> "npt.NDArray[np.int64]":
+def truth(product: "Product", people: "Mapping[str, IntArray]") -> "IntArray":
     """The true answers to one product of the workload; the demo may know them because its people are generated.
 
     Args:
@@ -233,7 +231,7 @@ def truth(product: "Product", people: "Mapping[str, npt.NDArray[np.int64]]") -> 
     return cube
 
 
-def promised_and_realised(release: "Release", people: "Mapping[str, npt.NDArray[np.int64]]") -> list[list[str]]:
+def promised_and_realised(release: "Release", people: "Mapping[str, IntArray]") -> list[list[str]]:
     """One row a table: what the plan promised and what came.
 
     Args:

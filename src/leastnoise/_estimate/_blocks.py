@@ -7,15 +7,12 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leastnoise._check import refuse
-
-Reals = NDArray[np.float64]
-Wholes = NDArray[np.int64]
+from leastnoise._check.arrays import FloatArray, IntArray
 
 
-def laplace_variances(scales: Reals) -> Reals:
+def laplace_variances(scales: FloatArray) -> FloatArray:
     """Variances of discrete Laplace noise, in squared records; infinite for infinite scales.
 
     >>> laplace_variances(np.array([2.0, np.inf])).round(4).tolist()
@@ -25,7 +22,7 @@ def laplace_variances(scales: Reals) -> Reals:
         return np.asarray(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
 
-def block_counts(starts: Sequence[Wholes], values: Sequence[Wholes | Reals], scales: Sequence[Reals]) -> Reals:
+def block_counts(starts: Sequence[IntArray], values: Sequence[IntArray | FloatArray], scales: Sequence[FloatArray]) -> FloatArray:
     """Least-squares counts of the finest blocks.
 
     Args:
@@ -58,7 +55,7 @@ def block_counts(starts: Sequence[Wholes], values: Sequence[Wholes | Reals], sca
     return np.asarray(final)
 
 
-def block_errors(starts: Sequence[Wholes], scales: Sequence[Reals], weights: Reals) -> Reals:
+def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     """Standard errors of weighted sums of the finest blocks' least-squares counts, from the noise alone.
 
     They are right given the blocks. What a query misses because cells within a block are not alike is not in them.
@@ -88,7 +85,7 @@ def block_errors(starts: Sequence[Wholes], scales: Sequence[Reals], weights: Rea
     return np.sqrt(np.maximum(result, 0.0))
 
 
-def bounded_cells(counts: Reals, starts: Wholes, levels: Sequence[Wholes]) -> Reals:
+def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArray]) -> FloatArray:
     """Cells by uniform expansion, so that from the top down no block is below 0 or above the block it is part of.
 
     Args:
@@ -129,7 +126,7 @@ def bounded_cells(counts: Reals, starts: Wholes, levels: Sequence[Wholes]) -> Re
     return cells
 
 
-def rectangle_shares(tops: Wholes, lefts: Wholes, heights: Wholes, widths: Wholes, queries: Wholes) -> Reals:
+def rectangle_shares(tops: IntArray, lefts: IntArray, heights: IntArray, widths: IntArray, queries: IntArray) -> FloatArray:
     """The share of each block that lies in each rectangle: uniform expansion as a matrix.
 
     Args:
@@ -151,7 +148,7 @@ def rectangle_shares(tops: Wholes, lefts: Wholes, heights: Wholes, widths: Whole
     return np.asarray(rows * columns / (heights * widths))
 
 
-def _upward(starts: Sequence[Wholes], scales: Sequence[Reals]) -> tuple[list[Wholes], list[Reals], list[Reals]]:
+def _upward(starts: Sequence[IntArray], scales: Sequence[FloatArray]) -> tuple[list[IntArray], list[FloatArray], list[FloatArray]]:
     """First parts of each block of the later layers, variances on the way up, and the weight of each own measurement."""
     if not np.isfinite(scales[0]).all():
         raise refuse("scales", "an infinite one in the finest layer", "finite there: each finest block has to be measured")

@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accuracy import subsets
 from leastnoise._check import InputError, InternalError, exact_positive, one_of, refuse
+from leastnoise._check.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Names = tuple[str, ...]
 ConsistencyNorm = Literal["l1", "l2", "linf"]
 

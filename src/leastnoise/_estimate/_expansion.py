@@ -15,15 +15,16 @@ import numpy as np
 
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
-from leastnoise._estimate._least_squares import Estimate, FloatArray
+from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._plane_expansion import REGIMES as PLANE_REGIMES
 from leastnoise._estimate._plane_expansion import on_plane
 from leastnoise._estimate._posterior import Posterior
 from leastnoise._estimate._shrinkage import Halving
 from leastnoise._estimate._truncated import Truncated
-from leastnoise._linop import Coarse, IntArray, apply, apply_transpose, dense
+from leastnoise._linop import Coarse, apply, apply_transpose, dense
 from leastnoise._observation import Observation
 from leastnoise._workload import Product
 

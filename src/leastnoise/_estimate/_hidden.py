@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Wholes = npt.NDArray[np.int64]
+from leastnoise._check.arrays import FloatArray, IntArray
+
 _CLEARLY = 4.0  # where so few buckets deviate that a quarter of them holds all, each is still covered at two standard errors
 
 
@@ -43,7 +42,7 @@ class Hidden:
         told = {name: float(value) for name, value in facts["hidden"].items() if value is not None}
         return Hidden(scale=told["scale"], prior=told["prior"], deviation=told.get("deviation"))
 
-    def squares(self, cells: Wholes, counts: Reals, variances: Reals) -> Reals:
+    def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
         """Square of the deviation that each bucket may hide, as that of one cell of it.
 
         Either every cell deviates by what one more bucket costs, or one by what isolating it costs; no more than the bucket holds, as far

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from leastnoise._estimate._least_squares import FloatArray
-from leastnoise._linop import AllRanges, Identity, IntArray, Operator, Prefix, Ranges, Total, Tree, all_range_ends, apply
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Ranges, Total, Tree, all_range_ends, apply
 from leastnoise._workload import Product
 
 _AT_ONCE = 2**22

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse, whole
+from leastnoise._check.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 _MOST_JOINT = 512
 
 

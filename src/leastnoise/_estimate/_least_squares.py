@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accuracy import (
     DenseStructure,
@@ -30,12 +29,12 @@ from leastnoise._accuracy import (
     subsets,
     used,
 )
-from leastnoise._linop import IntArray, along, apply, apply_transpose
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._linop import along, apply, apply_transpose
 from leastnoise._observation import Observation
 from leastnoise._plan import Block
 from leastnoise._workload import Product, marginals
 
-FloatArray = npt.NDArray[np.float64]
 Names = tuple[str, ...]
 # A component that more blocks contain is summed for all such in one pass over the blocks.
 _FEW = 4

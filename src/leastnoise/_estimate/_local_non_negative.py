@@ -23,17 +23,15 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accuracy import subsets
 from leastnoise._check import InputError, refuse, whole
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._consistency import from_residual_parts, residual_parts
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._linop import along, apply
 from leastnoise._workload import Product, identity, queries
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Names = tuple[str, ...]
 
 

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accuracy import interval_multiplier, ratio_interval
 from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._quantiles import HasObservation, linear
 from leastnoise._workload import identity, queries
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -23,17 +23,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accuracy import Joint, Structure, block_variance, structure
 from leastnoise._check import InputError, refuse, whole
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import along, apply
 from leastnoise._observation import Observation
 from leastnoise._plan import Plan
 from leastnoise._workload import Product, marginals
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Names = tuple[str, ...]
 GAP = 1e-4
 MOST_CELLS = 2**20

@@ -8,13 +8,11 @@ Source: projection on a simplex by sorting: Held, Wolfe, Crowder 1974; isotonic 
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._workload import Product
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 METHODS = ("marginal", "prefix", "clip", "none")
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import block_variance
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances
 from leastnoise._estimate._hidden import Hidden
-from leastnoise._estimate._least_squares import FloatArray
-from leastnoise._linop import Coarse, IntArray, Ordered, Ranges, Total, along, apply, apply_transpose, block_tree
+from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, apply_transpose, block_tree
 from leastnoise._observation import Observation
 from leastnoise._workload import Product
 

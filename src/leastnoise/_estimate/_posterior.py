@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import block_variance
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
-from leastnoise._estimate._least_squares import FloatArray
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink
-from leastnoise._linop import Coarse, IntArray, Tree, dense
+from leastnoise._linop import Coarse, Tree, dense
 from leastnoise._observation import Observation
 from leastnoise._plan import Block
 from leastnoise._workload import Product

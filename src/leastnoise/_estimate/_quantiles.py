@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Bins, Domain, Integers
 from leastnoise._estimate._expansion import KEY, is_data_aware
 from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._nnls import _noise
-from leastnoise._linop import IntArray
 from leastnoise._observation import Observation
 from leastnoise._workload import Product, predicates, prefix, queries
 
-FloatArray = npt.NDArray[np.float64]
 DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
 _FEWER, _MOST_KEPT = 199, 2**26
 _PILOT = 200

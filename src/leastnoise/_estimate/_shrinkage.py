@@ -18,11 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Wholes = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 
 ROUNDS = 10
 STATES = 18
@@ -57,25 +54,25 @@ class Halving:
         return self.padded
 
     @cached_property
-    def left(self) -> list[Wholes]:
+    def left(self) -> list[IntArray]:
         """Cells that are not padding in the left half of every block; blocks of 2 first."""
         return [self._real(2**power, 0) for power in range(1, self.depth + 1)]
 
     @cached_property
-    def right(self) -> list[Wholes]:
+    def right(self) -> list[IntArray]:
         """The same for the right halves."""
         return [self._real(2**power, 2 ** (power - 1)) for power in range(1, self.depth + 1)]
 
-    def _real(self, width: int, offset: int) -> Wholes:
+    def _real(self, width: int, offset: int) -> IntArray:
         first = np.arange(0, self.padded, width) + offset
         return np.clip(self.size - first, 0, width // 2)
 
     @cached_property
-    def share(self) -> list[Reals]:
+    def share(self) -> list[FloatArray]:
         """Part of a block's cells that lie in its left half; 1/2 where all are padding."""
         return [np.where(a + b > 0, a / np.maximum(a + b, 1), 0.5) for a, b in zip(self.left, self.right, strict=True)]
 
-    def differences(self, cells: Reals) -> tuple[Reals, list[Reals]]:
+    def differences(self, cells: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
         """The total and the differences of all blocks, of 2 cells first.
 
         Args:
@@ -94,7 +91,7 @@ class Halving:
             rest = pairs.sum(axis=-1)
         return rest, out
 
-    def together(self, total: Reals, parts: Sequence[Reals], *, bounded: bool = True) -> Reals:
+    def together(self, total: FloatArray, parts: Sequence[FloatArray], *, bounded: bool = True) -> FloatArray:
         """Cells from the total and the differences, from the top down.
 
         Args:
@@ -116,7 +113,7 @@ class Halving:
             cells = np.stack([left, cells - left], axis=-1).reshape(len(cells), -1)
         return cells[:, : self.size]
 
-    def edge_weights(self, level: int, edges: Wholes) -> tuple[Wholes, Reals]:
+    def edge_weights(self, level: int, edges: IntArray) -> tuple[IntArray, FloatArray]:
         """What a difference adds to the sum of the first t cells: the block in which t lies, and the coefficient.
 
         Args:
@@ -146,13 +143,13 @@ class Levels:
     widths: tuple[int, ...]
     variances: tuple[float, ...]
 
-    def _spread(self, place: int) -> Reals:
+    def _spread(self, place: int) -> FloatArray:
         """Noise variance of every block; blocks of padding are known."""
         first = np.arange(0, self.halving.padded, self.widths[place])
         return np.where(first < self.halving.size, self.variances[place], 0.0)
 
     @cached_property
-    def _upward(self) -> tuple[list[Reals], list[Reals]]:
+    def _upward(self) -> tuple[list[FloatArray], list[FloatArray]]:
         """Variance of every block from all measurements inside it, and the weight of its own measurement."""
         spread, own = [self._spread(0)], [np.ones(0)]
         for place in range(1, len(self.widths)):
@@ -164,7 +161,7 @@ class Levels:
         return spread, own
 
     @cached_property
-    def _final(self) -> list[Reals]:
+    def _final(self) -> list[FloatArray]:
         """Variance of every block's least squares estimate."""
         spread = self._upward[0]
         final = [spread[-1]]
@@ -176,7 +173,7 @@ class Levels:
             final.insert(0, (below - part * below + part**2 * final[0][:, None]).reshape(-1))
         return final
 
-    def estimate(self, values: Sequence[Reals]) -> Reals:
+    def estimate(self, values: Sequence[FloatArray]) -> FloatArray:
         """Least squares on the hierarchy.
 
         Args:
@@ -200,7 +197,7 @@ class Levels:
             final = (children + (final - children.sum(axis=-1))[..., None] * part).reshape(len(final), -1)
         return final
 
-    def noise(self) -> tuple[float, list[Reals]]:
+    def noise(self) -> tuple[float, list[FloatArray]]:
         """Variance of the noise in the least squares estimates of the total and of all differences; exact.
 
         Within the children of one block, of variances s before the block's own estimate of variance F comes in, the final covariance is
@@ -210,7 +207,7 @@ class Levels:
         (1.3333333333333333, [array([2., 2.]), array([1.33333333])])
         """
         spread, final = self._upward[0], self._final
-        out: list[Reals] = []
+        out: list[FloatArray] = []
         for level, share in enumerate(self.halving.share):
             width = 2 ** (level + 1)
             place = max(index for index, own in enumerate(self.widths) if own < width)
@@ -238,13 +235,15 @@ class Shrunk:
         errors: squared errors of the means with the fitted prior checked against the differences; nowhere below ``variances``.
     """
 
-    means: list[Reals]
-    variances: list[Reals]
-    noise: list[Reals]
-    errors: list[Reals]
+    means: list[FloatArray]
+    variances: list[FloatArray]
+    noise: list[FloatArray]
+    errors: list[FloatArray]
 
 
-def shrink(parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *, rounds: int = ROUNDS, states: int = STATES) -> Shrunk:
+def shrink(
+    parts: Sequence[FloatArray], noise: Sequence[FloatArray], tail: float | None, *, rounds: int = ROUNDS, states: int = STATES
+) -> Shrunk:
     """Posterior means and variances of the differences under a hidden Markov tree, fitted to each trial by itself (empirical Bayes).
 
     A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
@@ -283,10 +282,10 @@ def shrink(parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *
         gain.append(np.where(seen[:, None], variance / own, 0.0))
     prior = _prior(states)
     matrix = np.repeat(prior[None], trials, axis=0)
-    posterior: list[Reals] = []
+    posterior: list[FloatArray] = []
     for _ in range(rounds):
-        upward: list[Reals] = []
-        message: list[Reals] = []
+        upward: list[FloatArray] = []
+        message: list[FloatArray] = []
         for place, one in enumerate(likelihood):
             inside = one if place == 0 else one * message[-1].reshape(trials, -1, 2, count).prod(axis=2)
             upward.append(inside / inside.max(axis=-1, keepdims=True))
@@ -311,7 +310,7 @@ def shrink(parts: Sequence[Reals], noise: Sequence[Reals], tail: float | None, *
     return Shrunk(means=means, variances=variances, noise=parts_noise, errors=errors)
 
 
-def checked_errors(part: Reals, noise: Reals, mean: Reals, variance: Reals) -> Reals:
+def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
     """Squared errors of the posterior means of one level, where the fitted prior is not taken at its word.
 
     If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean square over its level. What it lies further
@@ -339,7 +338,7 @@ def checked_errors(part: Reals, noise: Reals, mean: Reals, variance: Reals) -> R
     return np.asarray(np.where(known, np.minimum(variance + np.maximum(unknown, 0.0)[:, None], most), 0.0))
 
 
-def _likelihood(size: Reals, own: Reals, tail: float | None) -> Reals:
+def _likelihood(size: FloatArray, own: FloatArray, tail: float | None) -> FloatArray:
     """Of a difference of this size in every state, relative to the likeliest."""
     log = -(size**2) / (2 * own)
     if tail is not None:
@@ -348,7 +347,7 @@ def _likelihood(size: Reals, own: Reals, tail: float | None) -> Reals:
     return np.asarray(np.exp(log - log.max(axis=-1, keepdims=True)))
 
 
-def _prior(states: int) -> Reals:
+def _prior(states: int) -> FloatArray:
     """Transitions that favour staying near, and an empty block's halves being empty."""
     rung = np.arange(states + 1)
     prior = 0.6 ** np.abs(rung[:, None] - rung)
@@ -357,7 +356,7 @@ def _prior(states: int) -> Reals:
     return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
 
-def worth_splitting(squares: Sequence[Reals], costs: Sequence[Reals], noise: float, halving: Halving) -> Wholes:
+def worth_splitting(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:
     """Starts of the cheapest pruning: a block is a bucket if what its inner differences cost the queries is less than the noise of splits.
 
     Args:
@@ -371,7 +370,7 @@ def worth_splitting(squares: Sequence[Reals], costs: Sequence[Reals], noise: flo
     [0, 1, 2]
     """
     bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
-    split: list[Bools] = []
+    split: list[BoolArray] = []
     for square, weight in zip(squares, costs, strict=True):
         bias = bias.reshape(-1, 2).sum(axis=1) + weight * square
         divided = cost.reshape(-1, 2).sum(axis=1) + weight * noise

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse, whole
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 MOST_ROWS = 2**28
 
 

@@ -8,14 +8,12 @@ proportion to their sums.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._linop import along, apply
 from leastnoise._observation import Observation
 from leastnoise._workload import Product
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

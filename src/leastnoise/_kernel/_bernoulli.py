@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InternalError
-from leastnoise._kernel._drawing import Bools, Index, Scale, at, random_bytes, random_halves
+from leastnoise._check.arrays import BoolArray
+from leastnoise._kernel._drawing import Index, Scale, at, random_bytes, random_halves
 from leastnoise._kernel._entropy import Entropy, Words, fresh_words
 
 Interval = tuple[int, int]  # integers (low, high) that enclose a real times 2^bits
@@ -23,7 +24,7 @@ _AMBIGUOUS = 255
 class Coins(Protocol):
     """Numbers x_i of [0, 1], as coins."""
 
-    def toss(self, index: Index, entropy: Entropy) -> Bools:
+    def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Return independent Bernoulli(x_i) for every i of the index."""
         ...
 
@@ -40,7 +41,7 @@ class Ratios:
     numerators: Scale
     denominators: Scale
 
-    def toss(self, index: Index, entropy: Entropy) -> Bools:
+    def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
         heads = np.zeros(index.size, dtype=np.bool_)
         open_ = np.arange(index.size)
@@ -76,12 +77,12 @@ class LazyReals:
             known.append(int(fresh_words(entropy, 1)[0]))
         return known[position - 1]
 
-    def toss(self, index: Index, entropy: Entropy) -> Bools:
+    def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a new uniform real with x_i: 8 digits, then 64, then as many as it takes (B2)."""
         leading = self.leading[index]
         first = random_bytes(index.size, entropy)
         digits = leading >> np.uint64(56)
-        heads: Bools = first < digits
+        heads: BoolArray = first < digits
         tied = np.flatnonzero(first == digits)
         if tied.size:
             drawn = (digits[tied] << np.uint64(56)) | (fresh_words(entropy, tied.size) >> np.uint64(8))
@@ -97,7 +98,7 @@ class LazyReals:
         return drawn < own
 
 
-def toss_exp(coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int) -> Bools:
+def toss_exp(coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int) -> BoolArray:
     """Return independent Bernoulli(exp(-g_i)), g = (linear x + square x^2) / slots (B3).
 
     Args:

@@ -7,10 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._share import groups, windows
 from leastnoise._table import Codes, Table, Values, code_dtype, columns_of
-
-Counts = npt.NDArray[np.int64]
 
 # Rows combined at a time: the combined codes (8 bytes each) and a table of counts together stay in a few MiB of cache.
 _BLOCK = 2**17
@@ -25,7 +24,7 @@ def count(
     attribute_sets: Iterable[tuple[str, ...]],
     measure: str | None = None,
     limits: tuple[str | None, Values] | None = None,
-) -> Iterator[tuple[tuple[str, ...], Counts]]:
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Count every wanted marginal of a table exactly.
 
     Args:
@@ -74,12 +73,12 @@ def count(
 
 def _count(
     table: Table, sets: Iterable[tuple[str, ...]], places: dict[str, int], values: Values | None, largest: int
-) -> Iterator[tuple[tuple[str, ...], Counts]]:
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     domain, opened = table.domain, columns_of(table)
     columns, rows = {place: opened.codes[name] for name, place in places.items()}, opened.rows
     sizes = domain.shape
     for window in windows((_positions(attributes, places, table) for attributes in sets), sizes):
-        done: dict[int, Counts] = {}
+        done: dict[int, IntArray] = {}
         for group in groups(window, sizes, rows):
             shape = tuple(sizes[place] for place in group.attributes)
             whole = _histogram([columns[place] for place in group.attributes], shape, rows, values, largest).reshape(shape)
@@ -115,7 +114,7 @@ def _positions(attributes: tuple[str, ...], places: dict[str, int], table: Table
     return tuple(found)
 
 
-def _summed(whole: Counts, axes: tuple[int, ...], wanted: tuple[int, ...]) -> Counts:
+def _summed(whole: IntArray, axes: tuple[int, ...], wanted: tuple[int, ...]) -> IntArray:
     """Sum out the axes that are not wanted, and put the others in the order wanted (A3)."""
     gone = tuple(axis for axis, place in enumerate(axes) if place not in wanted)
     kept = [place for place in axes if place in wanted]
@@ -124,7 +123,7 @@ def _summed(whole: Counts, axes: tuple[int, ...], wanted: tuple[int, ...]) -> Co
     return np.array(np.transpose(part, [kept.index(place) for place in wanted]), dtype=np.int64, order="C").reshape(-1)
 
 
-def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None, largest: int) -> Counts:
+def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None, largest: int) -> IntArray:
     """One pass over the rows: the table on all the columns."""
     cells = math.prod(shape)
     total = np.zeros(cells, dtype=np.int64)
@@ -153,7 +152,7 @@ def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.in
     return codes.astype(np.intp)
 
 
-def _add_sums(total: Counts, codes: npt.NDArray[np.intp], values: Values, largest: int) -> None:
+def _add_sums(total: IntArray, codes: npt.NDArray[np.intp], values: Values, largest: int) -> None:
     """Add the values of a block of rows to their cells, exactly (A4)."""
     # bincount adds in float64; parts whose sums stay below 2^53 make that exact
     if largest * len(values) < _EXACT:

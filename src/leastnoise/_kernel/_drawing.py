@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import refuse, whole
+from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._entropy import Entropy, Words, fresh_words
 
-Bools = npt.NDArray[np.bool_]
 Index = npt.NDArray[np.intp]
-Integers = npt.NDArray[np.int64]
 Scale = Words  # of shape () or (count,)
 
 SCALE_LIMIT = 1 << 56  # numerators and denominators are below it; every overflow bound of the proofs rests on it
@@ -30,12 +29,12 @@ def random_halves(count: int, entropy: Entropy) -> npt.NDArray[np.uint16]:
     return fresh_words(entropy, -(-count // 4)).view(np.uint16)[:count]
 
 
-def random_signs(count: int, entropy: Entropy) -> Bools:
+def random_signs(count: int, entropy: Entropy) -> BoolArray:
     """Return ``count`` independent fair coins (D1)."""
     return np.unpackbits(fresh_words(entropy, -(-count // 64)).view(np.uint8))[:count].view(np.bool_)
 
 
-def signed(magnitudes: Words, negative: Bools) -> Integers:
+def signed(magnitudes: Words, negative: BoolArray) -> IntArray:
     """Return the magnitudes with their signs, modulo 2^64 as int64 (D2).
 
     Args:
@@ -49,7 +48,7 @@ def signed(magnitudes: Words, negative: Bools) -> Integers:
     return magnitudes.view(np.int64)
 
 
-def uniform_below(bound: Scale, largest: int, count: int, entropy: Entropy) -> tuple[Words, Bools]:
+def uniform_below(bound: Scale, largest: int, count: int, entropy: Entropy) -> tuple[Words, BoolArray]:
     """Draw uniform integers from [0, bound), some of which must be rejected (D3).
 
     Args:
@@ -73,7 +72,7 @@ def uniform_below(bound: Scale, largest: int, count: int, entropy: Entropy) -> t
     return raw - quotient * bound, quotient < blocks
 
 
-def read_scale(numerator: int | Integers, denominator: int | Integers, count: int) -> tuple[Scale, Scale]:
+def read_scale(numerator: int | IntArray, denominator: int | IntArray, count: int) -> tuple[Scale, Scale]:
     """Check a scale numerator / denominator (D4).
 
     Args:
@@ -93,7 +92,7 @@ def read_scale(numerator: int | Integers, denominator: int | Integers, count: in
     return _read_part("numerator of the noise scale", numerator, count), _read_part("denominator of the noise scale", denominator, count)
 
 
-def _read_part(name: str, part: int | Integers, count: int) -> Scale:
+def _read_part(name: str, part: int | IntArray, count: int) -> Scale:
     if not isinstance(part, np.ndarray):
         return np.asarray(whole(name, part, 1, SCALE_LIMIT - 1), dtype=np.uint64)
     if part.dtype != np.int64 or part.shape != (count,):
@@ -114,7 +113,7 @@ def item(scale: Scale, i: int) -> int:
     return int(scale[i] if scale.ndim else scale)
 
 
-def draw_in_blocks(count: int, attempt: Callable[[Index | slice, int], tuple[Integers, Bools]]) -> Integers:
+def draw_in_blocks(count: int, attempt: Callable[[Index | slice, int], tuple[IntArray, BoolArray]]) -> IntArray:
     """Repeat an attempt for every draw until it is accepted (D5).
 
     Args:

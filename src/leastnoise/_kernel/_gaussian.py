@@ -5,27 +5,16 @@ Integer arithmetic only. The labels (G1 ..., R1 ...) refer to PROOFS-noise.md be
 
 import numpy as np
 
+from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._bernoulli import Coins, LazyReals, Ratios, coin_exp, half_normal_table, toss_exp
-from leastnoise._kernel._drawing import (
-    Bools,
-    Index,
-    Integers,
-    Scale,
-    at,
-    draw_in_blocks,
-    item,
-    random_signs,
-    read_scale,
-    signed,
-    uniform_below,
-)
+from leastnoise._kernel._drawing import Index, Scale, at, draw_in_blocks, item, random_signs, read_scale, signed, uniform_below
 from leastnoise._kernel._entropy import Entropy, Words, fresh_words
 
 _FINE = 8  # parts of a standard deviation
 _FINE_FROM = 32  # standard deviations from which on a part holds enough integers for the fine cut to pay
 
 
-def discrete_gaussian(numerator: int | Integers, denominator: int | Integers, count: int, entropy: Entropy) -> Integers:
+def discrete_gaussian(numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy) -> IntArray:
     """Draw integers z with probability proportional to exp(-z^2 / (2 sigma^2)), sigma = numerator / denominator, exactly.
 
     Args:
@@ -58,7 +47,7 @@ def discrete_gaussian(numerator: int | Integers, denominator: int | Integers, co
     widest = int(width.max(initial=1))
     table = half_normal_table(parts)
 
-    def attempt(index: Index | slice, size: int) -> tuple[Integers, Bools]:
+    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
         mine, step = at(p, index), at(unit, index)
         k = _part_numbers(parts, table.draw(size, entropy), entropy)
         j, accepted = uniform_below(at(width, index), widest, size, entropy)
@@ -80,7 +69,7 @@ def discrete_gaussian(numerator: int | Integers, denominator: int | Integers, co
     return draw_in_blocks(count, attempt)
 
 
-def rounded_gaussian(numerator: int | Integers, denominator: int | Integers, count: int, entropy: Entropy) -> Integers:
+def rounded_gaussian(numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy) -> IntArray:
     """Draw the nearest integer to a continuous N(0, sigma^2), sigma = numerator / denominator, exactly.
 
     Args:
@@ -109,7 +98,7 @@ def rounded_gaussian(numerator: int | Integers, denominator: int | Integers, cou
     p, q = read_scale(numerator, denominator, count)
     table = half_normal_table(_FINE)
 
-    def attempt(index: Index | slice, size: int) -> tuple[Integers, Bools]:
+    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
         mine, half_step = at(p, index), at(q, index) * np.uint64(_FINE)
         k = _part_numbers(_FINE, table.draw(size, entropy), entropy)
         x = LazyReals(leading=fresh_words(entropy, size))  # R1
@@ -125,7 +114,7 @@ def rounded_gaussian(numerator: int | Integers, denominator: int | Integers, cou
     return draw_in_blocks(count, attempt)
 
 
-def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> Bools:
+def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> BoolArray:
     """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x of the index (G4)."""
     squared = np.uint64(parts * parts)
     whole_units, rest = k // squared, k % squared

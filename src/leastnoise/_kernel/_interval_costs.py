@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import whole
-from leastnoise._kernel._drawing import Integers
+from leastnoise._check.arrays import IntArray
 
 Ranks = npt.NDArray[np.int32]
 
@@ -32,7 +32,7 @@ def largest_count(size: int) -> int:
     return 2**61 // max(size * size, 2 * size * GRID)
 
 
-def cut_counts(x: Integers) -> Integers:
+def cut_counts(x: IntArray) -> IntArray:
     """Counts within [0, largest_count]: cell by cell, so neighbours stay neighbours, whatever the rows (C1).
 
     >>> cut_counts(np.array([-3, 5, 2**62])).tolist() == [0, 5, largest_count(3)]
@@ -48,11 +48,11 @@ class _Halves:
     first i of level l, ``sums[l][i]`` adds up their values. Memory: 12 bytes a cell and level.
     """
 
-    def __init__(self, x: Integers) -> None:
+    def __init__(self, x: IntArray) -> None:
         self.values, rank = np.unique(x, return_inverse=True)
         self.bits = max(1, int(len(self.values) - 1).bit_length())
         self.zeros: list[Ranks] = []
-        self.sums: list[Integers] = []
+        self.sums: list[IntArray] = []
         cells, ranks = x, rank.reshape(-1).astype(np.int32)
         for bit in range(self.bits - 1, -1, -1):
             low = (ranks >> bit) & 1 == 0
@@ -64,7 +64,7 @@ class _Halves:
             self.sums.append(sums)
             cells, ranks = np.concatenate([cells[low], cells[~low]]), np.concatenate([ranks[low], ranks[~low]])
 
-    def below(self, start: int, stop: int, length: int, bound: Integers) -> tuple[Integers, Integers]:
+    def below(self, start: int, stop: int, length: int, bound: IntArray) -> tuple[IntArray, IntArray]:
         """Number and sum of the cells below ``bound`` (one a window) in the windows that begin at start .. stop - 1."""
         limit = np.searchsorted(self.values, bound, side="left")  # as many ranks are below
         everything = limit >= 1 << self.bits
@@ -84,7 +84,7 @@ class _Halves:
         return np.where(everything, length, number), np.where(everything, -1, total)
 
 
-def costs_of_length(x: Integers, lengths: Iterable[int]) -> Iterator[Integers]:
+def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
     """Length times deviation from the mean, of all intervals of the given lengths.
 
     Args:
@@ -133,7 +133,7 @@ def costs_of_length(x: Integers, lengths: Iterable[int]) -> Iterator[Integers]:
         yield cost
 
 
-def power_of_two_costs(x: Integers) -> list[Integers]:
+def power_of_two_costs(x: IntArray) -> list[IntArray]:
     """``costs_of_length`` of the lengths 1, 2, 4, ... up to n, at every start.
 
     Args:
@@ -148,7 +148,7 @@ def power_of_two_costs(x: Integers) -> list[Integers]:
     return list(costs_of_length(x, [2**power for power in range(len(x).bit_length())]))
 
 
-def on_grid(cost: Integers, length: int) -> Integers:
+def on_grid(cost: IntArray, length: int) -> IntArray:
     """``floor(GRID cost / length)``: deviations in multiples of 1 / GRID.
 
     Rounding down is monotone, so one record more changes the result by at most ``grid_sensitivity(length)`` (C3).
@@ -169,7 +169,7 @@ def grid_sensitivity(length: int) -> int:
     return -(-GRID * (2 * length - 2) // length)
 
 
-def aligned_costs(x: Integers, centre: str = "mean") -> list[Integers]:
+def aligned_costs(x: IntArray, centre: str = "mean") -> list[IntArray]:
     """Deviations of the aligned intervals ``[i 2^k, (i + 1) 2^k)``, the last of each length cut off at n, in multiples of 1 / GRID.
 
     Args:
@@ -196,11 +196,11 @@ def aligned_costs(x: Integers, centre: str = "mean") -> list[Integers]:
     return levels
 
 
-def _deviation(blocks: Integers, centre: str) -> Integers:
+def _deviation(blocks: IntArray, centre: str) -> IntArray:
     length = blocks.shape[1]
     if centre == "mean":
         return on_grid(np.abs(length * blocks - blocks.sum(axis=1, keepdims=True)).sum(axis=1), length)
     ordered = np.sort(blocks, axis=1)
-    above: Integers = ordered[:, (length + 1) // 2 :].sum(axis=1)
-    below: Integers = ordered[:, : length // 2].sum(axis=1)
+    above: IntArray = ordered[:, (length + 1) // 2 :].sum(axis=1)
+    below: IntArray = ordered[:, : length // 2].sum(axis=1)
     return GRID * (above - below)

@@ -5,15 +5,16 @@ Integer arithmetic only. The labels (L1 ...) refer to PROOFS-noise.md beside thi
 
 import numpy as np
 
+from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._bernoulli import Ratios, geometric_table, toss_exp
-from leastnoise._kernel._drawing import Bools, Index, Integers, at, draw_in_blocks, item, random_signs, read_scale, signed, uniform_below
+from leastnoise._kernel._drawing import Index, at, draw_in_blocks, item, random_signs, read_scale, signed, uniform_below
 from leastnoise._kernel._entropy import Entropy
 
 _PARTS = 8  # the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to it
 _CUT = 128  # the table's last cell, which stands for V of at least 128
 
 
-def discrete_laplace(numerator: int | Integers, denominator: int | Integers, count: int, entropy: Entropy) -> Integers:
+def discrete_laplace(numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy) -> IntArray:
     """Draw integers z with probability proportional to exp(-|z| denominator / numerator), exactly.
 
     Args:
@@ -45,7 +46,7 @@ def discrete_laplace(numerator: int | Integers, denominator: int | Integers, cou
     table = geometric_table()
     one = np.asarray(1, dtype=np.uint64)
 
-    def attempt(index: Index | slice, size: int) -> tuple[Integers, Bools]:
+    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
         mine, divisor = at(p, index), at(q, index) * np.uint64(_PARTS)
         u, accepted = uniform_below(mine, largest, size, entropy)  # L1
         accepted &= toss_exp(Ratios(numerators=u, denominators=mine), np.arange(size), entropy, linear=one, square=False, slots=_PARTS)

@@ -29,13 +29,14 @@ import numpy as np
 
 from leastnoise._accounting import Cost, charge, covers
 from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_steps import NeedsData, Receipt
-from leastnoise._linop import IntArray, SignedArray, along, apply, narrow
+from leastnoise._linop import SignedArray, along, apply, narrow
 from leastnoise._observation import Observation
 from leastnoise._plan import Block, DataAwarePlan, Limits, Plan, cost, row_scales, used
 from leastnoise._table import Table

@@ -11,12 +11,12 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._check import Exact, exact, exact_positive, refuse, whole
-from leastnoise._kernel._drawing import Bools, Integers
+from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._interval_costs import GRID, aligned_costs, cut_counts, grid_sensitivity, on_grid, power_of_two_costs
 from leastnoise._kernel._laplace import discrete_laplace
 
-Levels = list[Integers]
+Levels = list[IntArray]
 
 _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 
@@ -35,13 +35,13 @@ class Partition:
     """
 
     size: int
-    starts: Integers
+    starts: IntArray
     spent: Fraction
     widths: tuple[int, ...] = ()
-    values: tuple[Integers, ...] = ()
+    values: tuple[IntArray, ...] = ()
     scales: tuple[Fraction, ...] = ()
 
-    def lengths(self) -> Integers:
+    def lengths(self) -> IntArray:
         """Number of cells of each bucket, int64 of shape (k,).
 
         >>> Partition(size=5, starts=np.array([0, 2]), spent=Fraction(1)).lengths().tolist()
@@ -50,7 +50,7 @@ class Partition:
         return np.diff(self.starts, append=self.size)
 
 
-def read_cells(x: Integers) -> Integers:
+def read_cells(x: IntArray) -> IntArray:
     """Check the shape, which is public, and cut the counts, which are private, to the range of exact arithmetic.
 
     Raises:
@@ -92,7 +92,7 @@ def read_penalty(penalty: Exact, size: int) -> int:
     return round(number * GRID)
 
 
-def noisy_costs(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
+def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
     """The partition of least noisy cost into intervals of lengths 1, 2, 4, ... at any start: Algorithm 1 of DAWA as printed.
 
     Args:
@@ -134,7 +134,7 @@ def noisy_costs(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact
     return Partition(size=n, starts=cheapest_of_powers(noisy), spent=spent)
 
 
-def least_cost(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Fraction:
+def least_cost(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Fraction:
     """The least cost of any aligned partition, with noise: how many buckets' worth of structure the counts have.
 
     Args:
@@ -165,7 +165,7 @@ def least_cost(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact,
     return Fraction(least + int(discrete_laplace(numerator, denominator, 1, entropy)[0]), GRID)
 
 
-def on_powers(cells: Integers) -> Levels:
+def on_powers(cells: IntArray) -> Levels:
     """Deviations of all intervals of lengths 1, 2, 4, ..., in multiples of 1 / GRID.
 
     >>> [(level / GRID).tolist() for level in on_powers(np.array([2, 3, 8]))]
@@ -174,7 +174,7 @@ def on_powers(cells: Integers) -> Levels:
     return [on_grid(cost, 2**power) for power, cost in enumerate(power_of_two_costs(cells))]
 
 
-def cheapest_of_powers(costs: Levels) -> Integers:
+def cheapest_of_powers(costs: Levels) -> IntArray:
     """Starts of the cheapest partition into intervals of lengths 1, 2, 4, ...; of equally cheap ones that with the shortest last bucket.
 
     >>> cheapest_of_powers([np.array([5, 5, 5]), np.array([1, 7])]).tolist()
@@ -200,7 +200,7 @@ def cheapest_of_powers(costs: Levels) -> Integers:
     return np.array(starts[::-1], dtype=np.int64)
 
 
-def cheapest_aligned(costs: Sequence[Integers]) -> tuple[int, Integers]:
+def cheapest_aligned(costs: Sequence[IntArray]) -> tuple[int, IntArray]:
     """Least cost and starts of the cheapest partition into aligned intervals; of equally cheap ones the coarser at every node.
 
     Args:
@@ -210,7 +210,7 @@ def cheapest_aligned(costs: Sequence[Integers]) -> tuple[int, Integers]:
     (3, array([0, 1, 2]))
     """
     best = costs[0]
-    split: list[Bools] = []
+    split: list[BoolArray] = []
     for level in costs[1:]:
         pairs = len(best) // 2
         halves = best[: 2 * pairs].reshape(pairs, 2).sum(axis=1)
@@ -222,7 +222,7 @@ def cheapest_aligned(costs: Sequence[Integers]) -> tuple[int, Integers]:
     return int(best[0]), leaves(len(costs[0]), split[::-1])
 
 
-def leaves(size: int, split: Sequence[Bools]) -> Integers:
+def leaves(size: int, split: Sequence[BoolArray]) -> IntArray:
     """Starts of the leaves of a binary tree of aligned intervals.
 
     Args:

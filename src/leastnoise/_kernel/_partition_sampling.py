@@ -12,15 +12,12 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, refuse, whole
-from leastnoise._kernel._drawing import Bools, Integers
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._kernel._entropy import Entropy, fresh_words
 from leastnoise._kernel._interval_costs import GRID, aligned_costs, grid_sensitivity
 from leastnoise._kernel._partition import Partition, leaves, read_cells, read_penalty
-
-Reals = npt.NDArray[np.float64]
 
 _LN2 = Fraction(6931471805599454, 10**16)  # above ln 2 by less than 10^-16
 _MOST_BITS = 44
@@ -33,10 +30,10 @@ _FAR = 1200  # exponents further apart: the smaller number is below the last bit
 class Scaled:
     """Positive numbers ``mantissa * 2^exponent``, mantissa in [1/2, 1]."""
 
-    mantissa: Reals
-    exponent: Integers
+    mantissa: FloatArray
+    exponent: IntArray
 
-    def at(self, index: slice | Integers) -> "Scaled":
+    def at(self, index: slice | IntArray) -> "Scaled":
         """Some of them."""
         return Scaled(self.mantissa[index], self.exponent[index])
 
@@ -58,9 +55,9 @@ def plus(left: Scaled, right: Scaled) -> Scaled:
     return Scaled(mantissa, top + carry)
 
 
-def lowered(numbers: Scaled, top: Integers | np.int64) -> Reals:
+def lowered(numbers: Scaled, top: IntArray | np.int64) -> FloatArray:
     """The numbers over 2^top, in float64 (X3)."""
-    found: Reals = np.ldexp(numbers.mantissa, np.maximum(numbers.exponent - top, -_FAR).astype(np.int32))
+    found: FloatArray = np.ldexp(numbers.mantissa, np.maximum(numbers.exponent - top, -_FAR).astype(np.int32))
     return found
 
 
@@ -78,7 +75,7 @@ def roots_of_half() -> tuple[float, ...]:
     return tuple(roots)
 
 
-def powers_of_half(t: Integers, bits: int) -> Scaled:
+def powers_of_half(t: IntArray, bits: int) -> Scaled:
     """``2^-(t / 2^bits)`` for whole t of at least 0, with a relative error of at most 100 * 2^-53 (X2).
 
     >>> powers_of_half(np.array([0, 3]), 1).mantissa.tolist() == [1.0, 0.5**0.5]
@@ -100,7 +97,7 @@ def numerical_charge(size: int) -> Fraction:
 
 
 def exponential_mechanism(
-    x: Integers,
+    x: IntArray,
     epsilon: Exact,
     entropy: Entropy,
     *,
@@ -145,7 +142,7 @@ def exponential_mechanism(
     return Partition(size=n, starts=draw_aligned(weights, entropy), spent=spent)
 
 
-def weights_of(costs: Sequence[Integers], sensitivity: int, epsilon: Fraction, prior: Exact, penalty: int) -> list[Scaled]:
+def weights_of(costs: Sequence[IntArray], sensitivity: int, epsilon: Fraction, prior: Exact, penalty: int) -> list[Scaled]:
     """The weights of intervals, or blocks, of given costs (X1, X2).
 
     Args:
@@ -185,7 +182,7 @@ def rate(epsilon: Fraction) -> tuple[int, int]:
     raise InputError("epsilon is too small for the exponential mechanism: rounding errors would cost more. Spend more.")
 
 
-def exponents(cost: Integers, step: int, sensitivity: int) -> Integers:
+def exponents(cost: IntArray, step: int, sensitivity: int) -> IntArray:
     """``floor(cost step / sensitivity)`` without leaving int64 (X1).
 
     >>> exponents(np.array([0, 5, 2**60]), 4727, 4096).tolist() == [0, 5, 2**48 * 4727]
@@ -195,7 +192,7 @@ def exponents(cost: Integers, step: int, sensitivity: int) -> Integers:
     return quotient * step + ((cost - quotient * sensitivity) * step) // sensitivity
 
 
-def draw_aligned(weights: Sequence[Scaled], entropy: Entropy) -> Integers:
+def draw_aligned(weights: Sequence[Scaled], entropy: Entropy) -> IntArray:
     """Draw a partition into aligned intervals; from the cells up, then from the root down (X5).
 
     Args:
@@ -212,7 +209,7 @@ def draw_aligned(weights: Sequence[Scaled], entropy: Entropy) -> Integers:
         joined = plus(weight.at(slice(pairs)), _halves(below, pairs))
         rest = below.at(slice(2 * pairs, None))  # a node without a right half is its left half
         sums.append(Scaled(np.concatenate([joined.mantissa, rest.mantissa]), np.concatenate([joined.exponent, rest.exponent])))
-    split: list[Bools] = []
+    split: list[BoolArray] = []
     alive = np.ones(1, dtype=np.bool_)
     for power in range(len(weights) - 1, 0, -1):
         weight, below = weights[power], sums[power - 1]
@@ -229,7 +226,7 @@ def _halves(below: Scaled, pairs: int) -> Scaled:
     return times(below.at(slice(0, 2 * pairs, 2)), below.at(slice(1, 2 * pairs, 2)))
 
 
-def _coins(weight: Scaled, below: Scaled, nodes: Integers, entropy: Entropy) -> Bools:
+def _coins(weight: Scaled, below: Scaled, nodes: IntArray, entropy: Entropy) -> BoolArray:
     """For some nodes whether they stay whole: w against the product of the halves' sums, exactly (X4)."""
     parts = times(below.at(2 * nodes), below.at(2 * nodes + 1))
     mine = weight.at(nodes)

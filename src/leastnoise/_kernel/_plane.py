@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, one_of, refuse, whole
-from leastnoise._kernel._drawing import Bools, Integers
+from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._entropy import Entropy, fresh_words
 from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, plus, settle, times, weights_of
 from leastnoise._linop import BlockTree, block_tree
-
-Reals = npt.NDArray[np.float64]
 
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
 _DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
@@ -44,17 +41,17 @@ class RectanglePartition:
     """
 
     shape: tuple[int, int]
-    tops: Integers
-    lefts: Integers
-    heights: Integers
-    widths: Integers
+    tops: IntArray
+    lefts: IntArray
+    heights: IntArray
+    widths: IntArray
     spent: Fraction
 
-    def areas(self) -> Integers:
+    def areas(self) -> IntArray:
         """Number of cells of each bucket, int64 of shape (k,)."""
         return self.heights * self.widths
 
-    def labels(self) -> Integers:
+    def labels(self) -> IntArray:
         """The bucket that each cell is in, int64 of the shape of the cells.
 
         >>> one = np.array([1])
@@ -70,7 +67,7 @@ class RectanglePartition:
 
 
 def quadtree_mechanism(
-    x: Integers,
+    x: IntArray,
     epsilon: Exact,
     entropy: Entropy,
     *,
@@ -121,7 +118,7 @@ def quadtree_mechanism(
 
 
 def least_block_cost(
-    x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, split: str = "quarters", distance: int = 1
+    x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, split: str = "quarters", distance: int = 1
 ) -> Fraction:
     """The least cost of any partition into blocks of a quadtree, with noise: how many buckets' worth of structure the counts have.
 
@@ -168,7 +165,7 @@ def plane_charge(levels: int) -> Fraction:
     return (500 + 24 * levels) * 2 * _UNIT
 
 
-def block_costs(cells: Integers, tree: BlockTree, centre: str) -> list[Integers]:
+def block_costs(cells: IntArray, tree: BlockTree, centre: str) -> list[IntArray]:
     """Deviations of all blocks from their mean (rounded down) or median (exact), in multiples of 1 / GRID (Y0).
 
     Args:
@@ -199,7 +196,7 @@ def block_costs(cells: Integers, tree: BlockTree, centre: str) -> list[Integers]
     return [*out, np.zeros(len(cells), dtype=np.int64)]
 
 
-def draw_blocks(weights: Sequence[Scaled], tree: BlockTree, entropy: Entropy) -> list[Bools]:
+def draw_blocks(weights: Sequence[Scaled], tree: BlockTree, entropy: Entropy) -> list[BoolArray]:
     """Draw a partition with probability proportional to the product of the weights of its blocks; up, then down (Y2, Y3).
 
     Args:
@@ -218,7 +215,7 @@ def draw_blocks(weights: Sequence[Scaled], tree: BlockTree, entropy: Entropy) ->
         alone = tree.broods(level) == 1  # the same block as its child, which stands for it
         apart.insert(0, parts)
         sums.insert(0, Scaled(np.where(alone, parts.mantissa, both.mantissa), np.where(alone, parts.exponent, both.exponent)))
-    buckets: list[Bools] = []
+    buckets: list[BoolArray] = []
     alive = np.ones(1, dtype=np.bool_)
     for level, parts in enumerate(apart):
         chosen = np.flatnonzero(alive & (tree.broods(level) > 1))
@@ -241,7 +238,7 @@ def _products(below: Scaled, tree: BlockTree, level: int) -> Scaled:
     return out
 
 
-def _coins(weight: Scaled, parts: Scaled, below: Scaled, tree: BlockTree, level: int, nodes: Integers, entropy: Entropy) -> Bools:
+def _coins(weight: Scaled, parts: Scaled, below: Scaled, tree: BlockTree, level: int, nodes: IntArray, entropy: Entropy) -> BoolArray:
     """For some nodes whether they stay whole: the weight against the product of the children's sums, exactly (Y2)."""
     gap = np.clip(parts.exponent[nodes] - weight.exponent[nodes], -1000, 1000).astype(np.int32)
     chance = 1.0 / (1.0 + np.ldexp(parts.mantissa[nodes] / weight.mantissa[nodes], gap))
@@ -257,7 +254,7 @@ def _coins(weight: Scaled, parts: Scaled, below: Scaled, tree: BlockTree, level:
     return result
 
 
-def read_plane(x: Integers, split: str) -> tuple[BlockTree, Integers]:
+def read_plane(x: IntArray, split: str) -> tuple[BlockTree, IntArray]:
     """Check the shape, which is public, and cut the counts, which are private, to the range of exact arithmetic (C1).
 
     >>> read_plane(np.array([[3, -1]]), "halves")[1].tolist()
@@ -270,7 +267,7 @@ def read_plane(x: Integers, split: str) -> tuple[BlockTree, Integers]:
     return tree, cut_counts(x.reshape(-1)[tree.order])
 
 
-def rectangles(tree: BlockTree, starts: Integers, spent: Fraction) -> RectanglePartition:
+def rectangles(tree: BlockTree, starts: IntArray, spent: Fraction) -> RectanglePartition:
     """Blocks that cover all cells as rectangles: a block begins at its first cell and ends at its last.
 
     Args:

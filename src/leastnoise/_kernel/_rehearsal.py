@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Coded, Domain
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._measure import draw, verify
-from leastnoise._linop import Identity, IntArray, SignedArray
+from leastnoise._linop import Identity, SignedArray
 from leastnoise._plan import Factor, Plan
 from leastnoise._table import Table
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from leastnoise._check import exact_positive, refuse
+from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._partition import Partition, least_cost, noisy_costs
 from leastnoise._kernel._partition_sampling import exponential_mechanism
 from leastnoise._kernel._plane import RectanglePartition, least_block_cost, quadtree_mechanism
-from leastnoise._linop import IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

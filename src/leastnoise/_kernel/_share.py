@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+
 # A window of tables that are asked one after the other is counted together and then handed out in the order asked: 128 MiB of counts.
 WINDOW_CELLS = 2**24
 # Beyond this a table of counts no longer stays in the second-level cache, and counting into it becomes several times slower.
@@ -99,11 +101,11 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
 def _grow(
     left: npt.NDArray[np.int16],
     first: int,
-    missing: npt.NDArray[np.int64],
-    width: npt.NDArray[np.float64],
+    missing: IntArray,
+    width: FloatArray,
     cells: int,
     limit: int,
-) -> tuple[list[int], npt.NDArray[np.bool_]]:
+) -> tuple[list[int], BoolArray]:
     """Grow a group from one set: its columns, and which sets it contains.
 
     ``missing`` holds how many attributes of each set the group lacks, at first all; more than there are for a set that has a group.

@@ -8,12 +8,11 @@ harm privacy, so sums that might reach 2^63 are refused.
 from collections.abc import Callable
 from functools import singledispatch
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import InternalError, refuse
+from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._linop._operators import (
     AllRanges,
     Coarse,
@@ -22,7 +21,6 @@ from leastnoise._linop._operators import (
     DiagonalAndRows,
     Haar,
     Identity,
-    IntArray,
     Operator,
     Ordered,
     Prefix,
@@ -30,8 +28,6 @@ from leastnoise._linop._operators import (
     Total,
     Tree,
 )
-
-Array = npt.NDArray[Any]
 
 _EXACT_FLOAT = 2**53
 # Classes whose entries are 0 and 1. One that is not listed and not registered is refused, never taken for one of these.
@@ -417,7 +413,7 @@ def _(operator: AllRanges, x: Array) -> Array:
     return falling * before + rising * (from_here - falling * x)
 
 
-def gram_diagonal(operator: Operator) -> npt.NDArray[np.float64]:
+def gram_diagonal(operator: Operator) -> FloatArray:
     """The diagonal of A^T A: squared column norms, shape (size,).
 
     >>> gram_diagonal(AllRanges(3)).tolist()

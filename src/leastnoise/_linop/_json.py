@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._check import InputError, refuse, whole
+from leastnoise._check.arrays import IntArray
 from leastnoise._linop._operators import (
     AllRanges,
     Coarse,
@@ -17,7 +18,6 @@ from leastnoise._linop._operators import (
     DiagonalAndRows,
     Haar,
     Identity,
-    IntArray,
     Operator,
     Ordered,
     Prefix,

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import refuse, whole
+from leastnoise._check.arrays import FloatArray, IntArray
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
 SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 # Far from the ends of int64, so that absolute values and sums of two cannot wrap around.
@@ -199,7 +199,7 @@ class Dense:
         object.__setattr__(self, "matrix", _frozen("matrix", self.matrix, 2))
         object.__setattr__(self, "largest", int(np.abs(self.matrix).max()))
 
-    def gram(self) -> npt.NDArray[np.float64]:
+    def gram(self) -> FloatArray:
         """A^T A in floating point, made once; not to be written to."""
         if "gram" not in self._kept:
             real = self.matrix.astype(np.float64)

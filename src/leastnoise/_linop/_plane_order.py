@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from leastnoise._check import one_of, whole
-from leastnoise._linop._operators import IntArray as Integers
+from leastnoise._check.arrays import IntArray
 
 _MOST_CELLS = 2**24
 SPLITS = ("quarters", "halves")
@@ -28,11 +28,11 @@ class BlockTree:
     """
 
     shape: tuple[int, int]
-    order: Integers
-    starts: tuple[Integers, ...]
-    children: tuple[Integers, ...]
+    order: IntArray
+    starts: tuple[IntArray, ...]
+    children: tuple[IntArray, ...]
 
-    def lengths(self, level: int) -> Integers:
+    def lengths(self, level: int) -> IntArray:
         """Number of cells of each block of a level.
 
         >>> block_tree(2, 3, "quarters").lengths(1).tolist()
@@ -40,7 +40,7 @@ class BlockTree:
         """
         return np.diff(self.starts[level], append=len(self.order))
 
-    def broods(self, level: int) -> Integers:
+    def broods(self, level: int) -> IntArray:
         """Number of children of each block of a level but the last; a block with one child is that child.
 
         >>> block_tree(2, 3, "quarters").broods(1).tolist()
@@ -71,7 +71,7 @@ def block_tree(height: int, width: int, split: str) -> BlockTree:
     _read_sides(height, width)
     one_of("split", split, SPLITS)
     edges = [np.array([0, height]), np.array([0, width])]
-    labels: list[Integers] = []
+    labels: list[IntArray] = []
     while True:
         row, column = (np.repeat(np.arange(len(edge) - 1), np.diff(edge)) for edge in edges)
         labels.append((row[:, None] * (len(edges[1]) - 1) + column).reshape(-1))
@@ -90,7 +90,7 @@ def block_tree(height: int, width: int, split: str) -> BlockTree:
     return BlockTree(shape=(height, width), order=order, starts=tuple(starts), children=tuple(children))
 
 
-def _halved(edges: Integers) -> Integers:
+def _halved(edges: IntArray) -> IntArray:
     return np.unique(np.concatenate([edges, (edges[:-1] + edges[1:] + 1) // 2]))
 
 

@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._check.arrays import Array
 from leastnoise._linop import Dense, Identity, Total
-from leastnoise._plan._pairs import MOST_CELLS, Numbers, bounds, ladder, shared, unwrapped
+from leastnoise._plan._pairs import MOST_CELLS, bounds, ladder, shared, unwrapped
 from leastnoise._plan._plan import Block, Factor, Plan
 
 _MOST_COMBINED = 2**18  # combinations of shares that are tried
@@ -51,7 +52,7 @@ class _Axis:
     """
 
     units: tuple[int, ...]
-    shares: Numbers
+    shares: Array
 
 
 def largest_distance(plan: Plan, power: int) -> Fraction | None:
@@ -159,7 +160,7 @@ def _axis(parts: tuple[_Part, ...], sizes: tuple[tuple[str, int], ...], power: i
     return _Axis(units, _box(tops, least, [2 * top for top in tops], ordered=ordered))
 
 
-def _box(tops: Sequence[int], least: Sequence[Sequence[int]], most: Sequence[int], *, ordered: bool) -> Numbers:
+def _box(tops: Sequence[int], least: Sequence[Sequence[int]], most: Sequence[int], *, ordered: bool) -> Array:
     """Shares at least as far apart as all that lie between the given ends (R5)."""
     if ordered:
         return np.array([[[top, top, *low] for top, low in zip(tops, least, strict=True)]], dtype=object)
@@ -167,7 +168,7 @@ def _box(tops: Sequence[int], least: Sequence[Sequence[int]], most: Sequence[int
     return np.array(list(product(*ends)), dtype=object)
 
 
-def _listed(parts: Sequence[_Part], sizes: Mapping[str, int], power: int) -> tuple[tuple[int, ...], Numbers] | None:
+def _listed(parts: Sequence[_Part], sizes: Mapping[str, int], power: int) -> tuple[tuple[int, ...], Array] | None:
     """The units, and the shares of all pairs of cells, if they can be listed."""
     factors = tuple(factor for part in parts for factor in part)
     if len({factor.attributes for factor in factors}) == 1 and all(len(part) == 1 for part in parts):
@@ -197,7 +198,7 @@ def _listed(parts: Sequence[_Part], sizes: Mapping[str, int], power: int) -> tup
     return tuple(units), np.stack(found, axis=1)
 
 
-def _both(left: Numbers, right: Numbers) -> Numbers:
+def _both(left: Array, right: Array) -> Array:
     """Shares of a product of two factors (R2)."""
     left, right = left.astype(object), right.astype(object)
     same = left[..., 2] * right[..., 2] + left[..., 3] * right[..., 3]
@@ -205,7 +206,7 @@ def _both(left: Numbers, right: Numbers) -> Numbers:
     return np.stack([left[..., 0] * right[..., 0], left[..., 1] * right[..., 1], same // 2, other // 2], axis=-1)
 
 
-def _thinned(found: Numbers) -> Numbers:
+def _thinned(found: Array) -> Array:
     """Without pairs that another pair of the same first or second cell is at least as bad as; for one part, in the order of cells."""
     size = math.isqrt(len(found))
     same, norms = found[:, 0, 2].reshape(size, size), found[:size, 0, 1]
@@ -219,7 +220,7 @@ def _thinned(found: Numbers) -> Numbers:
     return found.reshape(size, size, 1, 4)[np.ix_(order, order)][kept]
 
 
-def _distinct(found: Numbers) -> Numbers:
+def _distinct(found: Array) -> Array:
     key, kinds = np.zeros(len(found), dtype=np.int64), 1
     for column in found.reshape(len(found), -1).T:
         above = column - column.min()
@@ -237,7 +238,7 @@ def _distinct(found: Numbers) -> Numbers:
     return found[np.unique(key, return_index=True)[1]]
 
 
-def _rounded(found: Numbers, bits: int) -> Numbers:
+def _rounded(found: Array, bits: int) -> Array:
     """Norms rounded up and common parts rounded down, to so many bits of the largest; common parts stay even numbers."""
     answer = found.copy()
     for part, column in np.ndindex(*found.shape[1:]):
@@ -247,7 +248,7 @@ def _rounded(found: Numbers, bits: int) -> Numbers:
     return answer
 
 
-def _worst(found: Numbers, limit: int) -> Numbers | None:
+def _worst(found: Array, limit: int) -> Array | None:
     """Those of the shares that no other is at least as bad as in every number; None if they are more than the limit."""
     gains = (found * np.array([1, 1, -1, -1])).reshape(len(found), -1)
     left = np.argsort(-gains.astype(np.float64).sum(axis=1), kind="stable")  # the order decides only how soon others are dropped
@@ -324,7 +325,7 @@ def _choices(orbits: Sequence[Sequence[int]], places: Iterable[int]) -> dict[int
     return dict(zip(places, columns, strict=True))
 
 
-def _distances(term: _Term, axes: Sequence[_Axis]) -> Numbers:
+def _distances(term: _Term, axes: Sequence[_Axis]) -> Array:
     """|c - c'| of one product for all combinations of shares along its axes, times its units (R2)."""
     own = [axes[place].shares[:, part] for place, part in term.parts.items()]
     common = [((one[:, 2] + one[:, 3]) // 2, (one[:, 2] - one[:, 3]) // 2) for one in own]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check import refuse
-from leastnoise._linop import IntArray
+from leastnoise._check.arrays import IntArray
 
 _MOST = 2**53 - 1  # the most units that a measure's bound may have
 

@@ -5,11 +5,10 @@ The labels (R1 ...) are those of PROOFS-replace.md beside this file.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from leastnoise._check.arrays import Array, IntArray
 from leastnoise._linop import (
     AllRanges,
     Coarse,
@@ -17,7 +16,6 @@ from leastnoise._linop import (
     Dense,
     Haar,
     Identity,
-    IntArray,
     Operator,
     Ordered,
     Tree,
@@ -27,8 +25,6 @@ from leastnoise._linop import (
     non_negative,
 )
 from leastnoise._plan._plan import Factor
-
-Numbers: TypeAlias = npt.NDArray[Any]  # whole numbers: int64, or Python's own
 
 MOST_CELLS = 2048  # of an axis whose pairs of cells are listed; beyond, what two rows share is bounded
 _MOST_ENTRIES = 2**23
@@ -49,7 +45,7 @@ class Shared:
     """
 
     unit: int
-    shares: Numbers
+    shares: Array
 
 
 def shared(factor: Factor, power: int, steps: Sequence[int] | None) -> Shared | None:
@@ -80,7 +76,7 @@ def shared(factor: Factor, power: int, steps: Sequence[int] | None) -> Shared | 
     return Shared(unit, np.stack([np.repeat(norms, size), np.tile(norms, size), 2 * same.reshape(-1), 2 * other.reshape(-1)], axis=-1))
 
 
-def _common(factor: Factor, power: int) -> tuple[Numbers, Numbers, Numbers] | None:
+def _common(factor: Factor, power: int) -> tuple[Array, Array, Array] | None:
     """Norms, and over all pairs of cells the parts of the same and of different signs, or inner products and zeros."""
     operator, weights, size = factor.operator, factor.weights, factor.operator.size
     zeros = np.zeros((size, size), dtype=np.int64)
@@ -120,7 +116,7 @@ def _less_than_apart(rows: IntArray, norms: IntArray, sign: int = 1) -> IntArray
     return answer
 
 
-def _of_row(row: Numbers, power: int) -> tuple[Numbers, Numbers, Numbers]:
+def _of_row(row: Array, power: int) -> tuple[Array, Array, Array]:
     """For one row, in Python's integers: values of sums have squares beyond int64."""
     if power == 2:
         return row * row, np.multiply.outer(row, row), np.multiply.outer(row, row) * 0

@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accounting import Privacy, fraction_from_text, privacy_from_json
 from leastnoise._check import InputError, exact_positive, one_of, read_json, refuse, whole
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._linop import Contrasts, IntArray, Operator, from_json, largest_entry, pack, to_json, unpack
+from leastnoise._linop import Contrasts, Operator, from_json, largest_entry, pack, to_json, unpack
 from leastnoise._plan._frozen import frozen
 from leastnoise._plan._limits import Limits
 
@@ -88,7 +88,7 @@ class Factor:
         return self.row_weights is None and not isinstance(self.operator, Contrasts)
 
     @property
-    def scaling(self) -> npt.NDArray[np.float64]:
+    def scaling(self) -> FloatArray:
         """What a row must be multiplied by to have the block's noise: weight over norm, float of shape (rows,)."""
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
@@ -138,7 +138,7 @@ class Block:
         """The product of the factors' row weights, int64 of shape (rows,)."""
         return _outer([factor.weights for factor in self.factors])
 
-    def scaling(self) -> npt.NDArray[np.float64]:
+    def scaling(self) -> FloatArray:
         """What each row must be multiplied by to have the block's noise, shape (rows,)."""
         return np.asarray(self.row_weights() / np.sqrt(self.row_squares()), dtype=np.float64)
 

@@ -9,7 +9,7 @@ themselves, which are whole numbers, is never below the true one.
 
 import numpy as np
 
-from leastnoise._linop import IntArray
+from leastnoise._check.arrays import IntArray
 from leastnoise._plan._plan import Block
 
 

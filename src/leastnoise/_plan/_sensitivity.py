@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from leastnoise._accounting import ConcentratedCost, Cost, GaussianCost, PureCost
 from leastnoise._check import InternalError
-from leastnoise._linop import Contrasts, IntArray, column_sums, non_negative
+from leastnoise._check.arrays import IntArray
+from leastnoise._linop import Contrasts, column_sums, non_negative
 from leastnoise._plan._apart import largest_distance
 from leastnoise._plan._plan import Block, Factor, Plan
 
@@ -25,7 +26,7 @@ GUARD_BITS = 128
 # less.
 _JOINT_CELLS = 2**16
 
-_Entries = npt.NDArray[np.int64] | npt.NDArray[np.object_]  # whole numbers of at least 0
+_Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from html import escape
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._domain import Bins, Integers
 from leastnoise._release._tables import Table
 from leastnoise._workload import Product
 
-FloatArray = npt.NDArray[np.float64]
 WIDTH = 720
 MOST_BARS = 40
 MOST_COLUMNS = 90

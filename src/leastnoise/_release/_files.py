@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._check.arrays import Array
 from leastnoise._release._release import Release
 from leastnoise._release._tables import MAY_BE_UNKNOWN, NUMBERS, Label, Table, key_columns, label_array
 
@@ -115,7 +116,7 @@ def write_covariances(release: Release, directory: Path, formats: Sequence[str])
         for key in release.options.covariances:
             matrix = release.covariance(key)
             first, second = np.triu_indices(len(matrix))
-            columns: dict[str, npt.NDArray[Any]] = {"query": np.zeros(len(first), dtype=np.int32)}
+            columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
             columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
             _copy(database, columns, {"query"}, [key], directory / f"covariances/{key}", formats)
 
@@ -175,7 +176,7 @@ def _clean(text: str) -> str:
 def _one_by_one(release: Release, directory: Path, formats: Sequence[str], database: Any) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         texts = _Texts()
-        columns: dict[str, npt.NDArray[Any]] = {"query": np.full(table.cells, texts.add((table.id,)), dtype=np.int32)}
+        columns: dict[str, Array] = {"query": np.full(table.cells, texts.add((table.id,)), dtype=np.int32)}
         looked_up = {"query"}
         names = key_columns(table.product.attributes)
         for column, labels, place in zip(names, table.labels, _places(table), strict=True):
@@ -214,7 +215,7 @@ class _Batch:
     part: int = 1
     cells: int = 0
     texts: _Texts = field(default_factory=_Texts)
-    columns: dict[str, list[npt.NDArray[Any]]] = field(default_factory=dict)
+    columns: dict[str, list[Array]] = field(default_factory=dict)
 
     def add(self, table: Table) -> int:
         """Take a table; gives the number of the part that it will be in."""
@@ -251,7 +252,7 @@ def _places(table: Table) -> list[npt.NDArray[np.int32]]:
 
 
 def _copy(
-    database: Any, columns: Mapping[str, npt.NDArray[Any]], looked_up: set[str], texts: Sequence[str], stem: Path, formats: Sequence[str]
+    database: Any, columns: Mapping[str, Array], looked_up: set[str], texts: Sequence[str], stem: Path, formats: Sequence[str]
 ) -> None:
     """Write columns to files; those looked up hold places in ``texts``."""
     length = len(columns["query"])

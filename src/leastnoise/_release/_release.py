@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accuracy import Structure, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, data_aware, is_data_aware, linear
 from leastnoise._observation import Observation
 from leastnoise._plan import Plan
@@ -17,7 +17,6 @@ from leastnoise._release._large import is_large, is_part, written
 from leastnoise._release._tables import Options, Table, Tables, in_unit, to_frame
 from leastnoise._workload import Product, Workload, from_json
 
-FloatArray = npt.NDArray[np.float64]
 MOST_IN_ONE_FRAME = 20_000_000
 
 

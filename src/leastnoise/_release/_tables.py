@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import InputError, one_of
+from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import Answers, DataAware, LocallyNonNegative, NonNegativeCells, non_negative, whole_numbers
 from leastnoise._release._extras import table_place
 from leastnoise._workload import Product, QuerySet
 
-FloatArray = npt.NDArray[np.float64]
 Label = str | int
-Columns = dict[str, npt.NDArray[Any]]
+Columns = dict[str, Array]
 LIBRARIES = ("pandas", "polars", "pyarrow")
 NUMBERS = (
     "answer",
@@ -102,7 +101,7 @@ class Table:
     low: FloatArray
     high: FloatArray
     non_negative: FloatArray | None = None
-    integer: npt.NDArray[Any] | None = None
+    integer: Array | None = None
     nnls: FloatArray | None = None
     nnls_rmse: FloatArray | None = None
     approximation_std: FloatArray | None = None
@@ -267,7 +266,7 @@ def key_columns(attributes: Sequence[str]) -> list[str]:
     return [names.give(name) for name in attributes]
 
 
-def label_array(labels: Sequence[Label]) -> npt.NDArray[Any]:
+def label_array(labels: Sequence[Label]) -> Array:
     """Labels as an array, shape (len(labels),): int64 if all are whole numbers that fit, else text as objects.
 
     >>> label_array([17, 18]).dtype.kind, label_array(["a", 1]).tolist()

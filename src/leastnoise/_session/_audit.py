@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accounting import ApproxDP, GaussianCost, PureCost
 from leastnoise._check import InputError, whole
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._kernel import Entropy, rehearse
 from leastnoise._linop import apply
 from leastnoise._plan import Block, DataAwarePlan, Plan, cost, row_scales
 
-Reals = npt.NDArray[np.float64]
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
 _MOST_UNITS = 1000
@@ -74,10 +73,10 @@ class _Pair:
 
     rows: tuple[dict[str, Any], dict[str, Any]]
     units: int
-    places: npt.NDArray[np.int64]
-    centres: npt.NDArray[np.int64]
-    shifts: Reals
-    scales: Reals
+    places: IntArray
+    centres: IntArray
+    shifts: FloatArray
+    scales: FloatArray
 
 
 def audit(
@@ -206,7 +205,7 @@ def _candidates(plan: Plan) -> Iterator[dict[str, int]]:
         yield {**dict(zip(sizes, cell, strict=True)), **amount}
 
 
-def _column(plan: Plan, row: dict[str, int], starts: npt.NDArray[np.int64]) -> dict[int, int]:
+def _column(plan: Plan, row: dict[str, int], starts: IntArray) -> dict[int, int]:
     """What a row adds to all measured queries, in multiples of 1 / grid, by their places; zeros left out."""
     found: dict[int, int] = {}
     for block, start in zip(plan.blocks, starts.tolist(), strict=False):
@@ -232,9 +231,7 @@ def _added(block: Block, row: dict[str, int]) -> int:
     return min(row[block.measure], int(block.limits.values[0 if name is None else row[name]]))
 
 
-def _draws(
-    plan: Plan, pair: _Pair, trials: int | None, seconds: float, entropy: Entropy | None
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def _draws(plan: Plan, pair: _Pair, trials: int | None, seconds: float, entropy: Entropy | None) -> Iterator[tuple[IntArray, IntArray]]:
     """Batches of what the two tables give in the queries in which they differ."""
     most = max(1, _BATCH // max(sum(block.rows for block in plan.blocks), pair.units * plan.privacy.max_rows))
     end, done = time.monotonic() + seconds, 0
@@ -254,7 +251,7 @@ def _draws(
 # --- bounds ----------------------------------------------------------------------------------------------------------------------
 
 
-def _ratio(pair: _Pair, drawn: npt.NDArray[np.int64], power: int) -> Reals:
+def _ratio(pair: _Pair, drawn: IntArray, power: int) -> FloatArray:
     """The logarithm of the likelihood ratio of the two tables, up to a constant, for each trial."""
     noisy, shifts, scales = drawn.astype(np.float64), pair.shifts[:, None], pair.scales[:, None]
     if power == 2:
@@ -262,7 +259,7 @@ def _ratio(pair: _Pair, drawn: npt.NDArray[np.int64], power: int) -> Reals:
     return np.asarray(((np.abs(noisy) - np.abs(noisy - shifts)) / scales).sum(axis=0), dtype=np.float64)
 
 
-def _certified(first: Reals, second: Reals, risk: float, worth: Callable[[float, float], float]) -> tuple[float, float]:
+def _certified(first: FloatArray, second: FloatArray, risk: float, worth: Callable[[float, float], float]) -> tuple[float, float]:
     """At least how often the first is above a threshold, and at most how often the second is; each wrong with at most the given risk.
 
     One half of each chooses the threshold that would certify most, the other half certifies.
@@ -279,13 +276,13 @@ def _certified(first: Reals, second: Reals, risk: float, worth: Callable[[float,
     )
 
 
-def _least(hits: Any, trials: int, risk: float) -> Reals:
+def _least(hits: Any, trials: int, risk: float) -> FloatArray:
     from scipy.stats import beta
 
     return np.where(hits > 0, beta.ppf(risk, np.maximum(hits, 1), trials - np.maximum(hits, 1) + 1), 0.0)
 
 
-def _most(hits: Any, trials: int, risk: float) -> Reals:
+def _most(hits: Any, trials: int, risk: float) -> FloatArray:
     from scipy.stats import beta
 
     return np.where(hits < trials, beta.isf(risk, np.minimum(hits, trials - 1) + 1, trials - np.minimum(hits, trials - 1)), 1.0)
@@ -359,7 +356,7 @@ def _explained(mechanism: str, shift: int, scale: float, low: float, high: float
     return small
 
 
-def _power(tail: Callable[[Reals], Reals], shift: int, scale: float, level: float) -> float:
+def _power(tail: Callable[[FloatArray], FloatArray], shift: int, scale: float, level: float) -> float:
     """The largest probability of an event under the shift that without it has at most the given one: thresholds, and mixtures of two."""
     reach = math.ceil(40 * scale) + 2
     at = np.unique(np.rint(np.linspace(-reach, shift + reach, 20001)))
@@ -370,7 +367,7 @@ def _power(tail: Callable[[Reals], Reals], shift: int, scale: float, level: floa
     return float(np.interp(level, wrong, right))
 
 
-def _tail(mechanism: str, scale: float) -> Callable[[Reals], Reals]:
+def _tail(mechanism: str, scale: float) -> Callable[[FloatArray], FloatArray]:
     """P(noise >= x) for whole numbers x."""
     from scipy.special import ndtr
 

@@ -14,11 +14,12 @@ import numpy as np
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Bins, Integers
 from leastnoise._estimate import join
 from leastnoise._fitting import fit
 from leastnoise._kernel import Series
-from leastnoise._linop import Identity, IntArray, Ranges
+from leastnoise._linop import Identity, Ranges
 from leastnoise._observation import Observation
 from leastnoise._plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan
 from leastnoise._planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along

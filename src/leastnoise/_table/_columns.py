@@ -12,8 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._check.arrays import IntArray
+
 Codes = npt.NDArray[np.unsignedinteger[Any]]
-Values = npt.NDArray[np.int64]
+Values = IntArray
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)

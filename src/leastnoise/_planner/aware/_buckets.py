@@ -13,13 +13,13 @@ from contextlib import suppress
 import numpy as np
 
 from leastnoise._check import InputError, InternalError
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import (
     AllRanges,
     Coarse,
     Dense,
     DiagonalAndRows,
     Identity,
-    IntArray,
     Operator,
     Ordered,
     Prefix,
@@ -31,7 +31,7 @@ from leastnoise._linop import (
 from leastnoise._plan import Factor
 from leastnoise._planner.line._factors import _tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, Gram, Reals, to_dyadic
+from leastnoise._planner.line._gram import DenseGram, Gram, to_dyadic
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._level_tree import fit_level_tree
 from leastnoise._planner.line._node_tree import fit_node_tree
@@ -68,7 +68,7 @@ def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> DenseGram:
     return DenseGram((gram + gram.T) / 2, sum(operator.rows for _, operator in asked))
 
 
-def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> Reals:
+def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatArray:
     n = operator.size
     if isinstance(operator, Identity):
         return np.diag(1 / lengths)
@@ -84,7 +84,7 @@ def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> Reals:
     return gram
 
 
-def _generated(rising: Reals, falling: Reals, starts: IntArray, lengths: IntArray) -> Reals:
+def _generated(rising: FloatArray, falling: FloatArray, starts: IntArray, lengths: IntArray) -> FloatArray:
     """Of a Gram matrix with ``M_ij = rising_i falling_j`` for i <= j."""
     a, b = np.add.reduceat(rising, starts), np.add.reduceat(falling, starts)
     gram = np.triu(np.outer(a, b), 1)
@@ -95,7 +95,7 @@ def _generated(rising: Reals, falling: Reals, starts: IntArray, lengths: IntArra
     return np.asarray(gram / np.outer(lengths, lengths))
 
 
-def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterable[Reals]:
+def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
     """The rows of What, some at a time."""
     if isinstance(operator, Ranges):
         for first in range(0, operator.rows, _ROWS_AT_ONCE):
@@ -107,7 +107,7 @@ def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iter
         yield np.add.reduceat(matrix, starts, axis=1) / lengths
 
 
-def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[Reals]:
+def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[FloatArray]:
     """What a workload loses by an error of one in the difference of each aligned block's halves: the squares of its answers' errors.
 
     Args:
@@ -131,7 +131,7 @@ def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[
     return out
 
 
-def _level_costs(operator: Operator, level: int, left: IntArray, right: IntArray, size: int) -> Reals:
+def _level_costs(operator: Operator, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
     width = 2 ** (level + 1)
     before, behind = np.maximum(left, 1), np.maximum(right, 1)
     if isinstance(operator, Identity):
@@ -162,14 +162,14 @@ def _level_costs(operator: Operator, level: int, left: IntArray, right: IntArray
     return np.asarray(((halves[:, :, 0] / (2 * before) - halves[:, :, 1] / (2 * behind)) ** 2).sum(axis=0))
 
 
-def _triangle(left: IntArray, right: IntArray) -> tuple[Reals, Reals]:
+def _triangle(left: IntArray, right: IntArray) -> tuple[FloatArray, FloatArray]:
     """Sums of the squares, and of the values, of j / (2 l), j = 1 .. l, and (r - j) / (2 r), j = 1 .. r."""
     up = (left + 1) * (2 * left + 1) / (24 * left)
     down = (right - 1) * (2 * right - 1) / (24 * right)
     return np.asarray(up + down), np.asarray((left + 1) / 4 + (right - 1) / 4)
 
 
-def _edge(edges: IntArray, level: int, left: IntArray, right: IntArray) -> tuple[IntArray, Reals]:
+def _edge(edges: IntArray, level: int, left: IntArray, right: IntArray) -> tuple[IntArray, FloatArray]:
     width = 2 ** (level + 1)
     block = np.minimum(edges // width, len(left) - 1)
     inside = edges - block * width
@@ -223,7 +223,7 @@ def rectangle_gram(
     return DenseGram((gram + gram.T) / 2, sum(rows.rows * columns.rows for _, (rows, columns) in asked))
 
 
-def _between_runs(operator: Operator, starts: IntArray, lengths: IntArray) -> Reals:
+def _between_runs(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatArray:
     """Mean entry of the Gram matrix between any two runs of cells."""
     sums = np.pad(apply_gram(operator, np.eye(operator.size)).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
     ends = starts + lengths
@@ -301,7 +301,7 @@ def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_ID
     return _tree(name, k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor
 
 
-def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift: float = 1.4) -> tuple[tuple[int, ...], Reals]:
+def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift: float = 1.4) -> tuple[tuple[int, ...], FloatArray]:
     """Blocks to be measured before the data are known to be easy, and the weight of each level.
 
     The weights are those of least error without shrinking, for the given costs of errors in the differences, multiplied by ``lift`` a
@@ -326,11 +326,11 @@ def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift
     step = branching.bit_length() - 1
     powers = range(0, max(depth - 2, 1), step)
 
-    def weights_of(point: Reals) -> Reals:
+    def weights_of(point: FloatArray) -> FloatArray:
         weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
         return np.asarray(weights / (weights**power).sum() ** (1 / power))
 
-    def error(point: Reals) -> float:
+    def error(point: FloatArray) -> float:
         spread = 1 / weights_of(point) ** 2
         upward = [float(spread[0])]  # variance of a block from the measurements inside it
         for own in spread[1:]:

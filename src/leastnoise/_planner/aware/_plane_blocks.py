@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._check import Exact, exact_positive, whole
-from leastnoise._linop import BlockTree, IntArray
+from leastnoise._check.arrays import IntArray
+from leastnoise._linop import BlockTree
 
 # The default rule; docs/decisions/0011-private-rectangles.md. Costs are in buckets' worth, 1 / epsilon each.
 TEST_SHARE = Fraction(4, 100)

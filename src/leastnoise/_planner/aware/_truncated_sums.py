@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check import InputError, one_of, refuse
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._planner.aware._truncated_sums_tree import fit_halved_tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram, Reals, Wholes, column_norm
+from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram, column_norm
 from leastnoise._planner.line._p_identity import fit_p_identity
 
 ALGORITHMS = ("identity", "workload", "timm", "tamm", "optimum")
@@ -39,8 +40,8 @@ class PrefixSums:
     [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
     """
 
-    edges: Wholes
-    last: Wholes
+    edges: IntArray
+    last: IntArray
 
     def __post_init__(self) -> None:
         edges, last = np.array(self.edges, dtype=np.int64), np.array(self.last, dtype=np.int64)
@@ -51,17 +52,17 @@ class PrefixSums:
         object.__setattr__(self, "edges", edges)
         object.__setattr__(self, "last", last)
 
-    def asked(self) -> Wholes:
+    def asked(self) -> IntArray:
         """How many queries contain each bin, shape (n,)."""
         return np.asarray(len(self.last) - np.searchsorted(self.last, np.arange(len(self.edges)), side="left"))
 
-    def limits(self, threshold: int) -> Wholes:
+    def limits(self, threshold: int) -> IntArray:
         """T_j: the most that a record of each bin adds, shape (n,)."""
         if not threshold >= 1:
             raise refuse("threshold", threshold, "a whole number of at least 1")
         return np.minimum(self.edges, int(threshold))
 
-    def matrix(self) -> Reals:
+    def matrix(self) -> FloatArray:
         """W, shape (m, n)."""
         return np.asarray(np.arange(len(self.edges)) <= self.last[:, None], dtype=np.float64)
 
@@ -70,7 +71,7 @@ class PrefixSums:
         return GeneratedGram(np.ones(len(self.edges)), self.asked().astype(float), len(self.last))
 
 
-def weighted_gram(gram: Gram, limits: Wholes | Reals) -> Gram:
+def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
     """The Gram matrix T M T of the queries on z, in the short form of M where it has one.
 
     Args:
@@ -100,11 +101,11 @@ class SumStrategy:
     """
 
     name: str
-    rows: Reals
-    recover: Reals
+    rows: FloatArray
+    recover: FloatArray
     norm: int = 1
 
-    def std(self, noise: float) -> Reals:
+    def std(self, noise: float) -> FloatArray:
         """Standard error of every answer, given the threshold: the noise term of the paper's appendix.
 
         Args:
@@ -121,7 +122,7 @@ class SumStrategy:
 
 
 def sum_strategy(
-    name: str, queries: Reals, gram: Gram, limits: Wholes, *, norm: int = 1, released: bool = False, effort: float = 1.0
+    name: str, queries: FloatArray, gram: Gram, limits: IntArray, *, norm: int = 1, released: bool = False, effort: float = 1.0
 ) -> SumStrategy:
     """One of the algorithms that answer all queries at once.
 
@@ -169,12 +170,12 @@ def sum_strategy(
     return SumStrategy(name=name, rows=matrix, recover=asked @ _pseudo_inverse(matrix), norm=norm)
 
 
-def _pseudo_inverse(matrix: Reals) -> Reals:
+def _pseudo_inverse(matrix: FloatArray) -> FloatArray:
     """A^+ of a matrix of full column rank, by its normal equations."""
     return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T))
 
 
-def single_query_std(edges: Wholes, thresholds: Wholes, noise: float) -> Reals:
+def single_query_std(edges: IntArray, thresholds: IntArray, noise: float) -> FloatArray:
     """SQM: standard errors where every query is answered by itself with its share of the budget and its own threshold.
 
     Args:

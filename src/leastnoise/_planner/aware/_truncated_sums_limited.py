@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check import InternalError, refuse
-from leastnoise._planner.line._gram import Gram, Reals, Wholes
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.line._tree import block_spread, tree_error
 
 _RATIOS = (4, 6, 8, 12, 16, 24, 32, 48)
@@ -34,11 +35,11 @@ class LimitedTree:
     """
 
     widths: tuple[int, ...]
-    scales: tuple[Reals, ...]
+    scales: tuple[FloatArray, ...]
     rmse: float
 
 
-def fit_limited_tree(gram: Gram, limits: Wholes, power: int) -> LimitedTree:
+def fit_limited_tree(gram: Gram, limits: IntArray, power: int) -> LimitedTree:
     """The best of many chains of widths with one weight a coarse level.
 
     Args:
@@ -56,7 +57,7 @@ def fit_limited_tree(gram: Gram, limits: Wholes, power: int) -> LimitedTree:
     amounts = np.asarray(limits, dtype=np.float64)
     if amounts.shape != (gram.size,) or not (amounts >= 1).all():
         raise refuse("the limits of a tree", f"an array of shape {amounts.shape}", f"{gram.size} numbers of at least 1")
-    best: tuple[float, tuple[int, ...], Reals] | None = None
+    best: tuple[float, tuple[int, ...], FloatArray] | None = None
     for widths in _chains(gram.size, power):
         error, weights = _weighed(gram, widths, amounts, power)
         if best is None or error < best[0] * (1 - 1e-9):
@@ -89,7 +90,7 @@ def _chains(size: int, power: int) -> Iterator[tuple[int, ...]]:
                 yield (1, first, first * second)
 
 
-def _scales(widths: Sequence[int], weights: Reals, limits: Reals, power: int) -> list[Reals]:
+def _scales(widths: Sequence[int], weights: FloatArray, limits: FloatArray, power: int) -> list[FloatArray]:
     """Scales of all nodes; the weights are powers of the coarse levels' scales times the largest limit, and add up to less than 1."""
     used, coarse = np.zeros(len(limits)), []
     for width, weight in zip(widths[1:], weights, strict=True):
@@ -100,15 +101,15 @@ def _scales(widths: Sequence[int], weights: Reals, limits: Reals, power: int) ->
     return [np.maximum(1 / limits**power - used, 0.0) ** (1 / power), *coarse]
 
 
-def _weighed(gram: Gram, widths: tuple[int, ...], limits: Reals, power: int) -> tuple[float, Reals]:
+def _weighed(gram: Gram, widths: tuple[int, ...], limits: FloatArray, power: int) -> tuple[float, FloatArray]:
     """The best weights of the coarse levels of a chain, by descent without derivatives: there are few."""
     from scipy.optimize import minimize
 
-    def weights_of(point: Reals) -> Reals:
+    def weights_of(point: FloatArray) -> FloatArray:
         raw = np.exp(np.clip(point, -12, 12))
         return np.asarray(raw / (1 + raw.sum()))
 
-    def error_of(weights: Reals) -> float:
+    def error_of(weights: FloatArray) -> float:
         scales = _scales(widths, weights, limits, power)
         if not scales[0].min() > _FINE * max(float(scale.max()) for scale in scales):
             return math.inf
@@ -120,7 +121,7 @@ def _weighed(gram: Gram, widths: tuple[int, ...], limits: Reals, power: int) -> 
     options = {"maxiter": 50 * count, "xatol": 2e-2, "fatol": 1e-4}
     start = np.full(count, -1.0 if count < 4 else -math.log(count))
 
-    def objective(point: Reals) -> float:
+    def objective(point: FloatArray) -> float:
         return min(math.log(max(error_of(weights_of(point)), 1e-300)), 1e6)
 
     found = minimize(objective, start, method="Nelder-Mead", options=options)

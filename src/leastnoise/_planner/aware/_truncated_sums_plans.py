@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from leastnoise._check.arrays import IntArray
 from leastnoise._linop import Dense, Total
 from leastnoise._plan import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
@@ -13,7 +14,7 @@ from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
 from leastnoise._planner.aware._truncated_sums_threshold import quick_noise
 from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, Gram, ScaledSum, Wholes, merge_equal_cells
+from leastnoise._planner.line._gram import DenseGram, Gram, ScaledSum, merge_equal_cells
 from leastnoise._planner.line._p_identity import fit_p_identity
 from leastnoise._planner.tables._tables import asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Workload
@@ -55,7 +56,7 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
     return ScaledSum(tuple(noise)), ScaledSum(tuple(loss))
 
 
-def noise_along(workload: Workload, attribute: str, power: int) -> Callable[[Wholes], float]:
+def noise_along(workload: Workload, attribute: str, power: int) -> Callable[[IntArray], float]:
     """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells.
 
     Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
@@ -78,7 +79,7 @@ def noise_along(workload: Workload, attribute: str, power: int) -> Callable[[Who
     return lambda limits: quick_noise(small, _largest(limits, group, small.size), power)
 
 
-def limited_strategy(workload: Workload, attribute: str, limits: Wholes, power: int) -> Strategy:
+def limited_strategy(workload: Workload, attribute: str, limits: IntArray, power: int) -> Strategy:
     """What to measure for sums under limits along a number, with level trees along other attributes.
 
     Along the number a hierarchy made for the limits or, up to 1024 cells (512 under Gaussian noise), the optimum on the weighted workload,
@@ -103,7 +104,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: Wholes, power: 
     """
     merged = _merged_limits(workload, attribute, limits)
 
-    def own_limits(gram: Gram) -> Wholes:
+    def own_limits(gram: Gram) -> IntArray:
         return next((one for one in (limits, merged) if len(one) == gram.size), np.full(gram.size, int(limits.max())))
 
     def hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
@@ -125,7 +126,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: Wholes, power: 
     return min((_with(way, workload, attribute, limits, power) for way in ways), key=lambda strategy: strategy.error)
 
 
-def _with(fit: Fit, workload: Workload, attribute: str, limits: Wholes, power: int) -> Strategy:
+def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, power: int) -> Strategy:
     along = {}
     for name in workload.domain.names:
         kinds = {q.kind for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
@@ -146,7 +147,7 @@ def _with(fit: Fit, workload: Workload, attribute: str, limits: Wholes, power: i
     return joined if joined.error < _WORTH * alone.error else alone
 
 
-def _optimum(name: str, gram: Gram, limits: Wholes, power: int) -> Fitted:
+def _optimum(name: str, gram: Gram, limits: IntArray, power: int) -> Fitted:
     """The best strategy on W T, in whole coefficients on the sums themselves.
 
     Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
@@ -163,7 +164,7 @@ def _optimum(name: str, gram: Gram, limits: Wholes, power: int) -> Fitted:
     return Fitted(Factor((name,), Dense(whole), own))
 
 
-def _merged_limits(workload: Workload, attribute: str, limits: Wholes) -> Wholes:
+def _merged_limits(workload: Workload, attribute: str, limits: IntArray) -> IntArray:
     """The limits of the groups of cells that no query tells apart, which are planned as one: the largest of each."""
     gram, _ = asked_along(workload, attribute)
     if gram.size > MOST_DENSE:
@@ -172,7 +173,7 @@ def _merged_limits(workload: Workload, attribute: str, limits: Wholes) -> Wholes
     return _largest(limits, group, small.size)
 
 
-def _largest(limits: Wholes, group: Wholes, size: int) -> Wholes:
+def _largest(limits: IntArray, group: IntArray, size: int) -> IntArray:
     merged = np.zeros(size, dtype=np.int64)
     np.maximum.at(merged, group, limits)
     return merged

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._planner.aware._truncated_sums import weighted_gram
-from leastnoise._planner.line._gram import Gram, Reals, Wholes, singular_value_bound
+from leastnoise._planner.line._gram import Gram, singular_value_bound
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 
 RATIO = 1.2
@@ -27,7 +28,7 @@ _MOST_SPECTRUM = 512
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
 
 
-def candidate_cells(edges: Wholes) -> Wholes:
+def candidate_cells(edges: IntArray) -> IntArray:
     """The cells whose upper edges are worth trying as thresholds: steps of about a fifth, up to the public maximum.
 
     Args:
@@ -49,7 +50,7 @@ def candidate_cells(edges: Wholes) -> Wholes:
     return np.unique(nearest)
 
 
-def falling_counts(counts: Reals, edges: Reals | Wholes) -> Reals:
+def falling_counts(counts: FloatArray, edges: FloatArray | IntArray) -> FloatArray:
     """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do.
 
     Args:
@@ -77,7 +78,7 @@ def falling_counts(counts: Reals, edges: Reals | Wholes) -> Reals:
     return fitted
 
 
-def _falling(counts: Reals, spans: Reals) -> Reals:
+def _falling(counts: FloatArray, spans: FloatArray) -> FloatArray:
     """The nearest counts of at least 0 whose quotients by the spans do not rise."""
     from scipy.optimize import isotonic_regression
 
@@ -100,13 +101,13 @@ class ThresholdChoice:
     """
 
     threshold: int
-    candidates: Wholes
-    bias: Reals
-    noise: Reals
-    excess: Reals
+    candidates: IntArray
+    bias: FloatArray
+    noise: FloatArray
+    excess: FloatArray
 
 
-def quick_noise(gram: Gram, limits: Wholes, norm: int) -> float:
+def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
     """About the unit RMSE of the best strategy for W T, in milliseconds: right to a few percent in its dependence on the threshold.
 
     Args:
@@ -130,10 +131,10 @@ def quick_noise(gram: Gram, limits: Wholes, norm: int) -> float:
 
 def choose_threshold(
     gram: Gram,
-    edges: Wholes,
-    cells: Wholes,
-    tail: Reals,
-    unit_noise: Callable[[Wholes], float],
+    edges: IntArray,
+    cells: IntArray,
+    tail: FloatArray,
+    unit_noise: Callable[[IntArray], float],
     noise: float,
     *,
     lost: Gram | None = None,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._planner.line._gram import Gram, Reals, Wholes
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._planner.line._gram import Gram
 
 _GRID = 100
 
@@ -26,11 +27,11 @@ class HalvedTree:
     """
 
     size: int
-    starts: Wholes
-    stops: Wholes
-    scales: Reals
+    starts: IntArray
+    stops: IntArray
+    scales: FloatArray
 
-    def matrix(self) -> Reals:
+    def matrix(self) -> FloatArray:
         """One row a node."""
         cells = np.arange(self.size)
         inside = (cells >= self.starts[:, None]) & (cells < self.stops[:, None])
@@ -42,9 +43,9 @@ class _Node:
     """What a parent needs to know of a child: its error, v = G^-1 1, v^T M v, and the rows below with their weights."""
 
     error: float
-    vector: Reals
+    vector: FloatArray
     inside: float
-    rows: tuple[Wholes, Wholes, Reals]
+    rows: tuple[IntArray, IntArray, FloatArray]
 
 
 def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:

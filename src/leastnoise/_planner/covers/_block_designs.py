@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from leastnoise._check.arrays import IntArray
 
 Blocks = tuple[tuple[int, ...], ...]
 # Field size -> (prime, degree, coefficients of x^degree as a combination of 1, x, ...).
@@ -27,7 +28,7 @@ FIELD_SIZES = tuple(_FIELDS)
 
 
 @cache
-def _field(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _field(size: int) -> tuple[IntArray, IntArray]:
     """Build the tables of addition and multiplication of a finite field; element 0 is zero."""
     prime, degree, reduction = _FIELDS[size]
     elements = list(itertools.product(range(prime), repeat=degree))
@@ -47,7 +48,7 @@ def _field(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return add, multiply
 
 
-def _points(size: int, dimension: int) -> NDArray[np.int64]:
+def _points(size: int, dimension: int) -> IntArray:
     """List one vector for each point of a projective space: its first non-zero entry is the field's one."""
     _, multiply = _field(size)
     one = int(np.flatnonzero((multiply == np.arange(size)).all(axis=1))[0])
@@ -56,7 +57,7 @@ def _points(size: int, dimension: int) -> NDArray[np.int64]:
     return vectors[leading == one]
 
 
-def _planes(size: int, points: NDArray[np.int64], dimension: int) -> Blocks:
+def _planes(size: int, points: IntArray, dimension: int) -> Blocks:
     """Cut a set of projective points with all hyperplanes; keep the cuts with two points or more."""
     add, multiply = _field(size)
     total = multiply[_points(size, dimension)[:, None, 0], points[None, :, 0]]
@@ -123,7 +124,7 @@ def parallel_planes(dimension: int) -> tuple[int, Blocks]:
     return count, tuple((a, b, c, a ^ b ^ c) for a, b, c in itertools.combinations(range(count), 3) if a ^ b ^ c > c)
 
 
-def zero_sum_blocks(count: int, size: int) -> NDArray[np.int64]:
+def zero_sum_blocks(count: int, size: int) -> IntArray:
     """Return all blocks of `size` points out of 0 .. count - 1 whose sum is a multiple of count.
 
     All but a few of the sets with one point less lie in exactly one block (those whose missing point is among them lie in none): close to

@@ -24,20 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import FloatArray
 from leastnoise._planner.covers._block_designs import designs, zero_sum_blocks
 from leastnoise._planner.covers._covering_search import Search, State, Tables, polish_design, search_designs
 from leastnoise._planner.covers._datacube_cover import greedy_cover
 from leastnoise._planner.tables._marginal_weights import improve_weights, optimal_weights
-from leastnoise._planner.tables._residual_algebra import (
-    AttributeSet,
-    Closure,
-    Floats,
-    attribute_sets,
-    dimensions,
-    incidence,
-    locate,
-    table_sizes,
-)
+from leastnoise._planner.tables._residual_algebra import AttributeSet, Closure, attribute_sets, dimensions, incidence, locate, table_sizes
 
 _OPERATIONS = 60_000_000  # of the local search per unit of effort: about a second of one core
 _SEARCHABLE = 4_000_000  # operations of one neighbourhood beyond which there is no local search
@@ -63,13 +55,13 @@ class Design:
 
     tables: tuple[AttributeSet, ...]
     signed: tuple[AttributeSet, ...]
-    theta: Floats
+    theta: FloatArray
     error: float
     origin: str
 
 
 def covering_design(
-    closure: Closure, coefficient: Floats, targets: Sequence[AttributeSet], *, seed: int = 0, effort: float = 3.0
+    closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet], *, seed: int = 0, effort: float = 3.0
 ) -> Design:
     """Search for the marginals and weights with the least total squared error under a pure budget.
 
@@ -141,7 +133,12 @@ def _rows(tables: Sequence[AttributeSet], count: int) -> Tables:
 
 
 def _scored_starts(
-    closure: Closure, coefficient: Floats, asked: list[AttributeSet], needed: list[AttributeSet], rng: np.random.Generator, effort: float
+    closure: Closure,
+    coefficient: FloatArray,
+    asked: list[AttributeSet],
+    needed: list[AttributeSet],
+    rng: np.random.Generator,
+    effort: float,
 ) -> list[State]:
     """Make the starts, give each rough weights, and keep the best few."""
     count = len(closure.shape)
@@ -187,7 +184,7 @@ def _complete(closure: Closure, tables: list[AttributeSet], needed: list[Attribu
 
 
 def _starts(
-    closure: Closure, coefficient: Floats, asked: list[AttributeSet], needed: list[AttributeSet], rng: np.random.Generator
+    closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet], rng: np.random.Generator
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
     count = len(closure.shape)
     yield "asked tables", needed
@@ -222,7 +219,7 @@ def _starts(
                 yield f"zero-sum blocks of {size}" + (" and a hub" if hubs else ""), [tuple(row) for row in rows.tolist()]
 
 
-def _merged(closure: Closure, coefficient: Floats, needed: list[AttributeSet]) -> list[AttributeSet]:
+def _merged(closure: Closure, coefficient: FloatArray, needed: list[AttributeSet]) -> list[AttributeSet]:
     """Replace two tables by their union, the best pair first, while the error without recovery falls: for workloads without symmetry.
 
     With budgets by cube roots that error is (sum of e_S^(1/3))^3, e_S being what a unit of noise on S adds to the error of all it answers.
@@ -235,10 +232,10 @@ def _merged(closure: Closure, coefficient: Floats, needed: list[AttributeSet]) -
     at = locate(closure, needed)
     added = coefficient[at] * np.exp(2 * log_size) / dimensions(closure)[at]
 
-    def gains(rows: slice) -> Floats:
+    def gains(rows: slice) -> FloatArray:
         union = log_size[rows, None] + log_size - (member[rows] * log_values) @ member.T
         together = added[rows, None] * np.exp(union - log_size[rows, None]) + added * np.exp(union - log_size)
-        result: Floats = np.cbrt(added[rows, None]) + np.cbrt(added) - np.cbrt(together)
+        result: FloatArray = np.cbrt(added[rows, None]) + np.cbrt(added) - np.cbrt(together)
         return result
 
     gain = gains(slice(None))
@@ -284,7 +281,7 @@ def _laid(
     return sorted(table for table in tables if table)
 
 
-def _lattice_starts(closure: Closure, coefficient: Floats, rng: np.random.Generator, number: int) -> list[State]:
+def _lattice_starts(closure: Closure, coefficient: FloatArray, rng: np.random.Generator, number: int) -> list[State]:
     """Descend from random weights on all tables of a small domain (hdmm's OPT_M, with recovery)."""
     count = len(closure.shape)
     every = [tuple(i for i in range(count) if mask >> i & 1) for mask in range(1 << count)]
@@ -298,7 +295,7 @@ def _lattice_starts(closure: Closure, coefficient: Floats, rng: np.random.Genera
     return found
 
 
-def _finish(closure: Closure, coefficient: Floats, targets: Sequence[AttributeSet], state: State) -> Design:
+def _finish(closure: Closure, coefficient: FloatArray, targets: Sequence[AttributeSet], state: State) -> Design:
     """Optimise the weights, alone and with every candidate of the closure and sign coefficients beside, and keep the best."""
     tables: list[AttributeSet] = [tuple(np.flatnonzero(row).tolist()) for row in state.tables]
     nothing: list[AttributeSet] = [()] * len(tables)
@@ -322,7 +319,7 @@ def _finish(closure: Closure, coefficient: Floats, targets: Sequence[AttributeSe
     return _pruned(closure, coefficient, best)
 
 
-def _pruned(closure: Closure, coefficient: Floats, design: Design) -> Design:
+def _pruned(closure: Closure, coefficient: FloatArray, design: Design) -> Design:
     """Leave out what has no weight, order by weight, and recompute the error of what remains."""
     kept = [int(i) for i in np.argsort(-design.theta, kind="stable") if design.theta[i] > 0]
     tables = tuple(design.tables[i] for i in kept)

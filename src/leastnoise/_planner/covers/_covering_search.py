@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leastnoise._check.arrays import BoolArray, FloatArray
 from leastnoise._planner.tables._marginal_weights import improve_weights
-from leastnoise._planner.tables._residual_algebra import Floats
 
-Tables = NDArray[np.bool_]  # one row a table, one column an attribute
+Tables = BoolArray  # one row a table, one column an attribute
 
 _ROUND = 60_000  # operations that the bookkeeping of one neighbourhood is worth
 
@@ -24,7 +24,7 @@ class State:
     """A design inside the search."""
 
     tables: Tables
-    theta: Floats
+    theta: FloatArray
     error: float
     origin: str
 
@@ -34,20 +34,20 @@ class Search:
     """The problem in the form the local search wants, and the operations it may still spend."""
 
     shape: tuple[int, ...]
-    log_sizes: Floats
+    log_sizes: FloatArray
     member: NDArray[np.float32]  # attributes x asked sets
-    coefficient: Floats
+    coefficient: FloatArray
     rng: np.random.Generator
     left: float
 
-    def covers(self, tables: Tables) -> NDArray[np.bool_]:
+    def covers(self, tables: Tables) -> BoolArray:
         """Find which asked sets are inside which tables."""
-        covered: NDArray[np.bool_] = (~tables).astype(np.float32) @ self.member == 0
+        covered: BoolArray = (~tables).astype(np.float32) @ self.member == 0
         return covered
 
-    def strength(self, tables: Tables) -> Floats:
+    def strength(self, tables: Tables) -> FloatArray:
         """Return 1 / size of each table."""
-        result: Floats = np.exp(-(tables @ self.log_sizes))
+        result: FloatArray = np.exp(-(tables @ self.log_sizes))
         return result
 
 
@@ -102,7 +102,7 @@ def polish_design(search: Search, start: State) -> State:
     return State(tables=tables, theta=theta, error=error, origin=start.origin) if error < start.error else start
 
 
-def _anneal(search: Search, tables: Tables, theta: Floats, steps: int, hot: float) -> tuple[Tables, Floats]:
+def _anneal(search: Search, tables: Tables, theta: FloatArray, steps: int, hot: float) -> tuple[Tables, FloatArray]:
     """Exchange, add and remove single attributes at random, worse designs accepted ever more rarely.
 
     What no table covers counts as covered by a floor that falls to nothing.
@@ -206,7 +206,7 @@ def _perturb(search: Search, state: State) -> State | None:
     return State(tables=tables, theta=theta / theta.sum(), error=math.inf, origin=state.origin)
 
 
-def _neighbours(row: NDArray[np.bool_]) -> Tables:
+def _neighbours(row: BoolArray) -> Tables:
     """List all tables that differ by one attribute less, one more, or one exchanged."""
     inside, outside = np.flatnonzero(row).tolist(), np.flatnonzero(~row).tolist()
     pairs: list[tuple[int, int]] = [(i, -1) for i in inside if len(inside) > 1]
@@ -256,12 +256,12 @@ def _descend(search: Search, state: State) -> State:
     return State(tables=tables, theta=theta, error=error, origin=origin)
 
 
-def _best_moves(search: Search, tables: Tables, theta: Floats, information: Floats) -> list[tuple[float, int, NDArray[np.bool_] | None]]:
+def _best_moves(search: Search, tables: Tables, theta: FloatArray, information: FloatArray) -> list[tuple[float, int, BoolArray | None]]:
     """Score every change of every table at fixed weights; return the best few as (error, table, new table or None for removal)."""
     c = search.coefficient
     eigenvalue = theta**2 @ information
     tiny = 1e-9 * float(eigenvalue.max())
-    moves: list[tuple[float, int, NDArray[np.bool_] | None]] = []
+    moves: list[tuple[float, int, BoolArray | None]] = []
     for row in range(len(tables)):
         base = eigenvalue - theta[row] ** 2 * information[row]
         options = _neighbours(tables[row])
@@ -275,7 +275,7 @@ def _best_moves(search: Search, tables: Tables, theta: Floats, information: Floa
     return sorted(moves, key=lambda move: move[0])[:8]
 
 
-def _improve_batch(theta: Floats, information: Floats, c: Floats) -> tuple[Floats, Floats]:
+def _improve_batch(theta: FloatArray, information: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Improve the weights of several designs at once; uncovered sets count as barely covered, so that they dominate the error."""
     tiny = 1e-30
     for _ in range(12):

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leastnoise._check import one_of, refuse
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._planner.tables._marginal_weights import Norm
-from leastnoise._planner.tables._residual_algebra import AttributeSet, Floats, check_set, check_shape, table_sizes
+from leastnoise._planner.tables._residual_algebra import AttributeSet, check_set, check_shape, table_sizes
 
 _MOST_ENTRIES = 1 << 25  # candidates times asked marginals
 
@@ -32,7 +33,7 @@ class Cover:
     """
 
     tables: tuple[AttributeSet, ...]
-    source: NDArray[np.int64]
+    source: IntArray
     largest: float
 
 
@@ -120,19 +121,19 @@ def most_covered(
     shape, asked, options = _problem(shape, targets, candidates)
     power = 2 if one_of("norm", norm, ("l1", "l2")) == "l1" else 1
     added = _cells_added(shape, options, asked)
-    best: tuple[int, list[int], NDArray[np.bool_]] = 0, [], np.zeros(len(asked), dtype=bool)
+    best: tuple[int, list[int], BoolArray] = 0, [], np.zeros(len(asked), dtype=bool)
     for number in range(1, len(asked) + 1):
         covers = added <= bound / float(number) ** power
         if not covers.any():
             break
         chosen = _greedy(covers, number)
-        met: NDArray[np.bool_] = np.logical_or.reduce(covers[:, chosen], axis=1)
+        met: BoolArray = np.logical_or.reduce(covers[:, chosen], axis=1)
         if met.sum() > best[0]:
             best = int(met.sum()), chosen, met
     return tuple(options[i] for i in best[1]), tuple(target for target, met in zip(asked, best[2].tolist(), strict=True) if met)
 
 
-def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], cover: Cover) -> Floats:
+def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], cover: Cover) -> FloatArray:
     """Return for each measured marginal what one unit of its noise variance adds to the total squared error.
 
     With equal budgets (strategy C) the total is s^2 (pure) or s (Gaussian) times their sum; `grouped_budgets` gives those of C+.
@@ -150,7 +151,7 @@ def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], co
     if not len(targets) == len(cover.source):
         raise refuse("targets", f"{len(targets)} marginals", f"the {len(cover.source)} marginals that the cover was made for")
     weights = np.array([float(value) for value in targets.values()])
-    result: Floats = table_sizes(shape, cover.tables) * np.bincount(cover.source, weights=weights, minlength=len(cover.tables))
+    result: FloatArray = table_sizes(shape, cover.tables) * np.bincount(cover.source, weights=weights, minlength=len(cover.tables))
     return result
 
 
@@ -197,7 +198,7 @@ def _cells_added(shape: Sequence[int], options: list[AttributeSet], asked: list[
     return ratio
 
 
-def _greedy(covers: NDArray[np.bool_], most: int | None = None) -> list[int]:
+def _greedy(covers: BoolArray, most: int | None = None) -> list[int]:
     """Take the candidate that covers most of what is left, the first of equals, until nothing more can be covered or ``most`` are taken."""
     left = np.ones(len(covers), dtype=bool)
     counts = np.count_nonzero(covers, axis=0)

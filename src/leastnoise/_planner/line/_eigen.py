@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check import InputError, whole
-from leastnoise._planner.line._gram import Gram, Reals, column_norm, fill_columns, strategy_rmse
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.line._gram import Gram, column_norm, fill_columns, strategy_rmse
 
 _POWER = 2.0
 
@@ -31,8 +32,8 @@ class EigenDesign:
         gap: By how much, as a fraction of the squared error, the weights may miss the best ones (before the filling).
     """
 
-    matrix: Reals
-    weights: Reals
+    matrix: FloatArray
+    weights: FloatArray
     norm: int
     rmse: float
     gap: float

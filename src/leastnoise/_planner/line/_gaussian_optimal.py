@@ -17,14 +17,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leastnoise._check import InputError, InternalError, whole
-from leastnoise._planner.line._gram import DenseGram, Gram, Reals, column_norm, recognise, strategy_rmse
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.line._gram import DenseGram, Gram, column_norm, recognise, strategy_rmse
 
 # Multiplying by the square of X_jj takes half the steps of the first power; a third power oscillates.
 _POWER = 2.0
 _SMALL = 96
 _LOST = 1e-10
 
-Spectrum = Callable[[Reals], tuple[Reals, Reals]]
+Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,18 +40,18 @@ class GaussianOptimum:
         weights: The dual weights d (n), the certificate: ``lower`` follows from them alone.
     """
 
-    factor: Reals
+    factor: FloatArray
     rmse: float
     lower: float
     gap: float
-    weights: Reals
+    weights: FloatArray
 
-    def gram(self) -> Reals:
+    def gram(self) -> FloatArray:
         """X = A^T A, n x n, diagonal entries at most 1."""
         return np.asarray(self.factor.T @ self.factor)
 
 
-def _roots(values: Reals) -> Reals:
+def _roots(values: FloatArray) -> FloatArray:
     """Square roots, without those of eigenvalues that are rounding errors of zero: their sum would falsify the lower bound."""
     return np.sqrt(np.where(values > values.max() * len(values) * np.finfo(float).eps, values, 0.0))
 
@@ -67,7 +68,7 @@ def _tridiagonal(gram: Gram) -> Spectrum | None:
     inner = (a[2:] * b[:-2] - a[:-2] * b[2:]) / (jump[:-1] * jump[1:])
     main = np.concatenate([[a[1] / (a[0] * jump[0])], inner, [b[-2] / (b[-1] * jump[-1])]])
 
-    def spectrum(weights: Reals) -> tuple[Reals, Reals]:
+    def spectrum(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         from scipy.linalg import eigh_tridiagonal
 
         values, vectors = eigh_tridiagonal(main / weights, -1 / (jump * np.sqrt(weights[1:] * weights[:-1])))
@@ -78,13 +79,13 @@ def _tridiagonal(gram: Gram) -> Spectrum | None:
     return spectrum
 
 
-def _mirrored(full: Reals) -> Spectrum:
+def _mirrored(full: FloatArray) -> Spectrum:
     """Spectrum of a matrix that is unchanged by reversing the cells: symmetric and antisymmetric vectors apart."""
     size = len(full)
     half, odd = size // 2, size % 2
     near, far = full[:half, :half], full[:half, size - half :][:, ::-1]
 
-    def spectrum(weights: Reals) -> tuple[Reals, Reals]:
+    def spectrum(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         from scipy.linalg import eigh
 
         root = np.sqrt((weights + weights[::-1]) / 2)
@@ -108,8 +109,8 @@ def _mirrored(full: Reals) -> Spectrum:
     return spectrum
 
 
-def _plain(full: Reals) -> Spectrum:
-    def spectrum(weights: Reals) -> tuple[Reals, Reals]:
+def _plain(full: FloatArray) -> Spectrum:
+    def spectrum(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         from scipy.linalg import eigh
 
         root = np.sqrt(weights)
@@ -123,7 +124,7 @@ def _spectrum(gram: Gram) -> Spectrum:
     return _tridiagonal(gram) or (_mirrored if gram.mirrored and gram.size > 1 else _plain)(gram.dense())
 
 
-def _iterate(gram: Gram, gap: float, steps: int) -> tuple[Reals, float, Reals]:
+def _iterate(gram: Gram, gap: float, steps: int) -> tuple[FloatArray, float, FloatArray]:
     """Dual weights, t, and the n x n root K of the step with the smallest gap."""
     weights = np.full(gram.size, 1 / gram.size)
     if gram.size > _SMALL and not isinstance(gram, DenseGram):
@@ -132,7 +133,7 @@ def _iterate(gram: Gram, gap: float, steps: int) -> tuple[Reals, float, Reals]:
         weights = np.interp(cells, place, small)
         weights /= weights.sum()
     spectrum, power = _spectrum(gram), _POWER
-    best: tuple[float, Reals, float, Reals, Reals] | None = None
+    best: tuple[float, FloatArray, float, FloatArray, FloatArray] | None = None
     previous = -math.inf
     for _ in range(steps):
         roots, vectors = spectrum(weights)
@@ -153,7 +154,7 @@ def _iterate(gram: Gram, gap: float, steps: int) -> tuple[Reals, float, Reals]:
     return weights, total, (vectors * roots) @ vectors.T
 
 
-def _factor(matrix: Reals) -> Reals:
+def _factor(matrix: FloatArray) -> FloatArray:
     """A with A^T A = matrix: of the two Cholesky factors that with the smaller L1 norm, or the eigenvectors when one fails."""
     from scipy.linalg import LinAlgError, cholesky
 
@@ -220,7 +221,7 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> 
     return GaussianOptimum(factor=factor, rmse=rmse, lower=lower, gap=max(0.0, (rmse / lower) ** 2 - 1), weights=weights)
 
 
-def _rmse(gram: Gram, factor: Reals) -> float:
+def _rmse(gram: Gram, factor: FloatArray) -> float:
     """Unit RMSE of the factor; of a triangular one by its inverse."""
     from scipy.linalg import solve_triangular
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leastnoise._check import InputError, InternalError, refuse, whole
+from leastnoise._check.arrays import FloatArray, IntArray
 
-Reals = NDArray[np.float64]
-Wholes = NDArray[np.int64]
-Generators = tuple[tuple[Reals, Reals], ...]
+Generators = tuple[tuple[FloatArray, FloatArray], ...]
 
 
 class Gram(Protocol):
@@ -34,42 +32,42 @@ class Gram(Protocol):
     def mirrored(self) -> bool:
         """True when M is known to be unchanged by reversing the order of the cells."""
 
-    def rows(self, matrix: Reals) -> Reals:
+    def rows(self, matrix: FloatArray) -> FloatArray:
         """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
 
-    def matmul(self, matrix: Reals) -> Reals:
+    def matmul(self, matrix: FloatArray) -> FloatArray:
         """``M @ matrix`` for an n x p matrix."""
 
-    def diagonal(self) -> Reals:
+    def diagonal(self) -> FloatArray:
         """The n diagonal entries of M: how often each cell is asked for."""
 
     def trace(self) -> float:
         """Sum of the diagonal."""
 
-    def dense(self) -> Reals:
+    def dense(self) -> FloatArray:
         """The n x n matrix."""
 
     def generators(self) -> Generators | None:
         """Pairs (a, b) with ``M_ij = sum a_i b_j`` for i <= j; None when M has no such short form."""
 
-    def block_products(self, vector: Reals, width: int) -> Reals:
+    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         """Product with the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter)."""
 
     def coarsen(self, factor: int) -> "Gram":
         """The same kind of workload on groups of ``factor`` consecutive cells: a smaller problem to start from."""
 
-    def singular_values(self) -> Reals:
+    def singular_values(self) -> FloatArray:
         """Singular values of W, largest first; a closed form for prefix sums and all ranges, else O(n^3)."""
 
 
-def _short_products(pairs: Generators, vector: Reals, width: int) -> Reals:
+def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatArray:
     """Products with diagonal blocks whose entries are ``sum a_i b_j`` for i <= j; O(n)."""
     size = len(vector)
     width = min(width, size)
     blocks = -(-size // width)
     missing = blocks * width - size
 
-    def split(values: Reals) -> Reals:
+    def split(values: FloatArray) -> FloatArray:
         return (np.pad(values, (0, missing)) if missing else values).reshape(blocks, width)
 
     product = np.zeros((blocks, width))
@@ -88,22 +86,22 @@ class _Common:
 
     __slots__ = ()
 
-    def matmul(self: Any, matrix: Reals) -> Reals:
+    def matmul(self: Any, matrix: FloatArray) -> FloatArray:
         return np.asarray(self.rows(np.asarray(matrix, float).T).T)
 
     def trace(self: Any) -> float:
         return float(self.diagonal().sum())
 
-    def dense(self: Any) -> Reals:
+    def dense(self: Any) -> FloatArray:
         return np.asarray(self.rows(np.eye(self.size)))
 
-    def block_products(self: Any, vector: Reals, width: int) -> Reals:
+    def block_products(self: Any, vector: FloatArray, width: int) -> FloatArray:
         pairs = self.generators()
         if pairs is None:
             raise InternalError(f"{type(self).__name__} has no products with its diagonal blocks.")
         return _short_products(pairs, vector, width)
 
-    def singular_values(self: Any) -> Reals:
+    def singular_values(self: Any) -> FloatArray:
         return np.sqrt(np.maximum(np.linalg.eigvalsh(self.dense())[::-1], 0.0))
 
 
@@ -125,10 +123,10 @@ class PrefixGram(_Common):
     def queries(self) -> int:
         return self.size
 
-    def rows(self, matrix: Reals) -> Reals:
+    def rows(self, matrix: FloatArray) -> FloatArray:
         return np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
 
-    def diagonal(self) -> Reals:
+    def diagonal(self) -> FloatArray:
         return np.arange(self.size, 0, -1, dtype=float)
 
     def generators(self) -> Generators:
@@ -137,7 +135,7 @@ class PrefixGram(_Common):
     def coarsen(self, factor: int) -> "PrefixGram":
         return PrefixGram(-(-self.size // factor))
 
-    def singular_values(self) -> Reals:
+    def singular_values(self) -> FloatArray:
         odd = 2.0 * np.arange(1, self.size + 1) - 1
         return 1 / (2 * np.sin(odd * math.pi / (4 * self.size + 2)))
 
@@ -160,7 +158,7 @@ class AllRangesGram(_Common):
     def queries(self) -> int:
         return self.size * (self.size + 1) // 2
 
-    def rows(self, matrix: Reals) -> Reals:
+    def rows(self, matrix: FloatArray) -> FloatArray:
         ((rising, falling),) = self.generators()
         before = np.cumsum(matrix * rising, axis=1)
         before *= falling
@@ -170,7 +168,7 @@ class AllRangesGram(_Common):
         before += after
         return before
 
-    def diagonal(self) -> Reals:
+    def diagonal(self) -> FloatArray:
         ((rising, falling),) = self.generators()
         return rising * falling
 
@@ -180,7 +178,7 @@ class AllRangesGram(_Common):
     def coarsen(self, factor: int) -> "AllRangesGram":
         return AllRangesGram(-(-self.size // factor))
 
-    def singular_values(self) -> Reals:
+    def singular_values(self) -> FloatArray:
         k = np.arange(1, self.size + 1)
         return math.sqrt(self.size + 1) / (2 * np.sin(k * math.pi / (2 * (self.size + 1))))
 
@@ -205,7 +203,7 @@ class WidthGram(_Common):
     def queries(self) -> int:
         return self.size - self.width + 1
 
-    def rows(self, matrix: Reals) -> Reals:
+    def rows(self, matrix: FloatArray) -> FloatArray:
         if self.width == 1:
             return np.array(matrix, float)
         sums = np.pad(np.cumsum(matrix, axis=1), ((0, 0), (1, 0)))
@@ -214,14 +212,14 @@ class WidthGram(_Common):
         cell = np.arange(self.size)
         return sums[:, np.minimum(cell, self.queries - 1) + 1] - sums[:, np.maximum(0, cell - self.width + 1)]
 
-    def diagonal(self) -> Reals:
+    def diagonal(self) -> FloatArray:
         cell = np.arange(self.size)
         return (np.minimum(cell, self.queries - 1) + 1.0) - np.maximum(0, cell - self.width + 1)
 
     def generators(self) -> Generators | None:
         return ((np.ones(self.size), np.ones(self.size)),) if self.width == self.size else None
 
-    def block_products(self, vector: Reals, width: int) -> Reals:
+    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         cell = np.arange(self.size)
         if width <= self.width:
             # Two cells of such a block always share a range, and how many follows from the first and the last range they share.
@@ -236,7 +234,7 @@ class WidthGram(_Common):
         size = -(-self.size // factor)
         return WidthGram(size, min(size, max(1, round(self.width / factor))))
 
-    def singular_values(self) -> Reals:
+    def singular_values(self) -> FloatArray:
         if self.width == 1:
             return np.ones(self.size)
         return _Common.singular_values(self)
@@ -257,7 +255,7 @@ class DenseGram(_Common):
     2.0
     """
 
-    array: Reals
+    array: FloatArray
     queries: int
     mirrored: bool = field(init=False)
 
@@ -275,19 +273,19 @@ class DenseGram(_Common):
     def size(self) -> int:
         return len(self.array)
 
-    def rows(self, matrix: Reals) -> Reals:
+    def rows(self, matrix: FloatArray) -> FloatArray:
         return np.asarray(matrix @ self.array)
 
-    def diagonal(self) -> Reals:
+    def diagonal(self) -> FloatArray:
         return self.array.diagonal().copy()
 
-    def dense(self) -> Reals:
+    def dense(self) -> FloatArray:
         return self.array
 
     def generators(self) -> None:
         return None
 
-    def block_products(self, vector: Reals, width: int) -> Reals:
+    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         blocks = [slice(start, start + width) for start in range(0, self.size, width)]
         return np.concatenate([self.array[block, block] @ vector[block] for block in blocks])
 
@@ -327,17 +325,17 @@ class ScaledSum(_Common):
     def mirrored(self) -> bool:
         return all(part.mirrored for _, part in self.parts)
 
-    def rows(self, matrix: Reals) -> Reals:
+    def rows(self, matrix: FloatArray) -> FloatArray:
         total = self.parts[0][0] * self.parts[0][1].rows(matrix)
         for weight, part in self.parts[1:]:
             total += weight * part.rows(matrix)
         return total
 
-    def diagonal(self) -> Reals:
+    def diagonal(self) -> FloatArray:
         return np.asarray(sum(weight * part.diagonal() for weight, part in self.parts))
 
     def generators(self) -> Generators | None:
-        pairs: list[tuple[Reals, Reals]] = []
+        pairs: list[tuple[FloatArray, FloatArray]] = []
         for weight, part in self.parts:
             own = part.generators()
             if own is None:
@@ -345,13 +343,13 @@ class ScaledSum(_Common):
             pairs += [(weight * a, b) for a, b in own]
         return tuple(pairs)
 
-    def block_products(self, vector: Reals, width: int) -> Reals:
+    def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         return np.asarray(sum(weight * part.block_products(vector, width) for weight, part in self.parts))
 
     def coarsen(self, factor: int) -> "ScaledSum":
         return ScaledSum(tuple((weight, part.coarsen(factor)) for weight, part in self.parts))
 
-    def singular_values(self) -> Reals:
+    def singular_values(self) -> FloatArray:
         if len(self.parts) == 1:
             return math.sqrt(self.parts[0][0]) * self.parts[0][1].singular_values()
         return _Common.singular_values(self)
@@ -365,8 +363,8 @@ class GeneratedGram(_Common):
     [[2.0, 1.0], [1.0, 2.0]]
     """
 
-    rising: Reals
-    falling: Reals
+    rising: FloatArray
+    falling: FloatArray
     queries: int
     mirrored = False
 
@@ -374,11 +372,11 @@ class GeneratedGram(_Common):
     def size(self) -> int:
         return len(self.rising)
 
-    def rows(self, matrix: Reals) -> Reals:
+    def rows(self, matrix: FloatArray) -> FloatArray:
         before, after = np.cumsum(matrix * self.rising, axis=1), np.cumsum(matrix * self.falling, axis=1)
         return np.asarray(before * self.falling + (after[:, -1:] - after) * self.rising)
 
-    def diagonal(self) -> Reals:
+    def diagonal(self) -> FloatArray:
         return self.rising * self.falling
 
     def generators(self) -> Generators:
@@ -388,7 +386,7 @@ class GeneratedGram(_Common):
         return GeneratedGram(self.rising[::factor], self.falling[::factor], self.queries)
 
 
-def recognise(gram: DenseGram) -> tuple[Gram, Wholes]:
+def recognise(gram: DenseGram) -> tuple[Gram, IntArray]:
     """Order the cells of a workload given as a matrix along a line, and find its short form if it has one.
 
     Returns:
@@ -419,7 +417,7 @@ def singular_value_bound(gram: Gram) -> float:
     return float(gram.singular_values().sum() / math.sqrt(gram.size * gram.queries))
 
 
-def column_norm(matrix: Reals, norm: int) -> float:
+def column_norm(matrix: FloatArray, norm: int) -> float:
     """Sensitivity of a strategy: its largest column L1 (``norm=1``) or L2 (``norm=2``) norm, absolute values taken.
 
     >>> column_norm(np.array([[-2.0, 0.0], [1.0, 1.0]]), 1)
@@ -430,7 +428,7 @@ def column_norm(matrix: Reals, norm: int) -> float:
     return math.sqrt(float(np.square(matrix, dtype=float).sum(axis=0).max()))
 
 
-def fill_columns(matrix: Reals, norm: int) -> Reals:
+def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
     """Add to a strategy a query on each single cell whose column has slack: accuracy that costs no privacy.
 
     Args:
@@ -451,7 +449,7 @@ def fill_columns(matrix: Reals, norm: int) -> Reals:
     return np.vstack([matrix, np.diag(slack)[short]]) if short.any() else matrix
 
 
-def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
+def strategy_rmse(gram: Gram, matrix: FloatArray | IntArray, norm: int) -> float:
     """Unit RMSE of any strategy given as a matrix, for instance of a rounded one; O(n^3).
 
     Args:
@@ -478,7 +476,7 @@ def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
     return math.sqrt(float((asked[seen] / values[seen]).sum()) / gram.queries)
 
 
-def merge_equal_cells(gram: DenseGram) -> tuple[DenseGram, Wholes]:
+def merge_equal_cells(gram: DenseGram) -> tuple[DenseGram, IntArray]:
     """Merge the cells which no query tells apart: the workload then needs no strategy on the single cells.
 
     Returns:
@@ -497,7 +495,7 @@ def merge_equal_cells(gram: DenseGram) -> tuple[DenseGram, Wholes]:
     return DenseGram(gram.array[np.ix_(kept, kept)], gram.queries), place[group.reshape(-1)]
 
 
-def line_order(gram: DenseGram) -> Wholes:
+def line_order(gram: DenseGram) -> IntArray:
     """Order the cells along a line so that cells which few queries tell apart lie together.
 
     Two cells are ``M_ii + M_jj - 2 M_ij`` apart. The order by the Fiedler vector of M itself (ranges of one width) or of the
@@ -529,7 +527,7 @@ def line_order(gram: DenseGram) -> Wholes:
     return best
 
 
-def to_dyadic(matrix: Reals, bits: int = 20) -> Wholes:
+def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
     """Round a strategy to nearest on the grid 2^-bits, as integers, without the rows that vanish.
 
     Args:

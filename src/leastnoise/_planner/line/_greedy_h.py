@@ -11,14 +11,15 @@ Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3.
 import numpy as np
 
 from leastnoise._check import whole
-from leastnoise._planner.line._gram import Gram, Reals
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.line._tree import ScaledTree, block_spread, block_sums, full_chain, path_scales, scaled_tree
 
 _NODES_AT_ONCE = 8192
 _NOTHING = 1e-9
 
 
-def _best_shares(error: Reals, mass: Reals, cross: Reals, grid: int) -> Reals:
+def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray, grid: int) -> FloatArray:
     """Of ``{0, 1/grid, ...}`` the lambda with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
     shares = np.arange(grid) / grid
     u = shares / (1 - shares)
@@ -52,7 +53,7 @@ def fit_greedy_h(gram: Gram, *, branching: int = 2, grid: int = 100) -> ScaledTr
     vector = np.ones(gram.size)
     error = gram.diagonal()
     inside = gram.diagonal()
-    shares: list[Reals] = []
+    shares: list[FloatArray] = []
     for level, width in enumerate(widths[1:], start=1):
         joined = widths[level] // widths[level - 1]
         product = gram.block_products(vector, width)

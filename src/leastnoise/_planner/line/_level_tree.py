@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check import InputError, one_of, whole
-from leastnoise._planner.line._gram import Gram, Reals, Wholes
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.line._tree import ScaledTree, full_chain, node_counts, tree_error
 
 # Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
@@ -39,7 +40,7 @@ class LevelTree:
 
     size: int
     widths: tuple[int, ...]
-    weights: Reals
+    weights: FloatArray
     norm: int
     rmse: float
 
@@ -49,7 +50,7 @@ class LevelTree:
         scales = tuple(np.full(count, weight) for count, weight in zip(counts, self.weights, strict=True))
         return ScaledTree(size=self.size, widths=self.widths, scales=scales, norm=self.norm, rmse=self.rmse)
 
-    def matrix(self) -> Reals:
+    def matrix(self) -> FloatArray:
         """The strategy as a matrix, one row a block, cells first."""
         return self.nodes().matrix()
 
@@ -66,11 +67,11 @@ class WeightedHaar:
     """
 
     size: int
-    weights: Reals
+    weights: FloatArray
     norm: int
     rmse: float
 
-    def matrix(self) -> Reals:
+    def matrix(self) -> FloatArray:
         """The strategy as a matrix: the total, then the differences, widest first."""
         rows = [np.full((1, self.size), self.weights[0])]
         cell = np.arange(self.size)
@@ -81,7 +82,7 @@ class WeightedHaar:
         return np.vstack(rows)
 
 
-def block_traces(gram: Gram, widths: Sequence[int]) -> Reals:
+def block_traces(gram: Gram, widths: Sequence[int]) -> FloatArray:
     """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width.
 
     For ``M_ij = sum a_i b_j`` (i <= j) the sum over a block follows from those over the parts it is made of: O(n) for all widths that are
@@ -113,11 +114,11 @@ def block_traces(gram: Gram, widths: Sequence[int]) -> Reals:
     return np.array([known[width][0].sum() / width for width in widths])
 
 
-def _sensitivity(weights: Reals, norm: int) -> Reals:
+def _sensitivity(weights: FloatArray, norm: int) -> FloatArray:
     return np.asarray(np.abs(weights).sum(axis=-1) if norm == 1 else np.sqrt((weights**2).sum(axis=-1)))
 
 
-def _slopes(logs: Reals, parts: Reals, widths: Reals, norm: int) -> tuple[Reals, Reals]:
+def _slopes(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> tuple[FloatArray, FloatArray]:
     """The logarithms of the squared errors of chains with given logarithms of weights, and their gradients."""
     amounts = np.exp(2 * logs) * widths
     each = parts / np.cumsum(amounts, axis=-1)
@@ -129,7 +130,7 @@ def _slopes(logs: Reals, parts: Reals, widths: Reals, norm: int) -> tuple[Reals,
     return np.log(error) + 2 / norm * np.log(spent), slope
 
 
-def _curvature(logs: Reals, parts: Reals, widths: Reals, norm: int) -> Reals:
+def _curvature(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> FloatArray:
     """The matrices of second derivatives of what ``_slopes`` gives."""
     amounts = np.exp(2 * logs) * widths
     seen = np.cumsum(amounts, axis=-1)
@@ -144,13 +145,13 @@ def _curvature(logs: Reals, parts: Reals, widths: Reals, norm: int) -> Reals:
     return np.asarray(both + own - pulls[..., :, None] * pulls[..., None, :] - 2 * norm * shares[..., :, None] * shares[..., None, :])
 
 
-def _within(logs: Reals, widths: Reals) -> Reals:
+def _within(logs: FloatArray, widths: FloatArray) -> FloatArray:
     """Logarithms of weights with the largest 0 and none below the least."""
     used = np.where(widths > 0, logs, -np.inf)
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
 
 
-def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) -> tuple[Reals, Reals]:
+def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
     """What ``_weigh`` needs to know of chains: their differences of traces and their widths."""
     most = max(map(len, chains))
     tau = np.array([[*(traces[width] for width in chain), *[0.0] * (most + 1 - len(chain))] for chain in chains])
@@ -158,7 +159,7 @@ def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) ->
     return np.maximum(tau[:, :-1] - tau[:, 1:], 0.0), widths
 
 
-def _weigh(parts: Reals, widths: Reals, norm: int, steps: int) -> tuple[Wholes, Reals]:
+def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tuple[IntArray, FloatArray]:
     """The best of many chains of levels, each with weights of least error.
 
     Args:
@@ -220,7 +221,7 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(out))
 
 
-def level_tree(gram: Gram, widths: Sequence[int], weights: Reals, norm: int) -> LevelTree:
+def level_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> LevelTree:
     """A hierarchy of given widths and weights, scaled to sensitivity 1, with its exact error.
 
     Raises:
@@ -237,7 +238,7 @@ def level_tree(gram: Gram, widths: Sequence[int], weights: Reals, norm: int) -> 
     return _level_tree(gram, chain, np.asarray(weights, float), norm, None)
 
 
-def _level_tree(gram: Gram, chain: Sequence[int], weights: Reals, norm: int, traces: Mapping[int, float] | None) -> LevelTree:
+def _level_tree(gram: Gram, chain: Sequence[int], weights: FloatArray, norm: int, traces: Mapping[int, float] | None) -> LevelTree:
     """The same without checks, with the traces of ``block_traces`` by width where they are known."""
     scaled = weights / _sensitivity(weights, norm)
     if all(gram.size % width == 0 for width in chain):
@@ -322,7 +323,7 @@ def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
 
         counts = node_counts(tree.size, tree.widths)
 
-        def objective(logs: Reals) -> tuple[float, Reals]:
+        def objective(logs: FloatArray) -> tuple[float, FloatArray]:
             weights = np.exp(logs)
             error, slopes = tree_error(gram, tree.widths, [np.full(count, w**2) for count, w in zip(counts, weights, strict=True)])
             by_level = np.array([slope.sum() for slope in slopes]) * 2 * weights**2 / error

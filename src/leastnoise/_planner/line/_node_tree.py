@@ -12,14 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gram import Gram, Reals
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.line._tree import ScaledTree, block_spread, path_scales, scaled_tree, tree_error
 
 # A share of 1 would leave nothing for the descendants.
 _LARGEST_SHARE = 0.999
 
 
-def shares_of(tree: ScaledTree) -> list[Reals]:
+def shares_of(tree: ScaledTree) -> list[FloatArray]:
     """The shares that give a tree's scales (see ``path_scales``), the narrowest level first.
 
     >>> tree = ScaledTree(size=2, widths=(1, 2), scales=(np.array([0.75, 0.75]), np.array([0.25])), norm=1, rmse=1.0)
@@ -27,7 +28,7 @@ def shares_of(tree: ScaledTree) -> list[Reals]:
     [array([0.25])]
     """
     left = np.ones(tree.size)
-    shares: list[Reals] = []
+    shares: list[FloatArray] = []
     for width, scale in zip(tree.widths[:0:-1], tree.scales[:0:-1], strict=True):
         share = np.clip(scale**tree.norm / left[::width], 0.0, _LARGEST_SHARE)
         shares.append(share)
@@ -35,7 +36,7 @@ def shares_of(tree: ScaledTree) -> list[Reals]:
     return shares[::-1]
 
 
-def node_objective(gram: Gram, widths: Sequence[int], shares: Sequence[Reals], norm: int) -> tuple[float, list[Reals]]:
+def node_objective(gram: Gram, widths: Sequence[int], shares: Sequence[FloatArray], norm: int) -> tuple[float, list[FloatArray]]:
     """The error ``tr(M (A^T A)^-1)`` of a tree given by its shares, and its derivatives by the shares.
 
     >>> error, slopes = node_objective(WidthGram(2, 2), (1, 2), [np.array([0.5])], 1)
@@ -47,7 +48,7 @@ def node_objective(gram: Gram, widths: Sequence[int], shares: Sequence[Reals], n
     # What is shared out at a node is scale^norm, so a squared scale is that to the power 2 / norm.
     by_amount = [2 * slope * scale for slope, scale in zip(by_square, scales, strict=True)] if norm == 1 else by_square
     below = by_amount[0]
-    slopes: list[Reals] = []
+    slopes: list[FloatArray] = []
     left = _remainders(widths, shares, gram.size)
     for level, share in enumerate(shares):
         joined = widths[level + 1] // widths[level]
@@ -57,7 +58,7 @@ def node_objective(gram: Gram, widths: Sequence[int], shares: Sequence[Reals], n
     return error, slopes
 
 
-def _remainders(widths: Sequence[int], shares: Sequence[Reals], size: int) -> list[Reals]:
+def _remainders(widths: Sequence[int], shares: Sequence[FloatArray], size: int) -> list[FloatArray]:
     """What each node above the cells finds left by its ancestors."""
     left = [np.ones(len(shares[-1]))] if shares else []
     for level in range(len(shares) - 2, -1, -1):
@@ -95,7 +96,7 @@ def fit_node_tree(gram: Gram, starts: Sequence[ScaledTree], *, steps: int | None
     for tree in [tree for tree in ranked if len(tree.widths) > 1][:descents]:
         shapes = np.cumsum([0, *(len(scale) for scale in tree.scales[1:])])
 
-        def objective(point: Reals, tree: ScaledTree = tree, shapes: Reals = shapes) -> tuple[float, Reals]:
+        def objective(point: FloatArray, tree: ScaledTree = tree, shapes: FloatArray = shapes) -> tuple[float, FloatArray]:
             shares = [point[first:last] for first, last in itertools.pairwise(shapes)]
             error, slopes = node_objective(gram, tree.widths, shares, norm)
             return math.log(error), np.concatenate(slopes) / error

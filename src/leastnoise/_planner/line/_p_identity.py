@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leastnoise._check import InputError, InternalError
-from leastnoise._planner.line._gram import DenseGram, Generators, Gram, Reals, Wholes, recognise, to_dyadic
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._planner.line._gram import DenseGram, Generators, Gram, recognise, to_dyadic
 
-Window = tuple[int, int, Reals]
+Window = tuple[int, int, FloatArray]
 # Largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding.
 _TALLEST = 512.0
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
@@ -44,15 +44,15 @@ class PIdentity:
         rmse: Unit RMSE under L1.
     """
 
-    diagonal: Reals
-    rows: Reals
+    diagonal: FloatArray
+    rows: FloatArray
     rmse: float
 
-    def matrix(self) -> Reals:
+    def matrix(self) -> FloatArray:
         """The whole (n + p) x n strategy."""
         return np.vstack([np.diag(self.diagonal), self.rows])
 
-    def dyadic(self, bits: int = 20) -> tuple[Wholes, Wholes]:
+    def dyadic(self, bits: int = 20) -> tuple[IntArray, IntArray]:
         """Round to nearest on the grid 2^-bits: ``diagonal`` (n) and ``rows`` (p x n, rows that vanish left out) as integers.
 
         Raises:
@@ -64,7 +64,7 @@ class PIdentity:
         return own, to_dyadic(self.rows, bits) if np.rint(np.ldexp(self.rows, bits)).any() else np.zeros((0, len(own)), np.int64)
 
 
-def p_identity_rmse(gram: Gram, diagonal: Reals | Wholes, rows: Reals | Wholes) -> float:
+def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArray | IntArray) -> float:
     """Unit RMSE under L1 of ``[diag(diagonal); rows]`` of any scale and sign, for instance of a rounded one; O(p^2 n).
 
     >>> round(p_identity_rmse(PrefixGram(64), np.full(64, 7), np.zeros((0, 64))), 3)
@@ -79,7 +79,7 @@ def p_identity_rmse(gram: Gram, diagonal: Reals | Wholes, rows: Reals | Wholes) 
     return scale * math.sqrt(float((gram.diagonal() / own**2).sum() - gain) / gram.queries)
 
 
-def _inverse(matrix: Reals) -> Reals:
+def _inverse(matrix: FloatArray) -> FloatArray:
     """Inverse of a positive definite matrix by Cholesky.
 
     It takes half the time of the general inverse and is stable. Gaussian elimination with row exchanges is not: on overlapping windows its
@@ -104,15 +104,15 @@ class _Layout:
     their rows. ``first`` and ``last`` (p x p) say where in one row's running sums another row starts and stops.
     """
 
-    row: Wholes
-    by_start: Wholes
-    by_stop: Wholes
-    rank: Wholes
-    passed: Wholes
-    member: Wholes
-    owner: Wholes
-    first: Wholes
-    last: Wholes
+    row: IntArray
+    by_start: IntArray
+    by_stop: IntArray
+    rank: IntArray
+    passed: IntArray
+    member: IntArray
+    owner: IntArray
+    first: IntArray
+    last: IntArray
 
 
 class Support:
@@ -131,7 +131,7 @@ class Support:
         self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         self.cells = np.concatenate([np.arange(*window) for window in self.windows]) if lengths else np.zeros(0, np.int64)
 
-    def spread(self, values: Reals, into: Reals) -> Reals:
+    def spread(self, values: FloatArray, into: FloatArray) -> FloatArray:
         """Write the values into a zeroed p x n matrix."""
         if self.full:
             into[:] = values.reshape(into.shape)
@@ -140,7 +140,7 @@ class Support:
             into[row, start:stop] = values[self.offsets[row] : self.offsets[row + 1]]
         return into
 
-    def gather(self, matrix: Reals) -> Reals:
+    def gather(self, matrix: FloatArray) -> FloatArray:
         """Read the values back from a p x n matrix."""
         if not self.windows:
             return np.zeros(0)
@@ -174,7 +174,7 @@ class Support:
         )
 
 
-def p_identity_objective(gram: Gram, support: Support, values: Reals) -> tuple[float, Reals]:
+def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
     """The error ``f = tr(P (M o s s^T))`` of Theta and its gradient, on the support.
 
     Args:
@@ -223,7 +223,7 @@ def p_identity_objective(gram: Gram, support: Support, values: Reals) -> tuple[f
     return error, gradient + per_cell[support.cells]
 
 
-def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values: Reals) -> tuple[float, Reals]:
+def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
     """The same for many narrow windows and ``M_ij = sum a_i b_j`` (i <= j), without any p x n matrix.
 
     Outside its window a row times M is a multiple of a on the left and of b on the right, so only the windows themselves, and two
@@ -236,12 +236,12 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     s = 1 + np.bincount(cells, weights=values, minlength=support.size)
     y = values * s[cells]
 
-    def sparse(entries: Reals) -> object:
+    def sparse(entries: FloatArray) -> object:
         return csr_matrix((entries, cells, support.offsets), shape=(p, support.size))
 
     local = np.zeros(len(values))
     lifted = np.zeros((p, p))
-    outer: list[tuple[Reals, Reals, Reals, Reals]] = []
+    outer: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     for a, b in pairs:
         rising, falling = np.append(0.0, np.cumsum(a[cells] * y)), np.append(0.0, np.cumsum(b[cells] * y))
         left, right = rising[end] - rising[begin], falling[end] - falling[begin]
@@ -262,7 +262,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     asked = gram.diagonal()
     error = float(s @ (s * asked) - np.trace(reduced))
 
-    def across(matrix: Reals, entries: Reals) -> Reals:
+    def across(matrix: FloatArray, entries: FloatArray) -> FloatArray:
         """Of the p x p matrix times the sparse entries, the values on the support."""
         padded = np.zeros((p + 1, p + 1))
         padded[:p, :p] = matrix
@@ -282,7 +282,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     return error, 2 * across(both, values) - 2 * here * s[cells] + per_cell[cells]
 
 
-def descend(gram: Gram, support: Support, values: Reals, steps: int) -> tuple[Reals, float]:
+def descend(gram: Gram, support: Support, values: FloatArray, steps: int) -> tuple[FloatArray, float]:
     """At most ``steps`` steps of L-BFGS-B on log f from a start; returns Theta on the support and the unit RMSE.
 
     >>> support = Support(64, [(0, 24), (14, 38), (26, 50), (40, 64)])
@@ -294,7 +294,7 @@ def descend(gram: Gram, support: Support, values: Reals, steps: int) -> tuple[Re
 
     asked = gram.diagonal()
 
-    def objective(point: Reals) -> tuple[float, Reals]:
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
         error, gradient = p_identity_objective(gram, support, point)
         s = 1 + np.bincount(support.cells, weights=point, minlength=gram.size)
         own = float(s @ (s * asked))
@@ -362,7 +362,7 @@ def _random_starts(size: int) -> Iterator[list[Window]]:
 @dataclass(slots=True)
 class _Run:
     support: Support
-    values: Reals
+    values: FloatArray
     rmse: float
 
 
@@ -399,7 +399,7 @@ def _total_start(gram: Gram) -> list[Window]:
     return list(_bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))
 
 
-def _tidy(theta: Reals) -> Reals:
+def _tidy(theta: FloatArray) -> FloatArray:
     """Leave out the rows that have vanished, and give a row that has shrunk to one cell to that cell's own query, which is better."""
     theta = np.where(theta > 1e-9, theta, 0.0)
     single = (theta > 0).sum(axis=1) == 1
@@ -441,7 +441,7 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """
     if not 0 < effort < math.inf:
         raise InputError(f"effort must be a finite number above 0; got {effort!r}.")
-    order: NDArray[np.int64] = np.arange(gram.size)
+    order: IntArray = np.arange(gram.size)
     runs: list[_Run] = []
     if gram.size > 1:
         if isinstance(gram, DenseGram):

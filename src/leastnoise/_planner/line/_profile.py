@@ -13,13 +13,14 @@ import math
 import numpy as np
 
 from leastnoise._check import InputError, whole
-from leastnoise._planner.line._gram import Reals, column_norm
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.line._gram import column_norm
 
 # Sharpness of the maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
 _SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e-3), (1e4, 1e-4), (1e5, 1e-5))
 
 
-def smooth_norm(free: Reals, matrix: Reals, sharpness: float, width: float) -> tuple[float, Reals]:
+def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: float) -> tuple[float, FloatArray]:
     """A smooth upper stand-in for the L1 norm of ``Q A``, Q the polar factor of ``free``, and its gradient by ``free``.
 
     >>> value, _ = smooth_norm(np.eye(2), np.eye(2), 1e4, 1e-6)
@@ -40,7 +41,7 @@ def smooth_norm(free: Reals, matrix: Reals, sharpness: float, width: float) -> t
     return value, gradient + (outside @ right.T / sizes) @ right
 
 
-def reduce_l1_norm(matrix: Reals, *, rows: int | None = None, restarts: int = 4, steps: int = 200) -> Reals:
+def reduce_l1_norm(matrix: FloatArray, *, rows: int | None = None, restarts: int = 4, steps: int = 200) -> FloatArray:
     """Look for a strategy with the same Gram matrix and a smaller L1 norm.
 
     Args:
@@ -84,7 +85,7 @@ def reduce_l1_norm(matrix: Reals, *, rows: int | None = None, restarts: int = 4,
         free = start
         for sharpness, width in _SHARPENING:
 
-            def objective(point: Reals, sharpness: float = sharpness, width: float = width) -> tuple[float, Reals]:
+            def objective(point: FloatArray, sharpness: float = sharpness, width: float = width) -> tuple[float, FloatArray]:
                 value, gradient = smooth_norm(point.reshape(rows, rank), factor, sharpness, width / rows)
                 return value, gradient.reshape(-1)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._planner.line._gram import Gram, Reals
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.line._gram import Gram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,17 +33,17 @@ class ScaledTree:
 
     size: int
     widths: tuple[int, ...]
-    scales: tuple[Reals, ...]
+    scales: tuple[FloatArray, ...]
     norm: int
     rmse: float
 
-    def matrix(self) -> Reals:
+    def matrix(self) -> FloatArray:
         """The strategy as a matrix, one row a node, cells first."""
         levels = zip(self.widths, self.scales, strict=True)
         return np.vstack([scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(self.size) // width) for width, scale in levels])
 
 
-def block_sums(values: Reals, width: int) -> Reals:
+def block_sums(values: FloatArray, width: int) -> FloatArray:
     """Sums over consecutive blocks of ``width`` (the last one may be shorter).
 
     >>> block_sums(np.arange(5.0), 2).tolist()
@@ -51,7 +52,7 @@ def block_sums(values: Reals, width: int) -> Reals:
     return np.add.reduceat(values, np.arange(0, len(values), width))
 
 
-def block_spread(values: Reals, width: int, size: int) -> Reals:
+def block_spread(values: FloatArray, width: int, size: int) -> FloatArray:
     """Repeat each block's value over its cells.
 
     >>> block_spread(np.array([1.0, 2.0]), 2, 3).tolist()
@@ -81,7 +82,9 @@ def node_counts(size: int, widths: Sequence[int]) -> tuple[int, ...]:
     return tuple(-(-size // width) for width in widths)
 
 
-def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[Reals], *, gradient: bool = True) -> tuple[float, list[Reals]]:
+def tree_error(
+    gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray], *, gradient: bool = True
+) -> tuple[float, list[FloatArray]]:
     """``tr(M (A^T A)^-1)`` of a tree and its derivatives.
 
     Args:
@@ -99,7 +102,7 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[Reals], *, g
     size = gram.size
     vector = 1 / squares[0]
     error = float(gram.diagonal() @ vector)
-    stored: list[tuple[Reals, Reals, Reals, Reals, Reals]] = []
+    stored: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]] = []
     for width, z in zip(widths[1:], squares[1:], strict=True):
         product = gram.block_products(vector, width)
         k, m = block_sums(vector, width), block_sums(vector * product, width)
@@ -109,7 +112,7 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[Reals], *, g
         vector = vector * block_spread(shrink, width, size)
     if not gradient:
         return error, []
-    slopes: list[Reals] = []
+    slopes: list[FloatArray] = []
     back = np.zeros(size)
     for (vector, product, k, m, shrink), width, z in zip(reversed(stored), widths[:0:-1], squares[:0:-1], strict=True):
         by_divisor = (z * m - block_sums(back * vector, width)) * shrink**2
@@ -120,7 +123,7 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[Reals], *, g
     return error, slopes[::-1]
 
 
-def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[Reals], norm: int) -> ScaledTree:
+def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[FloatArray], norm: int) -> ScaledTree:
     """A hierarchy of given scales, divided by its sensitivity, with its exact error.
 
     >>> scaled_tree(WidthGram(2, 2), (1, 2), [np.ones(2), np.ones(1)], 1).rmse
@@ -133,7 +136,7 @@ def scaled_tree(gram: Gram, widths: Sequence[int], scales: Sequence[Reals], norm
     return ScaledTree(size=gram.size, widths=tuple(widths), scales=unit, norm=norm, rmse=math.sqrt(error / gram.queries))
 
 
-def path_scales(widths: Sequence[int], shares: Sequence[Reals], norm: int, size: int) -> list[Reals]:
+def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], norm: int, size: int) -> list[FloatArray]:
     """Scales of nodes from shares: each node takes its share of what its ancestors have left of 1, the cells take the rest.
 
     Under L2 what is shared out is the sum of squares. ``shares`` is for the levels above the cells, the narrowest first.
@@ -142,7 +145,7 @@ def path_scales(widths: Sequence[int], shares: Sequence[Reals], norm: int, size:
     [array([0.75, 0.75]), array([0.25])]
     """
     left = np.ones(len(shares[-1])) if shares else np.ones(size)
-    scales: list[Reals] = []
+    scales: list[FloatArray] = []
     for level in range(len(shares) - 1, -1, -1):
         scales.append((left * shares[level]) ** (1 / norm))
         count = len(shares[level - 1]) if level else size

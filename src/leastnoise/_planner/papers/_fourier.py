@@ -14,7 +14,8 @@ import numpy as np
 
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import subsets
-from leastnoise._linop import Dense, IntArray, Operator, apply_gram
+from leastnoise._check.arrays import IntArray
+from leastnoise._linop import Dense, Operator, apply_gram
 from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Strategy
 from leastnoise._planner.tables._marginal_weights import grouped_budgets

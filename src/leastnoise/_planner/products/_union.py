@@ -16,11 +16,12 @@ import numpy as np
 
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import basis, pair_structure, pair_terms
+from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import Operator, Total, apply_gram
 from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
 from leastnoise._planner.line._factors import Fit, every_cell, fitted, gaussian_optimum, gram_of, p_identity, summed
-from leastnoise._planner.line._gram import DenseGram, Reals, merge_equal_cells
+from leastnoise._planner.line._gram import DenseGram, merge_equal_cells
 from leastnoise._workload import Product, QuerySet, Workload
 
 _SWEEPS, _TRIED, _MOST_BITS = 2, 2, 29
@@ -75,7 +76,7 @@ class _Quick:
 
     def __init__(self, products: Sequence[Product], sizes: dict[str, int], power: int) -> None:
         self.products, self.sizes, self.root = products, sizes, 1 / 3 if power == 1 else 1 / 2
-        self.grams: dict[Operator, Reals] = {}
+        self.grams: dict[Operator, FloatArray] = {}
         self.known: dict[tuple[bool, ...], float] = {}
 
     def partings(self) -> list[tuple[bool, ...]]:
@@ -114,7 +115,7 @@ class _Quick:
                 break
         return parting
 
-    def _gram(self, operator: Operator) -> Reals:
+    def _gram(self, operator: Operator) -> FloatArray:
         if operator not in self.grams:
             self.grams[operator] = apply_gram(operator, np.eye(operator.size))
         return self.grams[operator]

@@ -20,11 +20,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leastnoise._check import InternalError, one_of, refuse
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._planner.tables._marginal_weights import Norm, grouped_budgets
-from leastnoise._planner.tables._residual_algebra import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,13 +37,13 @@ class Budgets:
         groups: the group of every query if there is a grouping that was used, else None.
     """
 
-    theta: Floats
+    theta: FloatArray
     error: float
     lower: float
-    groups: NDArray[np.int64] | None
+    groups: IntArray | None
 
 
-def grouping(magnitudes: Floats) -> tuple[NDArray[np.int64], Floats] | None:
+def grouping(magnitudes: FloatArray) -> tuple[IntArray, FloatArray] | None:
     """Put queries into groups greedily, and check that they are groups.
 
     Args:
@@ -68,7 +67,7 @@ def grouping(magnitudes: Floats) -> tuple[NDArray[np.int64], Floats] | None:
     if (covered != covered[0]).any():  # every group sees every column once: without this, as for ranges, there is nothing to look for
         return None
     group = np.zeros(len(magnitudes), dtype=np.int64)
-    taken: list[NDArray[np.bool_]] = []
+    taken: list[BoolArray] = []
     tall: list[float] = []
     for row in np.argsort(-seen.sum(axis=1), kind="stable"):  # the widest first: a level is full before the next one begins
         at = next(
@@ -87,7 +86,7 @@ def grouping(magnitudes: Floats) -> tuple[NDArray[np.int64], Floats] | None:
     return (group, np.array(tall)) if all(used.all() for used in taken) else None
 
 
-def optimal_budgets(magnitudes: Floats, errors: Floats, norm: Norm, *, gap: float = 1e-6, steps: int = 20_000) -> Budgets:
+def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: Norm, *, gap: float = 1e-6, steps: int = 20_000) -> Budgets:
     """The best weights of queries that are not recovered from each other.
 
     Args:
@@ -124,11 +123,11 @@ def optimal_budgets(magnitudes: Floats, errors: Floats, norm: Norm, *, gap: floa
     return _programme(magnitudes if norm == "l1" else magnitudes**2, errors, 3 if norm == "l1" else 2, gap, steps)
 
 
-def _programme(entries: Floats, errors: Floats, root: int, gap: float, steps: int) -> Budgets:
+def _programme(entries: FloatArray, errors: FloatArray, root: int, gap: float, steps: int) -> Budgets:
     """Multiply column weights by powers of what the columns cost until they agree; ``root`` is 3 for Laplace noise, 2 for Gaussian."""
     columns = entries.shape[1]
     weights = np.full(columns, 1 / columns)
-    best: tuple[float, Floats] | None = None
+    best: tuple[float, FloatArray] | None = None
     lower, previous, power = 0.0, -math.inf, 2.0
     for _ in range(steps):
         own = entries @ weights

@@ -19,7 +19,8 @@ from typing import Literal
 import numpy as np
 
 from leastnoise._check import InputError, one_of, refuse
-from leastnoise._planner.tables._residual_algebra import AttributeSet, Closure, Floats, Matrix, dimensions, incidence, table_sizes
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.tables._residual_algebra import AttributeSet, Closure, Matrix, dimensions, incidence, table_sizes
 
 Norm = Literal["l1", "l2"]
 
@@ -33,11 +34,11 @@ class Weights:
         error: total squared error at unit noise.
     """
 
-    theta: Floats
+    theta: FloatArray
     error: float
 
 
-def grouped_budgets(errors: Sequence[float] | Floats, heights: Sequence[float] | Floats, norm: Norm) -> Weights:
+def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: Norm) -> Weights:
     """Split the budget over groups of queries that are answered without recovery by least squares.
 
     Args:
@@ -73,7 +74,7 @@ def grouped_budgets(errors: Sequence[float] | Floats, heights: Sequence[float] |
     return Weights(theta=np.sqrt(square / scale), error=scale**2)
 
 
-def weights_objective(theta: Floats, matrix: Matrix, coefficient: Floats, cost: Floats, norm: Norm) -> tuple[float, Floats]:
+def weights_objective(theta: FloatArray, matrix: Matrix, coefficient: FloatArray, cost: FloatArray, norm: Norm) -> tuple[float, FloatArray]:
     """Return the logarithm of the error of a set of weights, scaled to privacy cost 1, and its gradient in theta.
 
     The error is (cost . theta)^2 sum c / (K theta^2) for "l1" and (cost^2 . theta^2) sum c / (K theta^2) for "l2".
@@ -87,8 +88,13 @@ def weights_objective(theta: Floats, matrix: Matrix, coefficient: Floats, cost: 
 
 
 def _objective(
-    theta: Floats, forward: Callable[[Floats], Floats], backward: Callable[[Floats], Floats], c: Floats, cost: Floats, norm: Norm
-) -> tuple[float, Floats]:
+    theta: FloatArray,
+    forward: Callable[[FloatArray], FloatArray],
+    backward: Callable[[FloatArray], FloatArray],
+    c: FloatArray,
+    cost: FloatArray,
+    norm: Norm,
+) -> tuple[float, FloatArray]:
     eigenvalue = forward(theta**2)
     if not bool(np.all(eigenvalue > 0)):
         return math.inf, np.zeros_like(theta)
@@ -102,11 +108,11 @@ def _objective(
     return math.log(spent) + math.log(error), 2 * cost**2 * theta / spent - pull
 
 
-def _privacy_cost(theta: Floats, cost: Floats, norm: Norm) -> float:
+def _privacy_cost(theta: FloatArray, cost: FloatArray, norm: Norm) -> float:
     return float(cost @ theta) if norm == "l1" else math.sqrt(float((cost * theta) @ (cost * theta)))
 
 
-def improve_weights(theta: Floats, matrix: Matrix, coefficient: Floats, cost: Floats, norm: Norm, steps: int) -> Floats:
+def improve_weights(theta: FloatArray, matrix: Matrix, coefficient: FloatArray, cost: FloatArray, norm: Norm, steps: int) -> FloatArray:
     """Take steps that never raise the error: recovery and budgets optimised in turn.
 
     For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose optimum is closed (`grouped_budgets`); then
@@ -125,11 +131,11 @@ def improve_weights(theta: Floats, matrix: Matrix, coefficient: Floats, cost: Fl
 
 def optimal_weights(
     matrix: Matrix,
-    coefficient: Floats,
+    coefficient: FloatArray,
     *,
     norm: Norm,
-    cost: Floats | None = None,
-    starts: Sequence[Floats] | None = None,
+    cost: FloatArray | None = None,
+    starts: Sequence[FloatArray] | None = None,
     iterations: int = 500,
     tolerance: float = 1e-10,
 ) -> Weights:
@@ -177,7 +183,7 @@ def optimal_weights(
     return best
 
 
-def _descend(start: Floats, matrix: Matrix, c: Floats, cost: Floats, norm: Norm, iterations: int, tolerance: float) -> Weights:
+def _descend(start: FloatArray, matrix: Matrix, c: FloatArray, cost: FloatArray, norm: Norm, iterations: int, tolerance: float) -> Weights:
     from scipy.optimize import minimize
 
     theta = improve_weights(start / _privacy_cost(start, cost, norm), matrix, c, cost, norm, 10)
@@ -202,12 +208,12 @@ def _descend(start: Floats, matrix: Matrix, c: Floats, cost: Floats, norm: Norm,
     return Weights(theta=candidates[at], error=errors[at])
 
 
-def _error(theta: Floats, matrix: Matrix, c: Floats) -> float:
+def _error(theta: FloatArray, matrix: Matrix, c: FloatArray) -> float:
     eigenvalue = np.asarray(matrix @ theta**2)
     return float((c / eigenvalue).sum()) if bool(np.all(eigenvalue > 0)) else math.inf
 
 
-def residual_noise(closure: Closure, coefficient: Floats) -> tuple[Floats, float]:
+def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArray, float]:
     """Choose the noise of the residual basis for Gaussian budgets: optimal among all mechanisms for the sum of variances.
 
     Args:
@@ -237,7 +243,7 @@ def residual_noise(closure: Closure, coefficient: Floats) -> tuple[Floats, float
     return noise, best.error
 
 
-def _sizes(closure: Closure) -> Floats:
+def _sizes(closure: Closure) -> FloatArray:
     """Number of cells of every set of a closure."""
     return np.concatenate([np.array(closure.shape, dtype=np.float64)[block].prod(axis=1) for block in closure.blocks])
 
@@ -249,7 +255,7 @@ def residual_noise_max(
     *,
     iterations: int = 5000,
     tolerance: float = 1e-6,
-) -> tuple[Floats, float, float]:
+) -> tuple[FloatArray, float, float]:
     """Choose the noise of the residual basis for Gaussian budgets so that the largest cell variance is least.
 
     Args:
@@ -277,7 +283,7 @@ def residual_noise_max(
     per_cell = factor / table_sizes(closure.shape, sets)  # K has 1 / size already; a cell variance needs 1 / size^2
     dims = dimensions(closure)
     share = np.full(len(sets), 1.0 / len(sets))
-    best: tuple[Floats, float] | None = None
+    best: tuple[FloatArray, float] | None = None
     bound = 0.0
     for _ in range(iterations):
         c = dims * np.asarray(matrix @ (share * per_cell))

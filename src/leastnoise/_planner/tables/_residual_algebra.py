@@ -27,9 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 AttributeSet = tuple[int, ...]
 Matrix = Any  # a numpy array, or a sparse matrix of scipy, which is imported only when needed
 
@@ -53,8 +52,8 @@ class Closure:
     """
 
     shape: tuple[int, ...]
-    blocks: tuple[Ints, ...]
-    keys: tuple[Ints, ...]
+    blocks: tuple[IntArray, ...]
+    keys: tuple[IntArray, ...]
 
     @property
     def count(self) -> int:
@@ -91,7 +90,7 @@ def check_set(name: str, attributes: Iterable[int], count: int) -> AttributeSet:
     return checked
 
 
-def _keys(rows: Ints, count: int) -> Ints:
+def _keys(rows: IntArray, count: int) -> IntArray:
     """Number the rows (ascending attribute sets of one size) so that the numbers ascend when the rows do."""
     size = rows.shape[1]
     if count <= _MASK_ATTRIBUTES:
@@ -108,7 +107,7 @@ def _keys(rows: Ints, count: int) -> Ints:
     return keys
 
 
-def _by_size(sets: Sequence[AttributeSet]) -> dict[int, tuple[Ints, Ints]]:
+def _by_size(sets: Sequence[AttributeSet]) -> dict[int, tuple[IntArray, IntArray]]:
     """Group sets by size: size -> (positions in the sequence, rows of attributes)."""
     positions: dict[int, list[int]] = {}
     for position, attributes in enumerate(sets):
@@ -138,7 +137,9 @@ def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Clos
     shape = check_shape(shape)
     count = len(shape)
     families = _by_size([check_set("attribute set", attributes, count) for attributes in sets])
-    found: dict[int, list[tuple[Ints, Ints]]] = {0: [(np.zeros((1, 0), dtype=np.int64), _keys(np.zeros((1, 0), dtype=np.int64), count))]}
+    found: dict[int, list[tuple[IntArray, IntArray]]] = {
+        0: [(np.zeros((1, 0), dtype=np.int64), _keys(np.zeros((1, 0), dtype=np.int64), count))]
+    }
     for size in range(max(families, default=0), 0, -1):  # subsets of one attribute less, level by level
         parts = [families[size][1]] if size in families else []
         parts += [rows for rows, _ in found.pop(size, [])]
@@ -166,7 +167,7 @@ def attribute_sets(closure: Closure) -> list[AttributeSet]:
     return [tuple(row) for block in closure.blocks for row in block.tolist()]
 
 
-def locate(closure: Closure, sets: Sequence[AttributeSet]) -> Ints:
+def locate(closure: Closure, sets: Sequence[AttributeSet]) -> IntArray:
     """Find the positions of sets in a closure, -1 for those that are absent.
 
     >>> locate(downward_closure((2, 2, 2), [(0, 1)]), [(0, 1), (1, 2), ()]).tolist()
@@ -178,7 +179,7 @@ def locate(closure: Closure, sets: Sequence[AttributeSet]) -> Ints:
     return where
 
 
-def _locate_rows(closure: Closure, rows: Ints) -> Ints:
+def _locate_rows(closure: Closure, rows: IntArray) -> IntArray:
     size = rows.shape[1]
     if size >= len(closure.blocks) or not len(closure.keys[size]):
         return np.full(len(rows), -1, dtype=np.int64)
@@ -187,7 +188,7 @@ def _locate_rows(closure: Closure, rows: Ints) -> Ints:
     return np.where(closure.keys[size][at] == keys, at + closure.offsets[size], -1)
 
 
-def dimensions(closure: Closure) -> Floats:
+def dimensions(closure: Closure) -> FloatArray:
     """Return prod_{i in tau} (n_i - 1) for every set of a closure: the dimension of its residual space.
 
     >>> dimensions(downward_closure((2, 3, 4), [(1, 2)])).tolist()
@@ -197,7 +198,7 @@ def dimensions(closure: Closure) -> Floats:
     return np.concatenate([less[block].prod(axis=1) for block in closure.blocks])
 
 
-def table_sizes(shape: Sequence[int], sets: Sequence[AttributeSet]) -> Floats:
+def table_sizes(shape: Sequence[int], sets: Sequence[AttributeSet]) -> FloatArray:
     """Return the number of cells of each marginal.
 
     >>> table_sizes((2, 3, 4), [(), (0, 2)]).tolist()
@@ -210,7 +211,7 @@ def table_sizes(shape: Sequence[int], sets: Sequence[AttributeSet]) -> Floats:
     return sizes
 
 
-def strengths(shape: Sequence[int], tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> Floats:
+def strengths(shape: Sequence[int], tables: Sequence[AttributeSet], signed: Sequence[AttributeSet] | None = None) -> FloatArray:
     """Return what a unit of theta^2 on each measured table adds to the lambda_tau it covers.
 
     Args:
@@ -251,8 +252,8 @@ def incidence(closure: Closure, tables: Sequence[AttributeSet], signed: Sequence
     count = len(closure.shape)
     tables = [check_set("table", attributes, count) for attributes in tables]
     weight = strengths(closure.shape, tables, signed)
-    row_parts: list[Ints] = []
-    column_parts: list[Ints] = []
+    row_parts: list[IntArray] = []
+    column_parts: list[IntArray] = []
     total = 0
     for positions, rows in _by_size(tables).values():
         found_rows, found_columns = _containments(closure, rows)
@@ -278,7 +279,7 @@ def incidence(closure: Closure, tables: Sequence[AttributeSet], signed: Sequence
     return csr_array((weight[columns_all], (rows_all, columns_all)), shape=(closure.count, len(tables)))
 
 
-def _containments(closure: Closure, rows: Ints) -> tuple[Ints, Ints]:
+def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]:
     """Find all (set of the closure, row) with the set inside the row; rows are tables of one size."""
     size = rows.shape[1]
     sizes = range(min(size, len(closure.blocks) - 1) + 1)
@@ -306,15 +307,15 @@ def _containments(closure: Closure, rows: Ints) -> tuple[Ints, Ints]:
     return np.concatenate(found_rows), np.concatenate(found_columns)
 
 
-def _membership(block: Ints, count: int) -> NDArray[np.float32]:
+def _membership(block: IntArray, count: int) -> NDArray[np.float32]:
     member = np.zeros((len(block), count), dtype=np.float32)
     member[np.arange(len(block))[:, None], block] = 1
     return member
 
 
 def _contains_signed(
-    closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet], rows: Ints, columns: Ints
-) -> NDArray[np.bool_]:
+    closure: Closure, tables: Sequence[AttributeSet], signed: Sequence[AttributeSet], rows: IntArray, columns: IntArray
+) -> BoolArray:
     for table, attributes in zip(tables, signed, strict=True):
         if not set(attributes) <= set(table):
             raise refuse("signed attributes", tuple(attributes), f"attributes of their table {table}")
@@ -329,7 +330,7 @@ def _contains_signed(
     return ~missing
 
 
-def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> Floats:
+def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> FloatArray:
     """Return c_tau for asked marginals: total squared error at unit noise is the sum of c_tau / lambda_tau.
 
     Args:
@@ -352,22 +353,24 @@ def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> Flo
         raise refuse("weight squared", weights[~((weights >= 0) & np.isfinite(weights))][0], "a finite number of at least 0")
     for position in np.nonzero(locate(closure, sets) < 0)[0]:
         raise refuse("target", sets[position], "an attribute set of the closure")
-    result: Floats = dimensions(closure) * np.asarray(incidence(closure, sets) @ weights)
+    result: FloatArray = dimensions(closure) * np.asarray(incidence(closure, sets) @ weights)
     return result
 
 
-def eigenvalues(closure: Closure, tables: Sequence[AttributeSet], theta: Floats, signed: Sequence[AttributeSet] | None = None) -> Floats:
+def eigenvalues(
+    closure: Closure, tables: Sequence[AttributeSet], theta: FloatArray, signed: Sequence[AttributeSet] | None = None
+) -> FloatArray:
     """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance).
 
     >>> closure = downward_closure((2, 3), [(0, 1)])
     >>> eigenvalues(closure, [(0, 1), (0,)], np.array([1.0, 2.0])).round(4).tolist()
     [2.1667, 2.1667, 0.1667, 0.1667]
     """
-    result: Floats = np.asarray(incidence(closure, tables, signed) @ np.asarray(theta, dtype=np.float64) ** 2)
+    result: FloatArray = np.asarray(incidence(closure, tables, signed) @ np.asarray(theta, dtype=np.float64) ** 2)
     return result
 
 
-def total_squared_error(coefficient: Floats, eigenvalue: Floats) -> float:
+def total_squared_error(coefficient: FloatArray, eigenvalue: FloatArray) -> float:
     """Return the sum of c_tau / lambda_tau, infinite when something asked is not measured.
 
     >>> total_squared_error(np.array([1.0, 0.0]), np.array([0.5, 0.0]))

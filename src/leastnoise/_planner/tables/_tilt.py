@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._check import InternalError
-from leastnoise._planner.line._gram import Reals, Wholes
+from leastnoise._check.arrays import FloatArray, IntArray
 
 _POWER = 2.0
 _RIDGE = 1e-8  # directions that nobody asks about are measured a little, so that the rows stay independent
@@ -36,12 +36,12 @@ class Rest:
         weights: dual weights, shape (n,), sum 1.
     """
 
-    rows: Reals
+    rows: FloatArray
     lower: float
-    weights: Reals
+    weights: FloatArray
 
 
-def tilt(gram: Reals, pull: float, weights: Reals | None = None, *, gap: float = 1e-3) -> tuple[Reals, Reals]:
+def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3) -> tuple[FloatArray, FloatArray]:
     """The tilt that goes with a price of the total.
 
     Args:
@@ -63,7 +63,7 @@ def tilt(gram: Reals, pull: float, weights: Reals | None = None, *, gap: float =
     return mean / mean.sum(), found.weights
 
 
-def rest(gram: Reals, mean: Reals, weights: Reals | None = None, *, gap: float = 1e-3, steps: int = 500) -> Rest:
+def rest(gram: FloatArray, mean: FloatArray, weights: FloatArray | None = None, *, gap: float = 1e-3, steps: int = 500) -> Rest:
     """The best rows for a tilt.
 
     Args:
@@ -81,12 +81,12 @@ def rest(gram: Reals, mean: Reals, weights: Reals | None = None, *, gap: float =
     return _optimum(columns, _sum_zero(gram), weights, gap, steps)
 
 
-def _sum_zero(gram: Reals) -> Reals:
+def _sum_zero(gram: FloatArray) -> FloatArray:
     """B^T M B for the sum-zero vectors e_j - e_n."""
     return np.asarray(gram[:-1, :-1] - gram[:-1, -1:] - gram[-1:, :-1] + gram[-1, -1])
 
 
-def spread(rows: Reals, gram: Reals) -> float:
+def spread(rows: FloatArray, gram: FloatArray) -> float:
     """tr(M R): the sum of the variances of all queries, at unit noise on the rows and with a known total.
 
     >>> spread(rest(np.eye(3), np.full(3, 1 / 3)).rows, np.eye(3)).__round__(6)
@@ -96,14 +96,14 @@ def spread(rows: Reals, gram: Reals) -> float:
     return float(np.einsum("ij,ij->", inverse, _sum_zero(gram) @ inverse))
 
 
-def _optimum(columns: Reals, gram: Reals, weights: Reals | None, gap: float, steps: int) -> Rest:
+def _optimum(columns: FloatArray, gram: FloatArray, weights: FloatArray | None, gap: float, steps: int) -> Rest:
     """Minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1; the rows are Y^(1/2) C in some rotation."""
     from scipy.linalg import eigh
 
     count = columns.shape[1]
     lower = np.linalg.cholesky(gram + _RIDGE * np.trace(gram) * np.eye(len(gram)))
     weights = np.full(count, 1 / count) if weights is None else weights
-    best: tuple[float, Reals, Reals, float] | None = None
+    best: tuple[float, FloatArray, FloatArray, float] | None = None
     previous, power = -math.inf, _POWER
     turned = lower.T @ columns
     for _ in range(steps):
@@ -127,7 +127,7 @@ def _optimum(columns: Reals, gram: Reals, weights: Reals | None, gap: float, ste
     return Rest(rows=rows / math.sqrt(worst), lower=total**2, weights=weights)
 
 
-def balanced_rounding(rows: Reals, top: int) -> Wholes:
+def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
     """Round rows to whole numbers so that no column becomes longer than it was.
 
     Rounded to nearest, the longest column sets the noise of all: here some entries, those nearest to the middle first, go to the other

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, gaussian_mu_squared
 from leastnoise._accuracy import subsets
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._plan import MOST_ROWS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Strategy
 from leastnoise._planner.line._factors import gram_of
-from leastnoise._planner.line._gram import Reals
 from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
 from leastnoise._workload import Workload
 
@@ -51,7 +50,7 @@ class _Role:
 
     size: int
     asked: tuple[Operator, ...]
-    grams: tuple[Reals, ...]
+    grams: tuple[FloatArray, ...]
     slot: int
 
 
@@ -67,19 +66,19 @@ class _Terms:
     """
 
     taus: tuple[tuple[str | None, Names], ...]
-    tau: NDArray[np.int64]
-    importance: Reals
-    slots: NDArray[np.int64]
+    tau: IntArray
+    importance: FloatArray
+    slots: IntArray
 
-    def sums(self, values: Reals) -> Reals:
+    def sums(self, values: FloatArray) -> FloatArray:
         """c(tau) for all taus."""
         return np.asarray(np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64)
 
-    def error(self, values: Reals) -> float:
+    def error(self, values: FloatArray) -> float:
         """The total squared error at privacy cost 1."""
         return float(np.sqrt(self.sums(values)).sum()) ** 2
 
-    def slopes(self, values: Reals) -> Reals:
+    def slopes(self, values: FloatArray) -> FloatArray:
         """How the root of the error grows with every value."""
         entries = self._entries(values)
         sums = np.bincount(self.tau, entries, len(self.taus))
@@ -87,7 +86,7 @@ class _Terms:
         gathered = np.sum([np.bincount(column, pushed, len(values)) for column in self.slots.T], axis=0)
         return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
-    def _entries(self, values: Reals) -> Reals:
+    def _entries(self, values: FloatArray) -> FloatArray:
         entries = self.importance.copy()
         for column in self.slots.T:
             entries *= values[column]
@@ -117,7 +116,7 @@ def tilted(workload: Workload, privacy: Privacy, power: int) -> Strategy:
         raise NotApplicable("along every attribute only cells are asked for, which residual answers with the least error")
     terms = _terms(workload, roles, places)
     values = _start(roles)
-    chosen: dict[int, Reals] = {}
+    chosen: dict[int, FloatArray] = {}
     for _ in range(2 if any(len(role.grams) > 1 for role in roles) else 1):
         try:
             chosen = _tilts(roles, terms, values)
@@ -193,7 +192,7 @@ def _terms(workload: Workload, roles: Sequence[_Role], places: Mapping[Place, in
     return _Terms(tuple(taus), tau, importance, slots)
 
 
-def _start(roles: Sequence[_Role]) -> Reals:
+def _start(roles: Sequence[_Role]) -> FloatArray:
     """The values of contrasts along all attributes, with equal noise for every cell."""
     values = np.ones(1 + 2 * sum(len(role.asked) for role in roles))
     for role in roles:
@@ -204,13 +203,13 @@ def _start(roles: Sequence[_Role]) -> Reals:
     return values
 
 
-def _put(role: _Role, values: Reals, mean: Reals, rows: Reals) -> None:
+def _put(role: _Role, values: FloatArray, mean: FloatArray, rows: FloatArray) -> None:
     """Write a role's values for a tilt and rows of column norm 1."""
     for place, gram in enumerate(role.grams):
         values[role.slot + 2 * place : role.slot + 2 * place + 2] = float(mean @ gram @ mean), spread(rows, gram)
 
 
-def _unseen(rows: NDArray[np.int64]) -> Reals:
+def _unseen(rows: IntArray) -> FloatArray:
     """The tilt of rounded rows."""
     if not np.linalg.cond(rows[:, :-1] - rows[:, -1:].astype(float)) < 1e7:
         raise NotApplicable(
@@ -220,12 +219,12 @@ def _unseen(rows: NDArray[np.int64]) -> Reals:
     return np.asarray(unseen / unseen.sum())
 
 
-def _tilts(roles: Sequence[_Role], terms: _Terms, values: Reals) -> dict[int, Reals]:
+def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[int, FloatArray]:
     """Choose the tilt and the rows of every role, and write their values."""
     from scipy.interpolate import CubicSpline
 
     slopes = terms.slopes(values)
-    curves: dict[int, tuple[Reals, Reals, Reals]] = {}
+    curves: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
     grid = np.arange(0, len(_PULLS) - 1 + 1 / (2 * _FINE), 1 / _FINE)
     for number, role in enumerate(roles):
         if not role.grams:
@@ -262,7 +261,7 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: Reals) -> dict[int, Re
     return chosen
 
 
-def _merged(role: _Role, slopes: Reals) -> tuple[Reals, Reals]:
+def _merged(role: _Role, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What is asked along an attribute as one Gram matrix: for the tilt, and for the rows."""
     if len(role.grams) == 1:
         return role.grams[0], role.grams[0]
@@ -272,7 +271,7 @@ def _merged(role: _Role, slopes: Reals) -> tuple[Reals, Reals]:
 
 
 def _tops(
-    domain: Domain, privacy: Privacy, terms: _Terms, values: Reals, places: Mapping[Place, int], chosen: Mapping[int, Reals]
+    domain: Domain, privacy: Privacy, terms: _Terms, values: FloatArray, places: Mapping[Place, int], chosen: Mapping[int, FloatArray]
 ) -> dict[int, int]:
     """The largest entry of every role's whole rows for which exact sums and noise scales have room."""
     sums = terms.sums(values)

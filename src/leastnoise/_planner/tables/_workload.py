@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._accounting import Privacy
+from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import column_sums, dense
 from leastnoise._plan import Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
 from leastnoise._planner.tables._grouping import optimal_budgets
 from leastnoise._planner.tables._marginal_weights import Norm, grouped_budgets
-from leastnoise._planner.tables._residual_algebra import Floats
 from leastnoise._workload import Workload
 
 _MOST_ROWS = 2**22
@@ -82,7 +82,7 @@ def _weighted_rows(block: Block, norm: Norm) -> Block:
     return Block((Factor(factor.attributes, factor.operator, weights),), block.scale, block.measure)
 
 
-def _columns(domain: Domain, blocks: Sequence[Block], power: int) -> Floats | None:
+def _columns(domain: Domain, blocks: Sequence[Block], power: int) -> FloatArray | None:
     """The column norms of every block over the joint cells of the attributes along which they differ, if some do and they are few."""
     parts = []
     for block in blocks:

@@ -1,0 +1,13 @@
+"""The types of arrays; apart from the checks, so that the command line starts without numpy."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+__all__ = ["Array", "BoolArray", "FloatArray", "IntArray"]
