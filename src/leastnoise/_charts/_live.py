@@ -1,0 +1,23 @@
+"""A chart that lives in a notebook."""
+
+from typing import TYPE_CHECKING
+
+from leastnoise._charts._picture import Spec
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+def live(spec: Spec) -> "alt.TopLevelMixin":
+    """A specification as an Altair chart, which notebooks show and which can be changed and saved further.
+
+    Args:
+        spec: Vega-Lite.
+
+    >>> from leastnoise._charts import Dots, dots
+    >>> type(live(dots(Dots(title="pay", groups="sex", rows=(("F", "", 3.0, 2.0, 4.0),))))).__name__
+    'LayerChart'
+    """
+    import altair as alt
+
+    return alt.Chart.from_dict(spec, validate=False)

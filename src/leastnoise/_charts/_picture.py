@@ -1,0 +1,140 @@
+"""What a chart is drawn of: keys along a few axes, and for every cell an answer with its interval."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Spec = dict[str, Any]
+KINDS = ("names", "cells", "up_to", "times", "spans")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Axis:
+    """The keys along one attribute.
+
+    Args:
+        name: of the attribute.
+        labels: one a key.
+        kind: names; cells (neighbouring numbers, each from ``low`` to ``high``); up_to (numbers up to ``high``); times (dates in ISO form);
+            spans (ranges that may overlap).
+        low: lower ends, shape (keys,); NaN where there is none.
+        high: upper ends.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    kind: str = "names"
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of keys."""
+        return len(self.labels)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether every key has a place on a scale of numbers or dates."""
+        ends = self.high if self.low is None else self.low
+        return self.kind == "times" or (self.kind in ("cells", "up_to") and ends is not None and bool(np.isfinite(ends).all()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Picture:
+    """A table to be drawn.
+
+    Args:
+        name: what it asks.
+        axes: one an attribute.
+        answer: shape: the sizes of the axes.
+        low: lower ends of the intervals, same shape.
+        high: upper ends.
+        unit: of the answers, for the axis.
+        value: writes an answer with its margin, such as ``1,234 ± 56``.
+        number: writes an answer alone.
+        up_to: the words for an axis of numbers up to which is counted.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    answer: FloatArray
+    low: FloatArray
+    high: FloatArray
+    unit: str = ""
+    value: Callable[[float, float], str] = lambda answer, margin: f"{answer:,.4g} ± {margin:,.3g}"
+    number: Callable[[float, float], str] = lambda answer, margin: f"{answer:,.4g}"  # noqa: ARG005 - digits may depend on the margin
+    up_to: str = "up to"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Keys along each axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def cells(self) -> int:
+        """Number of answers."""
+        return int(self.answer.size)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One record a cell, in row-major order: k0, k1, ... the labels, answer, low, high."""
+        flat = zip(*(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)), strict=True)
+        places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.axes else ()
+        keys = [np.array(axis.labels, dtype=object)[place].tolist() for axis, place in zip(self.axes, places, strict=True)]
+        return [
+            {**{f"k{number}": key[row] for number, key in enumerate(keys)}, "answer": short(a), "low": short(b), "high": short(c)}
+            for row, (a, b, c) in enumerate(flat)
+        ]
+
+    def heading(self, axis: Axis) -> str:
+        """What is written beside an axis."""
+        return f"{axis.name}, {self.up_to}" if axis.kind == "up_to" else axis.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dots:
+    """Some values with intervals, such as means or quantiles by group.
+
+    Args:
+        title: of the axis of values.
+        groups: what the groups are, for their axis.
+        rows: group, series (such as a share; empty where there is one), value, low, high.
+        series: what the series are, for the legend.
+    """
+
+    title: str
+    groups: str
+    rows: tuple[tuple[str, str, float, float, float], ...]
+    series: str = ""
+
+
+def short(value: float) -> float:
+    """Six digits that count: more cannot be seen.
+
+    >>> short(1234.56789), short(0.0)
+    (1234.57, 0.0)
+    """
+    return float(f"{value:.6g}")
+
+
+def clear_of_the_rest(low: FloatArray, high: FloatArray, order: npt.NDArray[np.int64]) -> int:
+    """How many of the first in an order are above all others for sure.
+
+    Args:
+        low: lower ends of intervals that all hold at once.
+        high: their upper ends.
+        order: places, the largest answer first; all of them.
+
+    Returns:
+        The largest k for which the lower ends of the first k lie above the upper ends of all others, of which there are some; else 0.
+
+    >>> clear_of_the_rest(np.array([8.0, 7.0, 1.0]), np.array([9.0, 9.0, 3.0]), np.array([0, 1, 2]))
+    2
+    """
+    lowest = np.minimum.accumulate(low[order])
+    highest = np.maximum.accumulate(high[order][::-1])[::-1]
+    clear = np.flatnonzero(lowest[:-1] > highest[1:])
+    return int(clear[-1]) + 1 if len(clear) else 0

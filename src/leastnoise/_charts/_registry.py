@@ -1,0 +1,77 @@
+"""The charts, one line each, in the order in which they are tried."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from leastnoise._charts import _bars, _dots, _heat, _largest, _lines, _multiples, _steps
+from leastnoise._charts._picture import Dots, Picture, Spec
+from leastnoise._charts._style import CONFIG
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A way to draw a table.
+
+    Args:
+        name: of the chart.
+        suits: whether it can show a picture well.
+        draw: makes the Vega-Lite of one that it suits.
+    """
+
+    name: str
+    suits: Callable[[Picture], bool]
+    draw: Callable[[Picture], Spec]
+
+
+CHARTS = (
+    Chart("bars", _bars.suits, _bars.draw),
+    Chart("lines", _lines.suits, _lines.draw),
+    Chart("steps", _steps.suits, _steps.draw),
+    Chart("multiples", _multiples.suits, _multiples.draw),
+    Chart("heat", _heat.suits, _heat.draw),
+    Chart("largest", _largest.suits, _largest.draw),
+)
+
+
+def chart_for(picture: Picture) -> Chart | None:
+    """The first chart that suits; None for a single number.
+
+    Args:
+        picture: what is to be drawn.
+
+    >>> import numpy as np
+    >>> from leastnoise._charts._picture import Axis
+    >>> answer = np.array([5.0, 7.0])
+    >>> made = Picture(name="sex", axes=(Axis(name="sex", labels=("F", "M")),), answer=answer, low=answer - 1, high=answer + 1)
+    >>> chart_for(made).name
+    'bars'
+    """
+    return next((chart for chart in CHARTS if chart.suits(picture)), None)
+
+
+def vega_lite(picture: Picture) -> Spec | None:
+    """The chart of a picture as one Vega-Lite specification with its data inside; None for a single number.
+
+    Args:
+        picture: what is to be drawn.
+    """
+    chart = chart_for(picture)
+    return None if chart is None else _whole(chart.draw(picture))
+
+
+def dots(made: Dots) -> Spec:
+    """Dots with intervals, as a Vega-Lite specification.
+
+    Args:
+        made: the values.
+
+    >>> dots(Dots(title="pay", groups="sex", rows=(("F", "", 3.0, 2.0, 4.0),)))["data"]["values"]
+    [{'k0': 'F', 'group': '', 'value': 3.0, 'low': 2.0, 'high': 4.0}]
+    """
+    return _whole(_dots.draw(made))
+
+
+def _whole(spec: Spec) -> Spec:
+    return {"$schema": _SCHEMA, **spec, "config": CONFIG}

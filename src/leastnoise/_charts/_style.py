@@ -1,0 +1,87 @@
+"""Colours and sizes that all charts share; colours are told apart by colour-blind people and on grey paper."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from leastnoise._charts._picture import Picture, Spec
+
+WIDTH = 500  # of a whole chart with its labels, about; on a phone it is made smaller, to about two thirds
+HEIGHT = 200
+INK, MUTED, RULE, BAR, WHISKER = "#17212b", "#4d5a66", "#d5dbe1", "#6aa5cc", "#12344d"
+# Okabe and Ito 2008, without the yellow that cannot be read on white, then each with a dash of its own.
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#9a4f83", "#000000", "#a06a00")
+DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 3])
+_FONT = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
+CONFIG: Spec = {
+    "aria": False,
+    "background": "transparent",
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK,
+        "labelFontSize": 12,
+        "titleColor": MUTED,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "gridColor": RULE,
+        "domainColor": MUTED,
+        "tickColor": RULE,
+        "labelLimit": 150,
+        "labelOverlap": True,
+    },
+    "axisY": {"domain": False, "ticks": False},
+    "legend": {
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelColor": INK,
+        "titleColor": MUTED,
+        "orient": "top",
+    },
+    "header": {"labelFontSize": 12, "labelFontWeight": "bold", "labelColor": INK, "titleColor": MUTED, "labelLimit": 150},
+    "text": {"fontSize": 12, "color": INK},
+}
+
+
+def room(labels: Iterable[str], most: int) -> int:
+    """About how wide some texts are, in pixels.
+
+    >>> room(["North", "South West"], 150)
+    65
+    """
+    return min(most, round(6.5 * max((len(label) for label in labels), default=0)))
+
+
+def large(*values: float) -> Spec:
+    """The format of an axis: 20k in the place of 20,000."""
+    return {"format": "~s"} if max((abs(value) for value in values), default=0.0) >= 10_000 else {}
+
+
+def amount(picture: Picture, channel: str = "answer", *, title: str | None = None, grid: bool = True, ticks: int = 5) -> Spec:
+    """The encoding of answers or of one end of their intervals."""
+    axis: dict[str, Any] = {"tickCount": ticks, "grid": grid, **large(float(picture.high.max()), float(picture.low.min()))}
+    return {"field": channel, "type": "quantitative", "title": picture.unit if title is None else title, "axis": axis}
+
+
+def tips(*fields: tuple[str, str]) -> list[Spec]:
+    """What a live chart shows where the pointer rests: pairs of a field and its title, then the answer and its interval."""
+    numbers = [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("answer", "low", "high")]
+    return [{"field": name, "title": title, "type": "nominal"} for name, title in fields] + numbers
+
+
+def coloured(size: int, title: str, order: tuple[str, ...]) -> Spec:
+    """Colour for a few series."""
+    names = list(order)
+    scale = {"domain": names, "range": list(SERIES[:size])}
+    return {
+        "field": "group",
+        "type": "nominal",
+        "title": title,
+        "scale": scale,
+        "legend": {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3},
+    }
+
+
+def dashed(size: int, order: tuple[str, ...]) -> Spec:
+    """A dash for each of a few series, so that colours are not needed."""
+    return {"field": "group", "type": "nominal", "scale": {"domain": list(order), "range": list(DASHES[:size])}, "legend": None}

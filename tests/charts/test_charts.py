@@ -1,0 +1,112 @@
+"""The conformance kit of charts: what holds for every chart and every picture, whatever is drawn."""
+
+import json
+import re
+import sys
+from xml.etree import ElementTree as ET
+
+import altair as alt
+import numpy as np
+import pytest
+
+from charts.examples import AXES, pictures
+from charts.examples import picture as made
+from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vega_lite
+from leastnoise._charts import _render as render
+
+ROWS = (("F", "0.5", 3.0, 2.0, 4.0), ("F", "0.9", 5.0, 4.0, 6.0), ("<M>", "0.5", 1.0, 0.0, 2.0))
+DOTS = Dots(title="pay", groups="sex", series="share", rows=ROWS)
+
+
+def read(text):
+    return ET.fromstring(text)  # noqa: S314 - what the test has drawn
+
+
+@pytest.fixture(scope="module")
+def specs():
+    """Every picture of the kit, at ordinary and at hostile levels."""
+    found = [(name, vega_lite(picture)) for name, picture in pictures()]
+    levels = ((0.0, 1e-9), (-50.0, 40.0), (1e12, 1e6))
+    hostile = zip(AXES.items(), levels * 2, strict=True)
+    found += [(name, vega_lite(made(rows[0], level, spread))) for (name, rows), (level, spread) in hostile]
+    return [*found, ("dots", dots(DOTS))]
+
+
+@pytest.fixture(scope="module")
+def drawn(specs):
+    """All of them as SVG, in one process."""
+    found = svg_of([spec for _, spec in specs], [(f"c{place}", "a <title>", "a & description") for place in range(len(specs))])
+    assert None not in found
+    return found
+
+
+def test_every_chart_is_tried_and_is_the_one_meant():
+    assert set(AXES) == {chart.name for chart in CHARTS}
+    assert [chart_for(picture).name for _, picture in pictures()] == [name for name, _ in pictures()]
+    assert vega_lite(made(())) is None
+
+
+def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):
+    for name, spec in dict(specs).items():
+        few = {**spec, "data": {"values": spec["data"]["values"][:2]}}
+        assert alt.Chart.from_dict(few, validate=True).to_dict(), name  # checked against the schema, slowly
+    for _, spec in specs:
+        assert isinstance(live(spec), alt.TopLevelMixin)
+        assert json.loads(json.dumps(spec, allow_nan=False)) == spec
+
+
+def test_every_picture_is_one_finite_element_with_texts_for_those_who_cannot_see_it(drawn):
+    ids = []
+    for text in drawn:
+        root = read(text)
+        assert root.get("role") == "img"
+        own = [node.get("id") for node in root.iter() if node.get("id")]
+        assert set(root.get("aria-labelledby").split()) <= set(own)
+        ids += own
+        assert not re.search(r"\b(NaN|Infinity|undefined|null)\b", text)
+        assert "<script" not in text
+        assert "href" not in text
+        assert float(root.get("viewBox").split()[2]) <= 620
+    assert len(ids) == len(set(ids))
+
+
+def test_no_label_is_lost_where_it_is_the_only_way_to_a_bar(drawn, specs):
+    for (name, spec), text in zip(specs, drawn, strict=True):
+        if name in ("bars", "largest"):
+            bars = [row["k0"] for row in spec["data"]["values"]]
+            shown = [node.text or "" for node in read(text).iter("{http://www.w3.org/2000/svg}text")]
+            assert all(key in shown or any(one.endswith("…") and key.startswith(one[:-1]) for one in shown) for key in bars)
+
+
+def test_what_cannot_be_drawn_is_left_out(monkeypatch):
+    good, text = dots(DOTS), ("k", "t", "d")
+    found = svg_of([{"mark": "nonsense"}, good, {**good, "data": {"url": "http://127.0.0.1:9/data.csv"}}], [text] * 3)
+    assert found[0] is None
+    assert found[1]
+    assert found[2] is None or "circle" not in found[2]
+    monkeypatch.setenv("LEASTNOISE_CHARTS", "never")
+    assert svg_of([good], [text]) == [None]
+    monkeypatch.delenv("LEASTNOISE_CHARTS")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert svg_of([good], [text]) == [None]
+    monkeypatch.undo()
+    monkeypatch.setattr(render, "SECONDS", 0.01)
+    monkeypatch.setattr(render, "SECONDS_A_CHART", 0.0)
+    assert svg_of([good], [text]) == [None]
+
+
+def test_decimals_follow_the_language():
+    spec = vega_lite(made(AXES["steps"][0], 0.25, 0.01))
+    english, german = (svg_of([spec], [("k", "t", "d")], language)[0] for language in ("en", "de"))
+    assert ">0.10<" in english
+    assert ">0,10<" in german
+
+
+def test_the_first_are_sure_only_where_nothing_else_reaches_them():
+    random = np.random.default_rng(3)
+    for _ in range(200):
+        answer = random.integers(0, 30, size=7).astype(float)
+        low, high = answer - 2, answer + 2
+        order = np.argsort(-answer, kind="stable")
+        sure = [k for k in range(1, 7) if low[order[:k]].min() > high[order[k:]].max()]
+        assert clear_of_the_rest(low, high, order) == max(sure, default=0)
