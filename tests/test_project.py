@@ -325,6 +325,18 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_lines_of_pages_are_not_too_long() -> None:
+    long = [
+        f"{name_of(page)}:{number}"
+        for page in PAGES
+        for number, line in enumerate(
+            BLOCK.sub(lambda block: "\n" * block.group().count("\n"), page.read_text(encoding="utf-8")).split("\n"), 1
+        )
+        if len(line) > 160 and not line.lstrip().startswith("|")
+    ]
+    assert long == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_toml_blocks_are_toml(page: Path) -> None:
     for block in re.findall(r"^```toml\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE):
