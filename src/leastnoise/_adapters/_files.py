@@ -29,7 +29,6 @@ def files(path: str | os.PathLike[str]) -> list[tuple[Path, str]]:
     Raises:
         InputError: there is no such file, or one is of a kind that is not supported, or they are of several.
 
-    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("b.csv", "a.csv", "_SUCCESS"):
     ...         _ = Path(folder, name).write_text("x")
@@ -66,7 +65,6 @@ def open_files(path: str | os.PathLike[str]) -> Source:
     Raises:
         InputError: as for `files`; or the files do not have the same columns.
 
-    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("b.csv", "a.csv"):
     ...         _ = Path(folder, name).write_text("age,sex")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from leastnoise._check.arrays import FloatArray, IntArray
+
 Spec = dict[str, Any]
 KINDS = ("names", "cells", "up_to", "times", "spans")
 
@@ -120,7 +120,7 @@ def short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def clear_of_the_rest(low: FloatArray, high: FloatArray, order: npt.NDArray[np.int64]) -> int:
+def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
     """How many of the first in an order are above all others for sure.
 
     Args:

@@ -41,8 +41,6 @@ def chart_for(picture: Picture) -> Chart | None:
     Args:
         picture: what is to be drawn.
 
-    >>> import numpy as np
-    >>> from leastnoise._charts._picture import Axis
     >>> answer = np.array([5.0, 7.0])
     >>> made = Picture(name="sex", axes=(Axis(name="sex", labels=("F", "M")),), answer=answer, low=answer - 1, high=answer + 1)
     >>> chart_for(made).name
@@ -56,6 +54,8 @@ def vega_lite(picture: Picture) -> Spec | None:
 
     Args:
         picture: what is to be drawn.
+
+    >>> vega_lite(Picture(name="all", axes=(), answer=np.array(5.0), low=np.array(4.0), high=np.array(6.0)))
     """
     chart = chart_for(picture)
     return None if chart is None else _whole(chart.draw(picture))
