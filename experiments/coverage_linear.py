@@ -71,7 +71,7 @@ def planners(budgets: Mapping[str, Budget], trials: int, seed: int, names: tuple
                         yield {
                             "strategy": name,
                             "budget": budget,
-                            "noise": one.mechanism,
+                            "noise": one.noise.value,
                             "estimate": "unbiased",
                             "queries": workload,
                             **_shares(one.plan, people, trials, seed),
@@ -113,7 +113,7 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
                     if values is not None and width is not None:
                         found.setdefault(name, []).append(float((np.abs(values - truth) <= width + 1e-9).mean()))
         for name, shares in found.items():
-            yield _row(plan.strategy, budget, plan.mechanism, name, "marginals", trials, shares)
+            yield _row(plan.strategy, budget, plan.noise.value, name, "marginals", trials, shares)
 
 
 def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int = 199) -> Iterator[Row]:
@@ -140,7 +140,7 @@ def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int 
             mean = means(estimate, "pay", by=["a"], level=LEVEL)
             found.setdefault("means", []).append(float(((mean.low <= sums / groups + 1e-9) & (sums / groups <= mean.high + 1e-9)).mean()))
         for name, shares in found.items():
-            yield _row(plan.strategy, budget, plan.mechanism, name, "b" if name != "means" else "pay by a", trials, shares)
+            yield _row(plan.strategy, budget, plan.noise.value, name, "b" if name != "means" else "pay by a", trials, shares)
 
 
 def _row(strategy: str, budget: str, noise: str, estimate: str, asked: str, trials: int, shares: list[float]) -> Row:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from experiments.matrix_mechanism_figures import draw_bound, draw_non_negative, draw_subsets
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import lower_bound, total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
@@ -90,7 +90,7 @@ def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> Plan:
     size = asked.domain.size
     operators: dict[str, Operator] = {"cells": Identity(size), "hierarchy": Tree.full(size, 2), "wavelet": Haar(size)}
     block = Block((Factor(("x",), operators[name]),), Fraction(1))
-    mechanism = "discrete_laplace" if budget == "pure" else "discrete_gaussian"
+    mechanism = Noise.DISCRETE_LAPLACE if budget == "pure" else Noise.DISCRETE_GAUSSIAN
     return fit(asked.domain, privacy, mechanism, [(block, 1.0)], name)
 
 
@@ -118,7 +118,7 @@ def all_ranges_against_bound(sizes: Sequence[int], report: Report) -> list[Row]:
                 plan = made(name, asked, budget, privacy)
                 row[name] = round(unit(total_squared_error(asked, plan), asked, privacy), 4)
                 row["seconds"] = round(time.perf_counter() - start, 1)
-            row["bound"] = round(unit(lower_bound(asked, privacy, plan.mechanism), asked, privacy), 4)
+            row["bound"] = round(unit(lower_bound(asked, privacy, plan.noise), asked, privacy), 4)
             row["ours over bound"] = round(row["ours"] / row["bound"], 4)
             report(f"all ranges, n = {size:<5} {budget:<8} " + ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "bound")))
             rows.append(row)
@@ -141,7 +141,7 @@ def random_ranges(size: int, seed: int, report: Report, counts: Sequence[int] = 
                 row[name] = round(unit(total_squared_error(asked, plan), asked, privacy), 4)
             row["strategy"] = plan.strategy
             row["ours for all ranges"] = round(unit(total_squared_error(asked, known[budget]), asked, privacy), 4)
-            row["bound"] = round(unit(lower_bound(asked, privacy, plan.mechanism), asked, privacy), 4)
+            row["bound"] = round(unit(lower_bound(asked, privacy, plan.noise), asked, privacy), 4)
             report(
                 f"{count:>5} random ranges, n = {size}, {budget:<8} "
                 + ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "ours for all ranges", "bound"))

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accounting import ApproxDP, Privacy, PureDP
+from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
@@ -52,26 +52,26 @@ RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
 def _plan(name: str, mechanism: str, *blocks: Block) -> Plan:
-    budget = ApproxDP(99, "1e-6") if mechanism == "rounded_gaussian" else PureDP(99)  # ample: these scales are not fitted
+    budget = ApproxDP(99, "1e-6") if mechanism == Noise.ROUNDED_GAUSSIAN else PureDP(99)  # ample: these scales are not fitted
     return Plan(
         domain=DOMAIN,
         privacy=Privacy(budget),
-        mechanism=mechanism,
+        noise=mechanism,
         blocks=blocks,
         strategy=name,
-        grid=4 if mechanism == "rounded_gaussian" else 1,
+        grid=4 if mechanism == Noise.ROUNDED_GAUSSIAN else 1,
     )
 
 
 ALL = marginals(DOMAIN, upto=2) + queries(DOMAIN, b="prefix", weight=3) + queries(DOMAIN, b="all_ranges", a="identity", weight="1/3")
 
 CASES = [
-    Case("one marginal", _plan("m", "discrete_laplace", Block((A, B), Fraction(5, 2))), marginals(DOMAIN, upto=2, of=["a", "b"])),
+    Case("one marginal", _plan("m", Noise.DISCRETE_LAPLACE, Block((A, B), Fraction(5, 2))), marginals(DOMAIN, upto=2, of=["a", "b"])),
     Case(
         "marginals",
         _plan(
             "m",
-            "discrete_laplace",
+            Noise.DISCRETE_LAPLACE,
             Block((A, B), Fraction(5)),
             Block((A, C), Fraction(7, 3)),
             Block((B, C), Fraction(9)),
@@ -83,7 +83,7 @@ CASES = [
         "hierarchy along b",
         _plan(
             "h",
-            "rounded_gaussian",
+            Noise.ROUNDED_GAUSSIAN,
             Block((A, TREE), Fraction(11)),
             Block((TREE, C), Fraction(17)),
             Block((A, C), Fraction(4)),
@@ -93,12 +93,12 @@ CASES = [
     ),
     Case(
         "dense along c",
-        _plan("d", "rounded_gaussian", Block((TREE, RANDOM), Fraction(9)), Block((RANDOM,), Fraction(2))),
+        _plan("d", Noise.ROUNDED_GAUSSIAN, Block((TREE, RANDOM), Fraction(9)), Block((RANDOM,), Fraction(2))),
         marginals(DOMAIN, upto=2, of=["b", "c"]),
     ),
     Case(
         "diagonal and rows along b",
-        _plan("p", "rounded_gaussian", Block((A, PLUS), Fraction(9)), Block((PLUS, C), Fraction(12))),
+        _plan("p", Noise.ROUNDED_GAUSSIAN, Block((A, PLUS), Fraction(9)), Block((PLUS, C), Fraction(12))),
         marginals(DOMAIN, upto=2, of=["b", "c"])
         + queries(DOMAIN, b="all_ranges", a="prefix")
         + queries(DOMAIN, b=matrix([[1, -2, 0, 3, 1]])),
@@ -107,7 +107,7 @@ CASES = [
         "contrasts",
         _plan(
             "r",
-            "rounded_gaussian",
+            Noise.ROUNDED_GAUSSIAN,
             Block((A,), Fraction(90)),
             Block((A, ACROSS_C), Fraction(30)),
             Block((ACROSS_B,), Fraction(70)),
@@ -122,7 +122,7 @@ CASES = [
         "tilted",
         _plan(
             "t",
-            "rounded_gaussian",
+            Noise.ROUNDED_GAUSSIAN,
             Block((A,), Fraction(90)),
             Block((A, TILTED_C), Fraction(30)),
             Block((TILTED_B,), Fraction(70)),
@@ -137,7 +137,7 @@ CASES = [
         "signs beside cells",
         _plan(
             "s",
-            "discrete_laplace",
+            Noise.DISCRETE_LAPLACE,
             Block((SIGN_A,), Fraction(20)),
             Block((SIGN_A, B), Fraction(30)),
             Block((A, C), Fraction(25)),
@@ -150,7 +150,7 @@ CASES = [
         "no product form",
         _plan(
             "n",
-            "discrete_laplace",
+            Noise.DISCRETE_LAPLACE,
             Block((A, B), Fraction(5)),
             Block((A, factor("b", Prefix(5))), Fraction(3)),
             Block((factor("b", Total(5)), C), Fraction(2)),
@@ -159,7 +159,7 @@ CASES = [
     ),
     Case(
         "counts and sums",
-        _plan("s", "discrete_laplace", Block((A, C), Fraction(5)), Block((A,), Fraction(300), "pay"), Block((), Fraction(120), "pay")),
+        _plan("s", Noise.DISCRETE_LAPLACE, Block((A, C), Fraction(5)), Block((A,), Fraction(300), "pay"), Block((), Fraction(120), "pay")),
         marginals(DOMAIN, upto=2, of=["a", "c"]) + marginals(DOMAIN, upto=1, of=["a"], sum="pay"),
     ),
 ]

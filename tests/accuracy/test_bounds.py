@@ -8,7 +8,7 @@ import pytest
 
 from accuracy.plans import DOMAIN, NAMES
 from leastnoise import _planner
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised
 from leastnoise._accuracy._bounds import closed_singular_values
 from leastnoise._domain import Domain, Integers
@@ -83,10 +83,10 @@ def test_nuclear_norm_of_a_workload(name: str) -> None:
 @pytest.mark.parametrize(
     ("budget", "mechanism"),
     [
-        (PureDP("0.1"), "discrete_laplace"),
-        (PureDP(5), "discrete_laplace"),
-        (ZCDP(2), "discrete_gaussian"),
-        (ApproxDP(1, "1e-6"), "rounded_gaussian"),
+        (PureDP("0.1"), Noise.DISCRETE_LAPLACE),
+        (PureDP(5), Noise.DISCRETE_LAPLACE),
+        (ZCDP(2), Noise.DISCRETE_GAUSSIAN),
+        (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN),
     ],
 )
 def test_no_plan_is_below_the_bound(workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
@@ -98,7 +98,7 @@ def test_no_plan_is_below_the_bound(workload: Workload, neighbours: str, budget:
         partial(_planner.kronecker, "h", _planner.best_hierarchy),
     ):
         try:
-            strategy = make(workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
+            strategy = make(workload, privacy, 1 if mechanism == Noise.DISCRETE_LAPLACE else 2)
         except _planner.NotApplicable:
             continue
         promise = promised(workload, fit(workload.domain, privacy, mechanism, strategy.blocks, strategy.name)).expected_error()
@@ -110,6 +110,6 @@ def test_the_bound_is_met_where_identity_is_optimal() -> None:
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)
     strategy = _planner.identity(workload, privacy, 1)
-    promise = promised(workload, fit(domain, privacy, "discrete_laplace", strategy.blocks, "identity")).expected_error()
+    promise = promised(workload, fit(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks, "identity")).expected_error()
     assert promise.total_squared_error == pytest.approx(promise.lower_bound)
-    assert lower_bound(workload, privacy, "discrete_laplace") == promise.lower_bound
+    assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accuracy.plans import CASES, DOMAIN, NAMES, Case
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import covariances, joint_rows, structure, structures
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure
@@ -46,7 +46,7 @@ def test_the_diagonal_is_the_variance(case: Case) -> None:
 
 def plan(*blocks: Block, size: int = 3) -> Plan:
     domain = Domain(a=Coded(size), b=Coded(size), measures={"pay": Measure("pay", 0, 9)})
-    return Plan(domain=domain, privacy=Privacy(PureDP(9)), mechanism="discrete_laplace", blocks=blocks, strategy="test")
+    return Plan(domain=domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="test")
 
 
 def test_guards() -> None:

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import basis, structure
 from leastnoise._accuracy._basis import Basis
 from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
@@ -81,7 +81,7 @@ def test_ranges_along_two_attributes_in_one_matrix_are_not_made_into_rows() -> N
         Block((Factor(("a",), Prefix(24)),), 9),
         Block((Factor(("b",), Identity(24)),), 9),
     )
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="s")
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="s")
     asked = queries(domain, a=all_ranges(), b=all_ranges()).products[0]
     known = structure(plan, None)
     tracemalloc.start()

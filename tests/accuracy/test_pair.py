@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import DenseStructure, PairStructure, UnsupportedQuery, block_variance, pair_structure, structure
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._estimate import Estimate
@@ -24,7 +24,7 @@ WEIGHTED = Factor(("c",), Tree.full(6, 3), np.random.default_rng(0).integers(1, 
 
 def plan_of(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Plan:
     blocks = tuple(Block(own, Fraction(7 + 2 * place, 3)) for place, own in enumerate(factors))
-    return Plan(domain=domain, privacy=Privacy(PureDP(100)), mechanism="discrete_laplace", blocks=blocks, strategy="two")
+    return Plan(domain=domain, privacy=Privacy(PureDP(100)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="two")
 
 
 def pair_of(plan: Plan) -> PairStructure:

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import IdentityBasis, IterativeStructure, PairStructure, UnsupportedQuery, row_space, structure
 from leastnoise._accuracy._bounds import squared_norm
 from leastnoise._accuracy._joint import _weighted_diagonal
@@ -98,7 +98,7 @@ def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(blocks: int)
     each[1] = (Factor(("a",), Identity(65)), Factor(("b",), Total(65)))
     each[2] = (Factor(("b",), Prefix(65)),)
     tables = tuple(Block(own, Fraction(2)) for own in each[:blocks])
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(99)), mechanism="discrete_laplace", blocks=tables, strategy="t")
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables, strategy="t")
     values = tuple(np.random.default_rng(one.rows).integers(0, 9, one.rows) for one in tables)
     estimate, known = Estimate(Observation(plan, values, "", private=False)), structure(plan, None)
     assert isinstance(known, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accuracy.plans import CASES, DOMAIN, NAMES, Case, factor
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import (
     DenseStructure,
     ProductStructure,
@@ -63,7 +63,7 @@ def test_which_structure_is_used() -> None:
 def test_wide_tables_need_no_list_of_their_subsets() -> None:
     domain = Domain({f"a{place}": Coded(2) for place in range(12)})
     block = Block(tuple(factor(name, Identity(2)) for name in domain.names), Fraction(10))
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="identity")
     known = structure(plan, None)
     assert isinstance(known, ProductStructure)
     assert not known.narrow
@@ -79,7 +79,7 @@ def test_queries_that_nothing_determines_are_refused() -> None:
     apart = Plan(
         domain=DOMAIN,
         privacy=plan.privacy,
-        mechanism=plan.mechanism,
+        noise=plan.noise,
         strategy="t",
         blocks=tuple(Block((f,), Fraction(1)) for f in plan.blocks[0].factors),
     )
@@ -94,7 +94,7 @@ def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
         Block((factor("b", Prefix(5)),), Fraction(1)),
         Block((factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]]))), Fraction(1)),
     )
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="t")
+    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="t")
     known = structure(plan, None)
     assert isinstance(known, DenseStructure)
     assert known.total(queries(DOMAIN, b="prefix").products[0]) > 0
@@ -110,14 +110,14 @@ def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> No
         Block((factor("a", Identity(5000)), factor("b", Identity(5000))), Fraction(1)),
         Block((factor("a", Prefix(5000)), factor("b", Identity(5000))), Fraction(1)),
     )
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="t")
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="t")
     with pytest.raises(InputError, match="joint table of a x b, 25000000 cells; at most 16777216 are allowed"):
         structure(plan, None)
     long = Domain(a=Integers(0, 4999))
     one = Plan(
         domain=long,
         privacy=Privacy(PureDP(1)),
-        mechanism="discrete_laplace",
+        noise=Noise.DISCRETE_LAPLACE,
         blocks=(Block((factor("a", Prefix(5000)),), Fraction(1)),),
         strategy="t",
     )
@@ -130,7 +130,7 @@ def test_a_long_hierarchy_needs_no_matrix() -> None:
     plan = Plan(
         domain=domain,
         privacy=Privacy(PureDP(1)),
-        mechanism="discrete_laplace",
+        noise=Noise.DISCRETE_LAPLACE,
         blocks=(Block((factor("a", Tree.full(2**16, 2)),), Fraction(17)),),
         strategy="t",
     )

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from measure.test_partition_privacy import surely_lost
 
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _fourier, _grids, _linear, _mwem, _noise, _partition, _tree
+from kernel.test_partition_privacy import surely_lost
 from leastnoise._check import InputError, InternalError
 from leastnoise._kernel import SeededEntropy
 

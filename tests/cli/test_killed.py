@@ -69,7 +69,7 @@ def fail():
 def full():
     raise OSError(28, "No space left on device")
 
-from leastnoise._kernel import _kernel as kernel, _ledger as book
+from leastnoise._kernel import _measure as kernel, _ledger as book
 from leastnoise._release import _directory as directory
 from leastnoise._session import _finish as finish, _session as session
 from leastnoise._cli import _release as said

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import UnsupportedQuery, block_rows, interval_multiplier, joint_rows
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
@@ -108,10 +108,8 @@ def plans(draw: st.DrawFn) -> Plan:
                 factors.append(Factor((name,), operator, None if weights is None else np.array(weights)))
         blocks.append(Block(tuple(factors), Fraction(draw(st.integers(2, 9)), 2)))
     gauss = draw(st.booleans()) or any(isinstance(factor.operator, Contrasts) for block in blocks for factor in block.factors)
-    mechanism, budget = ("rounded_gaussian", ApproxDP(99, "1e-6")) if gauss else ("discrete_laplace", PureDP(99))
-    return Plan(
-        domain=domain, privacy=Privacy(budget), mechanism=mechanism, blocks=tuple(blocks), strategy="random", grid=4 if gauss else 1
-    )
+    mechanism, budget = (Noise.ROUNDED_GAUSSIAN, ApproxDP(99, "1e-6")) if gauss else (Noise.DISCRETE_LAPLACE, PureDP(99))
+    return Plan(domain=domain, privacy=Privacy(budget), noise=mechanism, blocks=tuple(blocks), strategy="random", grid=4 if gauss else 1)
 
 
 @st.composite
@@ -266,7 +264,7 @@ def test_whatever_is_answered_holds_the_truth_as_often_as_it_says() -> None:
                 answers, truth = again.answers(product).reshape(-1), asked_rows(product) @ SMALL_ROWS
                 cell = int(generator.integers(len(truth)))
                 deviation = float(np.sqrt(again.variances(product).reshape(-1)[cell]))
-                margin = interval_multiplier(plan.mechanism, level) * deviation + 0.5 / plan.grid
+                margin = interval_multiplier(plan.noise, level) * deviation + 0.5 / plan.grid
                 misses += bool(abs(answers[cell] - truth[cell]) > margin)
                 trials += 1
         where = {"work": "private"} if is_determined(plan, QUESTIONS[1]) else {}

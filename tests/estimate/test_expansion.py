@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
@@ -27,7 +27,7 @@ ASKED = [
     queries(DOMAIN, age=asked).products[0]
     for asked in ("identity", prefix(), all_ranges(), ranges([(0, 12), (3, 9), (4, 6)]), matrix(np.arange(39).reshape(3, 13) % 5 - 2))
 ] + [queries(DOMAIN).products[0]]
-PRIVACY = {"discrete_laplace": Privacy(PureDP("1/3")), "discrete_gaussian": Privacy(ZCDP("1/30"))}
+PRIVACY = {Noise.DISCRETE_LAPLACE: Privacy(PureDP("1/3")), Noise.DISCRETE_GAUSSIAN: Privacy(ZCDP("1/30"))}
 
 
 def rows_of(product: Product) -> np.ndarray:
@@ -93,7 +93,7 @@ def test_given_the_partition_the_noise_of_expanded_buckets_is_what_is_said(mecha
 @pytest.mark.parametrize("bounded", [True, False])
 def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_bounds_moved(product: Product, bounded: bool) -> None:
     hidden = {"scale": 3.0, "prior": 1.0, "deviation": 12.0}
-    found = data_aware(observed("buckets", "discrete_laplace", np.arange(SIZE) % 3, bounded=bounded, hidden=hidden))
+    found = data_aware(observed("buckets", Noise.DISCRETE_LAPLACE, np.arange(SIZE) % 3, bounded=bounded, hidden=hidden))
     lengths, counts, covariance = np.diff(STARTS, append=SIZE), found.counts, found.covariance  # type: ignore[attr-defined]
     squares = Hidden(scale=3.0, prior=1.0, deviation=12.0).squares(lengths, counts, np.diag(covariance))
     rows = rows_of(product)
@@ -102,7 +102,7 @@ def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_boun
         errors = [np.sqrt(square) * (rows[:, start + at] - rows[:, start : start + length].mean(axis=1)) for at in range(length)]
         expected = expected + (np.mean(np.square(errors), axis=0) if length > 1 else 0.0)
     assert np.allclose(found.approximations(product).reshape(-1), expected)
-    unknown = data_aware(observed("buckets", "discrete_laplace", np.full(SIZE, 9), bounded=bounded))
+    unknown = data_aware(observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9), bounded=bounded))
     assert np.isnan(unknown.approximations(product)).all()
 
 
@@ -120,7 +120,7 @@ def test_what_buckets_hide_is_bounded_by_their_choice_their_counts_and_the_test(
 
 def test_bounded_buckets_are_not_negative() -> None:
     for seed in range(20):
-        found = data_aware(observed("buckets", "discrete_laplace", np.zeros(SIZE, dtype=int), seed, bounded=True))
+        found = data_aware(observed("buckets", Noise.DISCRETE_LAPLACE, np.zeros(SIZE, dtype=int), seed, bounded=True))
         assert (found.answers(ASKED[0]) >= 0).all()
 
 
@@ -129,7 +129,7 @@ def test_bounded_buckets_are_not_negative() -> None:
     [{}, {"regime": "magic"}, {"regime": "shrunk", "bounded": 1}, {"regime": "adaptive"}, {"regime": "buckets"}, {"regime": ["shrunk"]}],
 )
 def test_damaged_details_are_refused(facts: dict[str, object]) -> None:
-    observation = observed("buckets", "discrete_laplace", np.full(SIZE, 9))
+    observation = observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
     damaged = Observation(replace(observation.plan, details={"data_aware": facts}), observation.values, "", private=False)
     assert is_data_aware(damaged.plan.details)
     with pytest.raises(InputError, match="is not one of a data-aware mechanism, or a damaged one"):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import (
     DenseStructure,
     IterativeStructure,
@@ -35,7 +35,7 @@ def factor(name: str, operator: Operator, weights: object = None) -> Factor:
 
 def plan_of(*blocks: Block, sizes: dict[str, int] | None = None) -> Plan:
     domain = Domain({name: Integers(0, size - 1) for name, size in (sizes or SIZES).items()})
-    return Plan(domain=domain, privacy=Privacy(PureDP(99)), mechanism="discrete_laplace", blocks=blocks, strategy="mixed")
+    return Plan(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="mixed")
 
 
 EVERY = tuple(factor(name, Identity(size)) for name, size in SIZES.items())

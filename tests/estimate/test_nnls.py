@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls as reference
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
@@ -26,7 +26,7 @@ PLANE = Domain(a=Integers(0, 3), b=Integers(0, 4), measures={"debt": Measure("de
 
 def along(operator: Operator, epsilon: str = "1/100") -> Plan:
     block = Block((Factor(("x",), operator),), Fraction(1))
-    return fit(LINE, Privacy(PureDP(epsilon)), "discrete_laplace", [(block, 1.0)], type(operator).__name__)
+    return fit(LINE, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, [(block, 1.0)], type(operator).__name__)
 
 
 def sparse() -> np.ndarray:
@@ -51,7 +51,7 @@ def two_tables() -> Observation:
         Block((Factor(("a",), Tree(4, (4, 2))),), Fraction(7)),
         Block((), Fraction(2)),
     )
-    plan = Plan(domain=PLANE, privacy=Privacy(PureDP(99)), mechanism="discrete_laplace", blocks=blocks, strategy="two")
+    plan = Plan(domain=PLANE, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="two")
     rng = np.random.default_rng(9)
     return Observation(plan, tuple(rng.integers(-25, 60, block.rows) for block in blocks), "", private=False)
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
     owed = Plan(
         domain=PLANE,
         privacy=Privacy(PureDP(99)),
-        mechanism="discrete_laplace",
+        noise=Noise.DISCRETE_LAPLACE,
         blocks=(Block((Factor(("a",), Identity(4)),), Fraction(3), "debt"),),
         strategy="sums",
     )

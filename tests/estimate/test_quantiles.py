@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier, noise_variance, ratio_interval
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
@@ -36,7 +36,7 @@ def tree_plan(privacy: Privacy, mechanism: str) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("privacy", "mechanism"), [(Privacy(PureDP("1/7")), "discrete_laplace"), (Privacy(ZCDP("1/50")), "rounded_gaussian")]
+    ("privacy", "mechanism"), [(Privacy(PureDP("1/7")), Noise.DISCRETE_LAPLACE), (Privacy(ZCDP("1/50")), Noise.ROUNDED_GAUSSIAN)]
 )
 def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy: Privacy, mechanism: str) -> None:
     plan = tree_plan(privacy, mechanism)
@@ -62,7 +62,7 @@ def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy:
 
 
 def test_simulated_noise_has_the_promised_variances() -> None:
-    plan = tree_plan(Privacy(PureDP("1/7")), "discrete_laplace")
+    plan = tree_plan(Privacy(PureDP("1/7")), Noise.DISCRETE_LAPLACE)
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     product = queries(DOMAIN, age="prefix").products[0]
     noise = simulated_noise(estimate, product, 3000, seed=3)
@@ -72,7 +72,7 @@ def test_simulated_noise_has_the_promised_variances() -> None:
 
 def test_conditions_choose_rows() -> None:
     both = Block((Factor(("age",), Tree(30, (30, 1))), Factor(("sex",), Tree(2, (1,)))), Fraction(1))
-    plan = fit(DOMAIN, Privacy(PureDP(500)), "discrete_laplace", [(both, 1.0)], "both")
+    plan = fit(DOMAIN, Privacy(PureDP(500)), Noise.DISCRETE_LAPLACE, [(both, 1.0)], "both")
     seen = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     found = cdf(seen, "age", where={"sex": "F"}, draws=199)
     ages = HELD.codes["age"][HELD.codes["sex"] == 0]
@@ -81,7 +81,7 @@ def test_conditions_choose_rows() -> None:
 
 
 def test_next_to_nothing_known_gives_the_whole_band() -> None:
-    plan = tree_plan(Privacy(PureDP("1/100000")), "discrete_laplace")
+    plan = tree_plan(Privacy(PureDP("1/100000")), Noise.DISCRETE_LAPLACE)
     found = cdf(Estimate(simulate(plan, TABLE, SeededEntropy(1))), "age", draws=199)
     assert found.low[0] == 0
     assert found.high[-2] == 1
@@ -101,9 +101,9 @@ def test_intervals_of_quotients_cover_whatever_the_count(count: int, scale: tupl
     low, high = ratio_interval(
         count * mean + noise(scale[1]),
         count + noise(scale[0]),
-        np.full(draws, noise_variance("discrete_laplace", scale[1])),
-        np.full(draws, noise_variance("discrete_laplace", scale[0])),
-        interval_multiplier("discrete_laplace", 0.9),
+        np.full(draws, noise_variance(Noise.DISCRETE_LAPLACE, scale[1])),
+        np.full(draws, noise_variance(Noise.DISCRETE_LAPLACE, scale[0])),
+        interval_multiplier(Noise.DISCRETE_LAPLACE, 0.9),
         (0.0, 100.0),
         steps=(0.5, 0.5),
     )
@@ -134,7 +134,7 @@ def TABLE_FRAME() -> object:  # noqa: N802 - a constant that needs pandas
 
 
 def test_refusals_are_read() -> None:
-    estimate = Estimate(simulate(tree_plan(Privacy(PureDP(1)), "discrete_laplace"), TABLE, SeededEntropy(1)))
+    estimate = Estimate(simulate(tree_plan(Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE), TABLE, SeededEntropy(1)))
     with pytest.raises(InputError, match="the attribute of a distribution function must be one of Integers or Bins"):
         cdf(estimate, "sex")
     with pytest.raises(InputError, match="level must be a number above 0 and below 1"):

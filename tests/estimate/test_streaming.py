@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Privacy
+from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import Estimate, _least_squares, disagreement
 from leastnoise._linop import Contrasts, Identity
@@ -23,7 +23,7 @@ def tables(sets, kind=Identity):
 
 
 def estimate(blocks, seed=0):
-    plan = Plan(domain=DOMAIN, privacy=Privacy(ZCDP(9)), mechanism="discrete_gaussian", blocks=tuple(blocks), strategy="test")
+    plan = Plan(domain=DOMAIN, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks), strategy="test")
     rng = np.random.default_rng(seed)
     return Estimate(Observation(plan, tuple(rng.integers(-50, 500, block.rows) for block in plan.blocks), "", private=False))
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from experiments.selections import adaptive_blocks as grid
 from experiments.selections.adaptive_blocks import adaptive_blocks
-from measure.test_partition_privacy import surely_lost
-from measure.test_plane_privacy import neighbours
 
+from kernel.test_partition_privacy import surely_lost
+from kernel.test_plane_privacy import neighbours
 from leastnoise._check import InputError
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._linop import block_tree

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from accuracy.plans import CASES, DOMAIN, NAMES, TREE, A, B, C, Case
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, promised, structures
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain
 from leastnoise._estimate import Estimate
 from leastnoise._fitting import fit
-from leastnoise._kernel import Ledger, SeededEntropy, SystemEntropy, _kernel, measure, simulate
+from leastnoise._kernel import Ledger, SeededEntropy, SystemEntropy, _measure, measure, simulate
 from leastnoise._linop import Contrasts, dense
 from leastnoise._plan import Block, Factor, Limits, Plan
 from leastnoise._table import Table, columns_of
@@ -25,7 +25,7 @@ BLOCKS = [
     (Block((), Fraction(1)), 2.0),
     (Block((A,), Fraction(1), "pay"), 0.01),
 ]
-BUDGETS = [(PureDP("1/2"), "discrete_laplace"), (ZCDP("1/8"), "discrete_gaussian"), (ApproxDP(1, "1e-6"), "rounded_gaussian")]
+BUDGETS = [(PureDP("1/2"), Noise.DISCRETE_LAPLACE), (ZCDP("1/8"), Noise.DISCRETE_GAUSSIAN), (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN)]
 
 
 def table(rows: int = 400, seed: int = 0, **unit: object) -> Table:
@@ -39,7 +39,7 @@ def cells_of(codes: dict[str, np.ndarray], weights: np.ndarray | None = None) ->
     return np.bincount(flat, weights=weights, minlength=DOMAIN.size).astype(np.int64)
 
 
-def plan(budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], mechanism: str = "discrete_laplace", **privacy: object) -> Plan:
+def plan(budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Plan:
     return fit(DOMAIN, Privacy(budget, **privacy), mechanism, BLOCKS, "test")  # type: ignore[arg-type]
 
 
@@ -67,7 +67,7 @@ def test_the_ledger_is_written_before_any_noise_is_drawn(tmp_path: Path, monkeyp
         seen.append(len(Ledger.open(book.path).entries()))
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(_kernel._SAMPLERS, "discrete_laplace", sampler)
+    monkeypatch.setitem(_measure._SAMPLERS, Noise.DISCRETE_LAPLACE, sampler)
     with pytest.raises(KeyboardInterrupt):
         measure(plan(), table(), book, output="out")
     assert seen == [1]
@@ -76,7 +76,7 @@ def test_the_ledger_is_written_before_any_noise_is_drawn(tmp_path: Path, monkeyp
 
 def test_nothing_is_counted_before_it_is_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = ledger(tmp_path, PureDP("1/4"))
-    monkeypatch.setattr(_kernel, "count", lambda *arguments: pytest.fail("the rows were touched before the ledger agreed"))
+    monkeypatch.setattr(_measure, "count", lambda *arguments: pytest.fail("the rows were touched before the ledger agreed"))
     with pytest.raises(BudgetError):
         measure(plan(), table(), book, output="out")
     assert book.entries() == ()
@@ -166,7 +166,7 @@ def test_limits_are_enforced_row_by_row(budget: PureDP | ZCDP | ApproxDP, mechan
 
 def test_sums_under_different_limits_are_not_estimated_together() -> None:
     blocks = [(Block((A,), Fraction(1), "pay", limits), 1.0) for limits in (Limits([5, 20], "a"), Limits([7]))]
-    made = fit(DOMAIN, Privacy(PureDP(1)), "discrete_laplace", blocks, "t")
+    made = fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, blocks, "t")
     with pytest.raises(InputError, match=r"Sums of pay under different limits differ in their bias .* Make a plan for each limit"):
         Estimate(simulate(made, table(), SeededEntropy(1))).marginal(("a",), "pay")
     alone = replace(made, blocks=made.blocks[:1])
@@ -176,7 +176,7 @@ def test_sums_under_different_limits_are_not_estimated_together() -> None:
 
 def test_a_row_far_above_its_limit_moves_the_observation_by_the_limit_only() -> None:
     block = Block((A,), Fraction(1), "pay", Limits([0, 3], "a"))
-    made = fit(DOMAIN, Privacy(PureDP(1)), "discrete_laplace", [(block, 1.0)], "t")
+    made = fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(block, 1.0)], "t")
     assert made.blocks[0].scale == 3
     empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
     for cell, limit in ((0, 0), (1, 3)):
@@ -187,7 +187,9 @@ def test_a_row_far_above_its_limit_moves_the_observation_by_the_limit_only() -> 
 
 def test_contrasts_get_noise_in_proportion_to_their_norms() -> None:
     """4000 draws of every contrast against scale times norm; false alarm below 1e-6 for all rows together."""
-    made = fit(DOMAIN, Privacy(ZCDP("1/50")), "discrete_gaussian", [(Block((Factor(("b",), Contrasts(5)),), Fraction(1)), 1.0)] * 4000, "t")
+    made = fit(
+        DOMAIN, Privacy(ZCDP("1/50")), Noise.DISCRETE_GAUSSIAN, [(Block((Factor(("b",), Contrasts(5)),), Fraction(1)), 1.0)] * 4000, "t"
+    )
     empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
     draws = np.array(simulate(made, empty, SeededEntropy(6)).values)
     expected = float(made.blocks[0].scale) * np.sqrt([2, 6, 12, 20])
@@ -196,7 +198,7 @@ def test_contrasts_get_noise_in_proportion_to_their_norms() -> None:
 
 def test_every_row_gets_its_own_scale() -> None:
     """Weighted rows: the spread of 4000 draws of every row against its scale; false alarm below 1e-6 for all rows together."""
-    made = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), "rounded_gaussian", [(Block((TREE,), Fraction(1)), 1.0)] * 4000, "t")
+    made = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(Block((TREE,), Fraction(1)), 1.0)] * 4000, "t")
     empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
     draws = np.array(simulate(made, empty, SeededEntropy(5)).values) / made.grid
     expected = float(made.blocks[0].scale) / TREE.weights

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, Cost, GaussianCost, Privacy, PureCost, PureDP, covers
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, Cost, GaussianCost, Noise, Privacy, PureCost, PureDP, covers
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit
-from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _kernel, measure, simulate
+from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _measure, measure, simulate
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Tree, dense
 from leastnoise._observation import Observation
 from leastnoise._plan import Block, DataAwarePlan, Factor, Limits, Plan, cost, row_scales
@@ -20,9 +20,9 @@ from leastnoise._table import Table
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3)})
 CELLS = list(itertools.product(range(2), range(3)))
 BUDGETS: list[tuple[Budget, str]] = [
-    (PureDP("1/2"), "discrete_laplace"),
-    (ZCDP("1/8"), "discrete_gaussian"),
-    (ApproxDP(1, "1e-6"), "rounded_gaussian"),
+    (PureDP("1/2"), Noise.DISCRETE_LAPLACE),
+    (ZCDP("1/8"), Noise.DISCRETE_GAUSSIAN),
+    (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN),
 ]
 TREE = Factor(("b",), Tree.full(3, 2), np.array([3, 2, 1, 1, 5, 4]))
 STEPS = Limits([1, 3, 2], "b")
@@ -59,8 +59,8 @@ class Spy:
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     found = Spy()
     found.forget()
-    for name in _kernel._SAMPLERS:
-        monkeypatch.setitem(_kernel._SAMPLERS, name, found)
+    for name in _measure._SAMPLERS:
+        monkeypatch.setitem(_measure._SAMPLERS, name, found)
     return found
 
 
@@ -122,11 +122,11 @@ def test_every_row_is_its_exact_answer_plus_one_whole_draw_of_its_own_exact_scal
     spy: Spy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, budget: Budget, mechanism: str
 ) -> None:
     """Each draw is used once, unchanged, by the row whose scale it has; small batches and large ones alike."""
-    blocks = [*COUNTS, *SUMS] if mechanism == "discrete_laplace" else MIXED
+    blocks = [*COUNTS, *SUMS] if mechanism == Noise.DISCRETE_LAPLACE else MIXED
     plan = fitted(budget, mechanism, blocks)
     for batch in (1, 4, 2**18):
         spy.forget()
-        monkeypatch.setattr(_kernel, "_BATCH_ROWS", batch)
+        monkeypatch.setattr(_measure, "_BATCH_ROWS", batch)
         folder = tmp_path / str(batch)
         folder.mkdir()
         observation = observed(way, plan, folder)
@@ -146,9 +146,9 @@ def test_every_row_is_its_exact_answer_plus_one_whole_draw_of_its_own_exact_scal
 
 
 CLAIMS: dict[str, Callable[[Fraction], Cost]] = {
-    "discrete_laplace": PureCost,
-    "discrete_gaussian": lambda squares: ConcentratedCost(squares / 2),
-    "rounded_gaussian": GaussianCost,
+    Noise.DISCRETE_LAPLACE: PureCost,
+    Noise.DISCRETE_GAUSSIAN: lambda squares: ConcentratedCost(squares / 2),
+    Noise.ROUNDED_GAUSSIAN: GaussianCost,
 }
 
 
@@ -175,7 +175,7 @@ def worst_loss(plan: Plan, spy: Spy, amounts: tuple[int, ...]) -> Fraction:
             observation = simulate(plan, table, SeededEntropy(1))
             answers.append(np.concatenate([np.asarray(values, dtype=np.int64) for values in observation.values]))
     scales = [spy.scales[draw - 1000] for draw in answers.pop(0).tolist()]
-    power = 1 if plan.mechanism == "discrete_laplace" else 2
+    power = 1 if plan.noise == Noise.DISCRETE_LAPLACE else 2
     table = np.array(answers) / np.array([float(scale) for scale in scales])
     others = [0] if plan.privacy.neighbours == "add_remove" else range(len(table))
     losses = {other: (np.abs(table - table[other]) ** power).sum(axis=1) for other in others}
@@ -192,7 +192,7 @@ def test_no_pair_of_neighbours_loses_more_than_the_budget(spy: Spy, budget: Budg
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
     sums = (3,) if rows == 3 else (-2, 3)  # of three rows, the largest amounts alone: there are 455 units otherwise
     for blocks, amounts in ((COUNTS, (0,)), (SUMS, sums), (CONTRASTS, (0,)), (MOSTLY_TOTAL, (0,))):
-        if mechanism == "discrete_laplace" and blocks in (CONTRASTS, MOSTLY_TOTAL):
+        if mechanism == Noise.DISCRETE_LAPLACE and blocks in (CONTRASTS, MOSTLY_TOTAL):
             continue
         spy.forget()
         plan = fitted(budget, mechanism, blocks, neighbours=neighbours, **unit)

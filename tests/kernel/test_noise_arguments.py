@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from measure.noise_oracle import SAMPLERS, chi_square
 
+from kernel.noise_oracle import SAMPLERS, chi_square
 from leastnoise._check import InputError
 from leastnoise._kernel import _bernoulli, _drawing, _gaussian, _laplace
 from leastnoise._kernel._entropy import SeededEntropy

@@ -5,9 +5,9 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from measure.noise_oracle import Script, scalar, u64
 from scipy import stats
 
+from kernel.noise_oracle import Script, scalar, u64
 from leastnoise._kernel import _bernoulli, _drawing
 from leastnoise._kernel._bernoulli import LazyReals, Ratios, coin_exp, toss_exp
 from leastnoise._kernel._entropy import SeededEntropy

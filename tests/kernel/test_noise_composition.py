@@ -5,9 +5,9 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from measure.noise_oracle import SAMPLERS, Script, grid, mass, u64, word_of
 from scipy import stats
 
+from kernel.noise_oracle import SAMPLERS, Script, grid, mass, u64, word_of
 from leastnoise._kernel import _gaussian, _laplace
 from leastnoise._kernel._bernoulli import LazyReals, geometric_table
 from leastnoise._kernel._entropy import SeededEntropy

@@ -8,9 +8,9 @@ control must fall below ALARM.
 import mpmath
 import numpy as np
 import pytest
-from measure.noise_oracle import SAMPLERS, SCALES, chi_square, cumulative, mass, uniformity
 from scipy import stats
 
+from kernel.noise_oracle import SAMPLERS, SCALES, chi_square, cumulative, mass, uniformity
 from leastnoise._kernel._entropy import SeededEntropy, SystemEntropy
 
 ALARM = 1e-6

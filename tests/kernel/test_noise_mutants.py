@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from measure.noise_oracle import SAMPLERS, Script, chi_square, mutant, scalar, uniformity
 
+from kernel.noise_oracle import SAMPLERS, Script, chi_square, mutant, scalar, uniformity
 from leastnoise._kernel import _bernoulli, _drawing, _gaussian, _laplace
 from leastnoise._kernel._entropy import SeededEntropy
 

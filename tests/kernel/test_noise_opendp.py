@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from measure.noise_oracle import SAMPLERS
 from scipy import stats
 
+from kernel.noise_oracle import SAMPLERS
 from leastnoise._kernel._entropy import SeededEntropy
 
 DRAWS = 60_000

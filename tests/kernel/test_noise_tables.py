@@ -3,9 +3,9 @@
 import mpmath
 import numpy as np
 import pytest
-from measure.noise_oracle import Script, word_of
 from scipy import stats
 
+from kernel.noise_oracle import Script, word_of
 from leastnoise._check import InternalError
 from leastnoise._kernel._bernoulli import CellTable, geometric_table, half_normal_table, make_table
 from leastnoise._kernel._entropy import SeededEntropy

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from leastnoise._accounting import Privacy, PureCost, PureDP, SeriesCost
+from leastnoise._accounting import Noise, Privacy, PureCost, PureDP, SeriesCost
 from leastnoise._check import InputError, LedgerError
 from leastnoise._domain import Domain
-from leastnoise._kernel import Ledger, Series, _kernel, _series, finish, measure
+from leastnoise._kernel import Ledger, Series, _measure, _series, finish, measure
 from leastnoise._linop import Identity
 from leastnoise._plan import Block, DataAwarePlan, Factor, Plan
 from leastnoise._table import Table
@@ -21,7 +21,7 @@ TINY, ALL = Fraction(1, 1000), Fraction(1)
 
 def plan(epsilon: Fraction) -> Plan:
     block = Block((Factor(("sex",), Identity(2)),), 1 / epsilon)
-    return Plan(domain=DOMAIN, privacy=Privacy(PureDP(epsilon)), mechanism="discrete_laplace", blocks=(block,), strategy="cells")
+    return Plan(domain=DOMAIN, privacy=Privacy(PureDP(epsilon)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="cells")
 
 
 def aware(epsilon: Fraction) -> DataAwarePlan:
@@ -38,7 +38,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn(*arguments: object) -> None:
         pytest.fail("something was drawn")
 
-    monkeypatch.setattr(_kernel, "draw", drawn)
+    monkeypatch.setattr(_measure, "draw", drawn)
     monkeypatch.setattr(_series, "draw", drawn)
 
 
@@ -115,7 +115,7 @@ class Changing(Plan):
 @pytest.mark.usefixtures("never")
 def test_what_looks_like_a_plan_is_not_measured(ledger: Ledger) -> None:
     made = plan(ALL)
-    other = Changing(domain=DOMAIN, privacy=made.privacy, mechanism=made.mechanism, blocks=made.blocks, strategy="x")
+    other = Changing(domain=DOMAIN, privacy=made.privacy, noise=made.noise, blocks=made.blocks, strategy="x")
     with pytest.raises(InputError, match="plan must be a Plan or DataAwarePlan; got 'Changing'"):
         measure(other, TABLE, ledger, output="out")
     with pytest.raises(InputError, match="plan must be a Plan or DataAwarePlan; got 'Changing'"):
@@ -142,7 +142,7 @@ class Scale(Block):
 )
 def test_a_plan_has_parts_of_the_classes_whose_values_cannot_change(blocks: tuple[object, ...], what: str) -> None:
     with pytest.raises(InputError, match=f"{what} must be"):
-        Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="x")
+        Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="x")
 
 
 def test_a_plan_has_a_domain_and_a_privacy() -> None:

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from measure.test_partition_privacy import surely_lost
 
+from kernel.test_partition_privacy import surely_lost
 from leastnoise._kernel import _plane as plane
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism

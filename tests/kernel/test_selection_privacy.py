@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from measure.test_partition import FAMILIES
-from measure.test_plane import all_partitions
 
+from kernel.test_partition import FAMILIES
+from kernel.test_plane import all_partitions
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._domain import Domain, Integers
 from leastnoise._kernel import (

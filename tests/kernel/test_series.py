@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, Privacy, PureDP, whole_budget
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, Noise, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._fitting import fit
@@ -39,7 +39,7 @@ def aware(budget: Budget = PureDP(1), **privacy: object) -> DataAwarePlan:  # no
     return DataAwarePlan(domain=DOMAIN, privacy=Privacy(budget, **privacy), strategy="test", questions=({},))  # type: ignore[arg-type]
 
 
-def step(budget: Budget, mechanism: str = "discrete_laplace", **privacy: object) -> Plan:
+def step(budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Plan:
     blocks = [(Block((Factor(("age",), Identity(8)),), Fraction(1)), 1.0)]
     return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks, "cells")  # type: ignore[arg-type]
 
@@ -89,9 +89,9 @@ def test_a_series_pays_its_whole_budget_before_its_first_step(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("budget", "pure", "rest", "mechanism", "left"),
     [
-        (ZCDP("1/2"), "1/2", ZCDP("3/8"), "discrete_gaussian", "nothing"),
-        (ApproxDP(1, "1e-6"), "1/4", ApproxDP("3/4", "1e-6"), "rounded_gaussian", "nothing"),
-        (ApproxDP(1, "1e-6"), "1/4", PureDP("3/4"), "discrete_laplace", "delta = 0.000001"),
+        (ZCDP("1/2"), "1/2", ZCDP("3/8"), Noise.DISCRETE_GAUSSIAN, "nothing"),
+        (ApproxDP(1, "1e-6"), "1/4", ApproxDP("3/4", "1e-6"), Noise.ROUNDED_GAUSSIAN, "nothing"),
+        (ApproxDP(1, "1e-6"), "1/4", PureDP("3/4"), Noise.DISCRETE_LAPLACE, "delta = 0.000001"),
     ],
 )
 def test_steps_are_charged_in_the_definition_of_the_budget(budget: Budget, pure: str, rest: Budget, mechanism: str, left: str) -> None:

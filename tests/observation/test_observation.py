@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._estimate import join
@@ -18,7 +18,7 @@ DOMAIN = Domain(a=["x", "y"])
 PLAN = Plan(
     domain=DOMAIN,
     privacy=Privacy(PureDP(1)),
-    mechanism="discrete_laplace",
+    noise=Noise.DISCRETE_LAPLACE,
     blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3)),
     strategy="test",
 )

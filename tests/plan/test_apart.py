@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._linop import (
@@ -66,8 +66,8 @@ def blocks(draw: st.DrawFn, power: int, *, summed: bool) -> Block:
 
 def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Plan:
     privacy = Privacy(PureDP(1) if power == 1 else ZCDP(1), "replace")
-    mechanism = "discrete_laplace" if power == 1 else "discrete_gaussian"
-    return Plan(domain=domain, privacy=privacy, mechanism=mechanism, blocks=tuple(measured), strategy="test")
+    mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
+    return Plan(domain=domain, privacy=privacy, noise=mechanism, blocks=tuple(measured), strategy="test")
 
 
 def rows(plan: Plan) -> np.ndarray:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, covers, gaussian_mu_squared
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit, root_up, round_up
@@ -28,7 +28,7 @@ def small(**changes: object) -> Plan:
     values = {
         "domain": DOMAIN,
         "privacy": Privacy(PureDP(1)),
-        "mechanism": "discrete_laplace",
+        "noise": Noise.DISCRETE_LAPLACE,
         "blocks": (TREE,),
         "strategy": "test",
         **changes,
@@ -40,7 +40,7 @@ def test_json_round_trip_keeps_everything() -> None:
     weighted = Block((Factor(("b",), Tree.full(8, 2), np.arange(1, 16)),), Fraction(7, 3))
     promise = Promise(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
     plan = small(
-        mechanism="rounded_gaussian",
+        noise=Noise.ROUNDED_GAUSSIAN,
         privacy=Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3),
         blocks=(weighted, CELLS, SUMS),
         grid=16,
@@ -93,7 +93,7 @@ def test_limits_are_values() -> None:
 
 def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
     domain = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**31)})
-    plan = fit(domain, Privacy(PureDP(1)), "discrete_laplace", [(Block((), Fraction(1), "pay", Limits([2**20])), 1.0)], "t")
+    plan = fit(domain, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(Block((), Fraction(1), "pay", Limits([2**20])), 1.0)], "t")
     assert (plan.blocks[0].scale, plan.blocks[0].limits) == (2**20, Limits([2**20]))
     low = Domain(a=["x"], measures={"pay": Measure("pay", -50, 100)})
     block = Block((), Fraction(1), "pay", Limits([10]))
@@ -125,12 +125,14 @@ def test_a_plan_of_another_format_is_refused() -> None:
     value = json.loads(small().to_json()) | {"format": 99}
     with pytest.raises(InputError, match=r"the format of a plan must be 1; got 99. Make the plan again"):
         Plan.from_json(json.dumps(value))
+    with pytest.raises(InputError, match=r"mechanism must be one of 'discrete_laplace', .* got 'laplace'"):
+        Plan.from_json(json.dumps(json.loads(small().to_json()) | {"mechanism": "laplace"}))
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: small(mechanism="numpy"), "mechanism must be one of 'discrete_laplace'"),
+        (lambda: small(noise="numpy"), "the noise of a plan"),
         (lambda: small(blocks=()), "must measure at least one query; got no blocks"),
         (lambda: small(grid=0), "grid must be a whole number from 1"),
         (lambda: small(blocks=(Block((), Fraction(0)),)), "scale must be a number above 0; got Fraction\\(0, 1\\)"),
@@ -179,14 +181,14 @@ def test_public_bounds_too_large_for_exact_arithmetic_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit"
     ):
-        Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), Fraction(1), "pay"),), strategy="t")
+        Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), Fraction(1), "pay"),), strategy="t")
 
 
 def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
     domain = Domain(a=Integers(1, 2**15), b=Integers(1, 2**15))
     block = Block((Factor(("a",), Identity(2**15)), Factor(("b",), Identity(2**15))), Fraction(1))
     with pytest.raises(InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"):
-        Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="t")
+        Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="t")
 
 
 def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
@@ -232,19 +234,19 @@ def test_a_promise_leaves_the_measurements_alone() -> None:
 
 
 def test_one_short_scale_meets_pure_budgets_exactly() -> None:
-    plan = fit(DOMAIN, Privacy(PureDP("1/3")), "discrete_laplace", [(TREE, 0.7)], "test")
+    plan = fit(DOMAIN, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(TREE, 0.7)], "test")
     assert (plan.blocks[0].scale, cost(plan).epsilon) == (12, Fraction(1, 3))
 
 
 @pytest.mark.parametrize(
     ("budget", "mechanism"),
     [
-        (PureDP("0.7"), "discrete_laplace"),
-        (ApproxDP(2, "1e-9"), "discrete_laplace"),
-        (ApproxDP("0.3", "1e-9"), "rounded_gaussian"),
-        (ZCDP("1/7"), "discrete_gaussian"),
-        (ZCDP("1/7"), "rounded_gaussian"),
-        (ZCDP("1/7"), "discrete_laplace"),
+        (PureDP("0.7"), Noise.DISCRETE_LAPLACE),
+        (ApproxDP(2, "1e-9"), Noise.DISCRETE_LAPLACE),
+        (ApproxDP("0.3", "1e-9"), Noise.ROUNDED_GAUSSIAN),
+        (ZCDP("1/7"), Noise.DISCRETE_GAUSSIAN),
+        (ZCDP("1/7"), Noise.ROUNDED_GAUSSIAN),
+        (ZCDP("1/7"), Noise.DISCRETE_LAPLACE),
     ],
 )
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
@@ -257,7 +259,7 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(budget: object, mechanism:
     # One part in ten thousand less noise would be too little.
     tighter = small(
         privacy=privacy,
-        mechanism=mechanism,
+        noise=mechanism,
         grid=plan.grid,
         blocks=tuple(Block(b.factors, round_up(b.scale * Fraction(9999, 10000), 20), b.measure) for b in plan.blocks),
     )
@@ -267,19 +269,19 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(budget: object, mechanism:
 
 
 def test_rounded_gaussians_get_a_fine_grid() -> None:
-    plan = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), "rounded_gaussian", [(TREE, 1.0)], "test")
+    plan = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)], "test")
     sigma = 1 / math.sqrt(float(gaussian_mu_squared(Fraction(1), Fraction(1, 10**6))) / 4)
     assert float(plan.blocks[0].scale) == pytest.approx(sigma, rel=1e-6)
     assert float(plan.blocks[0].scale) * plan.grid >= 2**7
 
 
 def test_mechanisms_that_cannot_meet_a_definition_are_refused() -> None:
-    with pytest.raises(InputError, match="mechanism must be discrete_laplace for a PureDP budget; got 'rounded_gaussian'"):
-        fit(DOMAIN, Privacy(PureDP(1)), "rounded_gaussian", [(TREE, 1.0)], "test")
-    with pytest.raises(InputError, match="discrete_laplace or rounded_gaussian for an ApproxDP budget; got 'discrete_gaussian'"):
-        fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), "discrete_gaussian", [(TREE, 1.0)], "test")
+    with pytest.raises(InputError, match=r"the noise must be discrete_laplace for the budget PureDP.* got 'rounded_gaussian'"):
+        fit(DOMAIN, Privacy(PureDP(1)), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)], "test")
+    with pytest.raises(InputError, match=r"must be rounded_gaussian or discrete_laplace for the budget ApproxDP.* got 'discrete_gaussian'"):
+        fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.DISCRETE_GAUSSIAN, [(TREE, 1.0)], "test")
     with pytest.raises(InternalError, match="weight that is not above 0"):
-        fit(DOMAIN, Privacy(PureDP(1)), "discrete_laplace", [(TREE, 1.0), (CELLS, 0.0)], "test")
+        fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(TREE, 1.0), (CELLS, 0.0)], "test")
 
 
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))

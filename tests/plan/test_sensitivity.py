@@ -11,17 +11,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leastnoise import _planner
-from leastnoise._accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Noise, Privacy, PureCost, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
-from leastnoise._plan import Block, Factor, Limits, Plan, column_norm, cost, row_scales, sum_up
+from leastnoise._plan import Block, Factor, Limits, Plan, column_norm, cost, row_scales
 from leastnoise._plan._scales import _root_up
+from leastnoise._plan._sensitivity import sum_up
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)})
-BUDGET = {"discrete_laplace": PureDP(1), "discrete_gaussian": ZCDP(1), "rounded_gaussian": ApproxDP(1, "1e-6")}
+BUDGET = {Noise.DISCRETE_LAPLACE: PureDP(1), Noise.DISCRETE_GAUSSIAN: ZCDP(1), Noise.ROUNDED_GAUSSIAN: ApproxDP(1, "1e-6")}
 
 operators_a = st.sampled_from([None, Identity(2), Prefix(2), Total(2), Dense([[1, -2]])])
 operators_b = st.sampled_from([None, Identity(3), Tree.full(3, 2), Dense([[1, 0, 1], [0, 3, -1]])])
@@ -42,7 +43,7 @@ def blocks(draw: st.DrawFn) -> Block:
 
 
 def plan_of(mechanism: str, *measured: Block, **privacy: object) -> Plan:
-    return Plan(domain=DOMAIN, privacy=Privacy(BUDGET[mechanism], **privacy), mechanism=mechanism, blocks=measured, strategy="test")
+    return Plan(domain=DOMAIN, privacy=Privacy(BUDGET[mechanism], **privacy), noise=mechanism, blocks=measured, strategy="test")
 
 
 def record_columns(plan: Plan) -> np.ndarray:
@@ -77,11 +78,11 @@ def worst_change(plan: Plan, power: int) -> float:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(blocks(), min_size=1, max_size=3), st.sampled_from(["add_remove", "replace"]))
 def test_cost_is_never_below_the_worst_change(measured: list[Block], neighbours: str) -> None:
-    laplace = plan_of("discrete_laplace", *measured, neighbours=neighbours)
+    laplace = plan_of(Noise.DISCRETE_LAPLACE, *measured, neighbours=neighbours)
     assert cost(laplace).epsilon >= worst_change(laplace, 1)
-    gaussian = plan_of("rounded_gaussian", *measured, neighbours=neighbours)
+    gaussian = plan_of(Noise.ROUNDED_GAUSSIAN, *measured, neighbours=neighbours)
     assert cost(gaussian).mu_squared >= worst_change(gaussian, 2)
-    discrete = plan_of("discrete_gaussian", *measured, neighbours=neighbours)
+    discrete = plan_of(Noise.DISCRETE_GAUSSIAN, *measured, neighbours=neighbours)
     assert cost(discrete).rho == cost(gaussian).mu_squared / 2
 
 
@@ -90,7 +91,7 @@ def test_cost_is_never_below_the_worst_change(measured: list[Block], neighbours:
 def test_cost_covers_units_of_two_rows(measured: list[Block], neighbours: str) -> None:
     # Without measures there are few different rows, so that all pairs of rows can be tried.
     counts = [Block(block.factors, block.scale) for block in measured]
-    plan = plan_of("rounded_gaussian", *counts, neighbours=neighbours, unit_column="id", max_rows=2)
+    plan = plan_of(Noise.ROUNDED_GAUSSIAN, *counts, neighbours=neighbours, unit_column="id", max_rows=2)
     assert cost(plan).mu_squared >= worst_change(plan, 2)
 
 
@@ -98,7 +99,7 @@ def test_cost_covers_units_of_two_rows(measured: list[Block], neighbours: str) -
 @given(st.lists(blocks(), min_size=1, max_size=3))
 def test_cost_of_counts_is_exact_for_added_rows(measured: list[Block]) -> None:
     counts = [Block(block.factors, block.scale) for block in measured]
-    laplace = plan_of("discrete_laplace", *counts)
+    laplace = plan_of(Noise.DISCRETE_LAPLACE, *counts)
     assert float(cost(laplace).epsilon) == pytest.approx(worst_change(laplace, 1), rel=1e-9)
 
 
@@ -107,7 +108,7 @@ def test_cost_of_counts_is_exact_for_added_rows(measured: list[Block]) -> None:
 def test_cost_of_limited_sums_is_exact_for_added_rows(block: Block, power: int) -> None:
     """One block of a measure from 0 up: the extreme rows attain the norm, whatever the limits."""
     block = Block(block.factors, block.scale, "tips", block.limits)
-    plan = plan_of("discrete_laplace", block)
+    plan = plan_of(Noise.DISCRETE_LAPLACE, block)
     assert float(column_norm(plan, power)) == pytest.approx(worst_change(plan, power), rel=1e-9)
 
 
@@ -116,7 +117,7 @@ def test_cost_of_limited_sums_is_exact_for_added_rows(block: Block, power: int) 
 def test_limits_cover_units_of_two_rows(chosen: list[Limits | None], neighbours: str) -> None:
     factors = (Factor(("b",), Tree.full(3, 2)),)
     measured = [Block(factors[place % 2 :], Fraction(3 + place, 2), "tips", limit) for place, limit in enumerate(chosen)]
-    for mechanism, power in (("discrete_laplace", 1), ("discrete_gaussian", 2)):
+    for mechanism, power in ((Noise.DISCRETE_LAPLACE, 1), (Noise.DISCRETE_GAUSSIAN, 2)):
         plan = plan_of(mechanism, *measured, neighbours=neighbours, unit_column="id", max_rows=2)
         spent = cost(plan)
         assert (spent.epsilon if isinstance(spent, PureCost) else 2 * spent.rho) >= worst_change(plan, power)
@@ -127,7 +128,7 @@ def test_known_costs_of_limited_sums() -> None:
     domain = Domain(a=["x", "y"], b=Coded(3), measures={"pay": far})
 
     def norm(*blocks: Block, power: int = 1) -> Fraction:
-        plan = Plan(domain=domain, privacy=Privacy(ZCDP(1)), mechanism="discrete_gaussian", blocks=blocks, strategy="t")
+        plan = Plan(domain=domain, privacy=Privacy(ZCDP(1)), noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks, strategy="t")
         return column_norm(plan, power)
 
     steps = Limits([10, 200, 500], "b")
@@ -151,7 +152,7 @@ def test_squares_of_large_limits_do_not_wrap_around() -> None:
     domain = Domain(b=Coded(2), measures={"pay": Measure("pay", 0, 2**29)})
     for factors in ((), (Factor(("b",), Identity(2)),), (Factor(("b",), Identity(2), np.array([2**20, 1])),)):
         block = Block(factors, Fraction(1), "pay", Limits([2**29 - 1, 2**29], "b"))
-        plan = Plan(domain=domain, privacy=Privacy(ZCDP(1)), mechanism="discrete_gaussian", blocks=(block,), strategy="t")
+        plan = Plan(domain=domain, privacy=Privacy(ZCDP(1)), noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,), strategy="t")
         heaviest = factors[0].heaviest if factors else 1
         assert column_norm(plan, 2) == max(((2**29 - 1) * heaviest) ** 2, 2**58)
 
@@ -162,8 +163,8 @@ def test_contrasts_cost_what_their_exact_scales_say() -> None:
     b, c = (Factor((name,), Contrasts(domain.kind(name).size)) for name in ("b", "c"))
     a = Factor(("a",), Identity(2))
     blocks = (Block((a, b), Fraction(7, 2)), Block((b, c), Fraction(3)), Block((c,), Fraction(11, 5)), Block((a, b, c), Fraction(13, 3)))
-    for mechanism, grid in (("discrete_gaussian", 1), ("rounded_gaussian", 16)):
-        plan = Plan(domain=domain, privacy=Privacy(BUDGET[mechanism]), mechanism=mechanism, blocks=blocks, strategy="t", grid=grid)
+    for mechanism, grid in ((Noise.DISCRETE_GAUSSIAN, 1), (Noise.ROUNDED_GAUSSIAN, 16)):
+        plan = Plan(domain=domain, privacy=Privacy(BUDGET[mechanism]), noise=mechanism, blocks=blocks, strategy="t", grid=grid)
         drawn = Fraction(0)
         for cell in itertools.product(range(2), range(5), range(7)):
             total = Fraction(0)
@@ -191,14 +192,14 @@ def contrast_blocks(draw: st.DrawFn) -> Block:
 def test_counts_by_contrasts_cost_exactly_the_worst_exchange(measured: list[Block], rows: int, neighbours: str) -> None:
     """Of up to ``rows`` rows against others, or against none where the other rows lie outside the domain: neither more nor less."""
     unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
-    plan = plan_of("discrete_gaussian", *measured, neighbours=neighbours, **unit)
+    plan = plan_of(Noise.DISCRETE_GAUSSIAN, *measured, neighbours=neighbours, **unit)
     assert float(2 * cost(plan).rho) == pytest.approx(worst_change(plan, 2), rel=1e-9)
 
 
 def test_contrasts_need_gaussian_noise_and_no_weights() -> None:
     block = Block((Factor(("b",), Contrasts(3)),), Fraction(1))
     with pytest.raises(InputError, match="Contrasts need Gaussian noise"):
-        plan_of("discrete_laplace", block)
+        plan_of(Noise.DISCRETE_LAPLACE, block)
     with pytest.raises(InputError, match="row_weights of contrasts must be None"):
         Factor(("b",), Contrasts(3), np.array([1, 2]))
 
@@ -211,35 +212,35 @@ def test_roots_are_rounded_up(values: list[int]) -> None:
 
 def test_known_costs() -> None:
     tree = Block((Factor(("b",), Tree.full(3, 2)),), Fraction(3))
-    assert cost(plan_of("discrete_laplace", tree)) == PureCost(1)
-    assert cost(plan_of("discrete_laplace", tree, neighbours="replace")) == PureCost("4/3")  # both are in the root
-    assert cost(plan_of("rounded_gaussian", tree)) == GaussianCost("1/3")
-    assert cost(plan_of("discrete_gaussian", tree)) == ConcentratedCost("1/6")
-    assert cost(plan_of("discrete_gaussian", tree, neighbours="replace")) == ConcentratedCost("2/9")
-    assert cost(plan_of("discrete_laplace", tree, unit_column="id", max_rows=5)) == PureCost(5)
-    assert cost(plan_of("discrete_gaussian", tree, unit_column="id", max_rows=5)) == ConcentratedCost("25/6")
+    assert cost(plan_of(Noise.DISCRETE_LAPLACE, tree)) == PureCost(1)
+    assert cost(plan_of(Noise.DISCRETE_LAPLACE, tree, neighbours="replace")) == PureCost("4/3")  # both are in the root
+    assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, tree)) == GaussianCost("1/3")
+    assert cost(plan_of(Noise.DISCRETE_GAUSSIAN, tree)) == ConcentratedCost("1/6")
+    assert cost(plan_of(Noise.DISCRETE_GAUSSIAN, tree, neighbours="replace")) == ConcentratedCost("2/9")
+    assert cost(plan_of(Noise.DISCRETE_LAPLACE, tree, unit_column="id", max_rows=5)) == PureCost(5)
+    assert cost(plan_of(Noise.DISCRETE_GAUSSIAN, tree, unit_column="id", max_rows=5)) == ConcentratedCost("25/6")
 
 
 def test_known_costs_of_replaced_rows() -> None:
     signed = Block((Factor(("b",), Dense([[1, -1, 0]])),), Fraction(1))
-    assert cost(plan_of("rounded_gaussian", signed, neighbours="replace")) == GaussianCost(4)
+    assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, signed, neighbours="replace")) == GaussianCost(4)
     pay = Block((), Fraction(1), "pay")
-    assert cost(plan_of("rounded_gaussian", pay, neighbours="replace")) == GaussianCost(25)  # 3 instead of -2
-    assert cost(plan_of("discrete_laplace", pay, neighbours="replace")) == PureCost(5)
+    assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, pay, neighbours="replace")) == GaussianCost(25)  # 3 instead of -2
+    assert cost(plan_of(Noise.DISCRETE_LAPLACE, pay, neighbours="replace")) == PureCost(5)
     # A row outside the domain, which counts as nothing, instead of one inside: nobody else sees the total.
-    assert cost(plan_of("rounded_gaussian", Block((), Fraction(1), "tips"), neighbours="replace")) == GaussianCost(16)
-    assert cost(plan_of("discrete_laplace", Block((), Fraction(1)), neighbours="replace")) == PureCost(1)
-    assert cost(plan_of("discrete_laplace", Block((Factor(("b",), Prefix(3)),), Fraction(1)), neighbours="replace")) == PureCost(3)
+    assert cost(plan_of(Noise.ROUNDED_GAUSSIAN, Block((), Fraction(1), "tips"), neighbours="replace")) == GaussianCost(16)
+    assert cost(plan_of(Noise.DISCRETE_LAPLACE, Block((), Fraction(1)), neighbours="replace")) == PureCost(1)
+    assert cost(plan_of(Noise.DISCRETE_LAPLACE, Block((Factor(("b",), Prefix(3)),), Fraction(1)), neighbours="replace")) == PureCost(3)
 
 
 def test_absolute_values_are_summed_not_the_entries() -> None:
-    assert column_norm(plan_of("discrete_laplace", Block((Factor(("b",), Dense([[-2, 0, 0]])),), Fraction(1))), 1) == 2
+    assert column_norm(plan_of(Noise.DISCRETE_LAPLACE, Block((Factor(("b",), Dense([[-2, 0, 0]])),), Fraction(1))), 1) == 2
 
 
 def test_columns_of_uneven_blocks_are_added_where_they_meet() -> None:
     left = Block((Factor(("b",), Dense([[3, 0, 0]])),), Fraction(1))
     right = Block((Factor(("b",), Dense([[0, 2, 0]])),), Fraction(1))
-    assert column_norm(plan_of("discrete_laplace", left, right), 1) == 3
+    assert column_norm(plan_of(Noise.DISCRETE_LAPLACE, left, right), 1) == 3
 
 
 def test_many_terms_are_rounded_up_and_only_a_little() -> None:
@@ -253,7 +254,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
     domain = Domain({f"a{place}": Integers(0, 8 + place) for place in range(11)})
     workload = marginals(domain, ways=2)
     for mechanism, budget in BUDGET.items():
-        strategy = _planner.marginals(workload, Privacy(budget), 1 if mechanism == "discrete_laplace" else 2)
+        strategy = _planner.marginals(workload, Privacy(budget), 1 if mechanism == Noise.DISCRETE_LAPLACE else 2)
         plan = fit(domain, Privacy(budget), mechanism, strategy.blocks, "marginals")
         text = json.dumps(cost(plan).to_json())
         assert len({block.scale for block in plan.blocks}) > 30
@@ -266,7 +267,7 @@ def test_uneven_blocks_can_be_fitted_at_any_budget(epsilon: str) -> None:
     domain = Domain(a=Integers(0, 4), b=Integers(0, 2), s=["F", "M"])
     workload = queries(domain, a="prefix") + queries(domain, s="prefix") + queries(domain, b="prefix", a="identity")
     strategy = _planner.measured_workload(workload, Privacy(PureDP(epsilon)), 1)
-    plan = fit(domain, Privacy(PureDP(epsilon)), "discrete_laplace", strategy.blocks, "workload")
+    plan = fit(domain, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, strategy.blocks, "workload")
     assert Fraction(epsilon) * (1 - Fraction(1, 2**20)) < cost(plan).epsilon <= Fraction(epsilon)
 
 
@@ -287,12 +288,12 @@ def test_numpy_integers_in_scales_become_pythons_own() -> None:
     block = Block((), scale)
     assert (type(block.scale.numerator), type(block.scale.denominator)) == (int, int)
     assert Block((), 3).scale == Fraction(3)  # type: ignore[arg-type]
-    assert isinstance(column_norm(plan_of("discrete_laplace", Block((), 3)), 1), Fraction)  # type: ignore[arg-type]
+    assert isinstance(column_norm(plan_of(Noise.DISCRETE_LAPLACE, Block((), 3)), 1), Fraction)  # type: ignore[arg-type]
 
 
 def test_lists_inside_plans_are_copied() -> None:
     blocks = [Block((), Fraction(1))]
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="t")  # type: ignore[arg-type]
+    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="t")  # type: ignore[arg-type]
     blocks.append(Block((), Fraction(1, 99)))
     assert len(plan.blocks) == 1
 
@@ -302,7 +303,7 @@ def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:
     rows = np.zeros((1, 1000), dtype=int)
     rows[0, 7] = 5
     measured = (Block((Factor(("a",), Dense(rows)),), Fraction(1)), Block((Factor(("b",), Dense(rows)),), Fraction(2)))
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=measured, strategy="test")
+    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=measured, strategy="test")
     assert column_norm(plan, 1) == Fraction(15, 2)
     assert math.isclose(column_norm(plan, 2), 25 + 6.25)
 
@@ -317,9 +318,9 @@ def test_output_distributions_of_neighbours_differ_by_no_more_than_the_cost(mech
 
     def log_mass(centre: int) -> np.ndarray:
         shifted = points - centre
-        if mechanism == "discrete_laplace":
+        if mechanism == Noise.DISCRETE_LAPLACE:
             raw = -np.abs(shifted) / sigma
-        elif mechanism == "discrete_gaussian":
+        elif mechanism == Noise.DISCRETE_GAUSSIAN:
             raw = -(shifted**2) / (2 * sigma**2)
         else:
             edges = np.array([0.5 * math.erfc(-(z - 0.5) / (sigma * math.sqrt(2))) for z in np.append(shifted, shifted[-1] + 1)])

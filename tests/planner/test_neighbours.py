@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
+from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, covers
 from leastnoise._accuracy import joint_rows
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Contrasts, Total
@@ -41,7 +41,7 @@ def columns(plan: Plan) -> np.ndarray:
 def claimed(plan: Plan) -> float:
     """Epsilon of Laplace noise, twice rho of Gaussian noise."""
     spent = cost(plan)
-    return float(spent.epsilon) if plan.mechanism == "discrete_laplace" else 2 * float(spent.rho)  # type: ignore[union-attr]
+    return float(spent.epsilon) if plan.noise == Noise.DISCRETE_LAPLACE else 2 * float(spent.rho)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -91,7 +91,7 @@ def test_a_row_that_leaves_the_domain_counts() -> None:
     # The total is the same for all rows inside, and seen by a row that is replaced by one outside.
     contrasts = Block((Factor(("a",), Contrasts(3)),), Fraction(10))
     blocks = (Block((), Fraction(1)), contrasts)
-    plan = Plan(domain=DOMAIN, privacy=Privacy(ZCDP(9), "replace"), mechanism="discrete_gaussian", blocks=blocks, strategy="t")
+    plan = Plan(domain=DOMAIN, privacy=Privacy(ZCDP(9), "replace"), noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks, strategy="t")
     assert 2 * cost(plan).rho == 1 + Fraction(2, 300)  # type: ignore[union-attr]
     spent = 2 * cost(dataclasses.replace(plan, blocks=(contrasts,))).rho  # type: ignore[union-attr]
     assert Fraction(2, 100) <= spent <= Fraction(2, 100) + Fraction(1, 2**120)

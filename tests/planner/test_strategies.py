@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise import _planner
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import joint_rows, promised, total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
@@ -19,7 +19,7 @@ from leastnoise._planner.tables._tables import weighted_strategy
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)})
-NOISES = [(PureDP("1/100"), "discrete_laplace", 1), (ZCDP("1/20000"), "discrete_gaussian", 2)]
+NOISES = [(PureDP("1/100"), Noise.DISCRETE_LAPLACE, 1), (ZCDP("1/20000"), Noise.DISCRETE_GAUSSIAN, 2)]
 FAMILIES = {
     "hierarchy": _planner.best_hierarchy,
     "haar": _planner.haar,
@@ -110,7 +110,7 @@ def test_weights_of_tables_are_at_least_as_good_as_their_closed_form(budget: Pur
 def test_queries_that_do_not_tell_all_cells_apart_have_an_optimum_too() -> None:
     workload = queries(DOMAIN, b=ranges([(0, 7), (4, 11), (8, 15)]))
     make = partial(_planner.kronecker, "gaussian_optimum", _planner.gaussian_optimum)
-    promise = planned(make, workload, ZCDP("1/20000"), "discrete_gaussian", 2)[1]
+    promise = planned(make, workload, ZCDP("1/20000"), Noise.DISCRETE_GAUSSIAN, 2)[1]
     assert promise.total_squared_error <= promise.lower_bound * 1.1
 
 
@@ -125,7 +125,7 @@ def test_extra_candidate_tables_never_hurt() -> None:
     few = weighted_strategy("few", workload, {}, {None: [("a",), ("b",), ("c",)]}, 1)
     more = weighted_strategy("more", workload, {}, {None: [("a",), ("b",), ("c",), ("a", "c"), ("a", "b")]}, 1)
     errors = [
-        total_squared_error(workload, fit(DOMAIN, Privacy(PureDP("0.01")), "discrete_laplace", s.blocks, s.name)) for s in (few, more)
+        total_squared_error(workload, fit(DOMAIN, Privacy(PureDP("0.01")), Noise.DISCRETE_LAPLACE, s.blocks, s.name)) for s in (few, more)
     ]
     assert errors[1] <= errors[0] * 1.0001
 
@@ -178,7 +178,7 @@ def test_many_tables_under_laplace_noise_have_scales_that_can_be_drawn() -> None
     """Weights that the optimiser leaves at next to nothing are dropped."""
     domain = Domain({f"a{place:02d}": Coded(10) for place in range(12)})
     workload = marginals(domain, upto=2)
-    plan, promise = planned(_planner.marginals, workload, PureDP(1), "discrete_laplace", 1)
+    plan, promise = planned(_planner.marginals, workload, PureDP(1), Noise.DISCRETE_LAPLACE, 1)
     assert len(plan.blocks) == 66
     assert promise.total_squared_error > promise.lower_bound
 
@@ -210,7 +210,7 @@ def test_few_ranges_are_planned_on_the_cells_that_they_tell_apart(shuffled: bool
 def test_a_strategy_that_does_not_tell_all_cells_apart_says_what_it_cannot_answer() -> None:
     workload = queries(DOMAIN, b=matrix([[1] * 8 + [0] * 8, [0] * 8 + [1] * 8]), c="prefix")
     found = _planner.kronecker("p_identity", _planner.p_identity, workload, Privacy(NOISES[0][0]), 1)
-    plan = fit(DOMAIN, Privacy(NOISES[0][0]), "discrete_laplace", found.blocks, found.name)
+    plan = fit(DOMAIN, Privacy(NOISES[0][0]), Noise.DISCRETE_LAPLACE, found.blocks, found.name)
     assert total_squared_error(workload, plan) > 0
     with pytest.raises(InputError, match="do not determine"):
         total_squared_error(queries(DOMAIN, b="prefix"), plan)

@@ -12,9 +12,20 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from measure.test_selection_privacy import EPSILON, LAWS, loss_of_choice
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP, gaussian_mu_squared
+from kernel.test_selection_privacy import EPSILON, LAWS, loss_of_choice
+from leastnoise._accounting import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    ConcentratedCost,
+    GaussianCost,
+    Noise,
+    Privacy,
+    PureCost,
+    PureDP,
+    gaussian_mu_squared,
+)
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
@@ -47,10 +58,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
 DELTA = "1/1000000"
 # Budget and noise: the claim is the budget's own number, epsilon, mu squared or rho.
 KINDS: dict[str, tuple[Budget, str]] = {
-    "epsilon, Laplace": (PureDP(1), "discrete_laplace"),
-    "(epsilon, delta), Gaussian": (ApproxDP(1, DELTA), "rounded_gaussian"),
-    "(epsilon, delta), Laplace": (ApproxDP(1, DELTA), "discrete_laplace"),
-    "rho, Gaussian": (ZCDP("1/2"), "discrete_gaussian"),
+    "epsilon, Laplace": (PureDP(1), Noise.DISCRETE_LAPLACE),
+    "(epsilon, delta), Gaussian": (ApproxDP(1, DELTA), Noise.ROUNDED_GAUSSIAN),
+    "(epsilon, delta), Laplace": (ApproxDP(1, DELTA), Noise.DISCRETE_LAPLACE),
+    "rho, Gaussian": (ZCDP("1/2"), Noise.DISCRETE_GAUSSIAN),
 }
 UNITS = [(neighbours, rows) for neighbours in ("add_remove", "replace") for rows in (1, 2, 3)]
 
@@ -107,7 +118,7 @@ REASONS: dict[tuple[str, ...], str] = {
 def claim_of(budget: Budget, noise: str) -> Fraction:
     if isinstance(budget, ZCDP):
         return budget.rho
-    return budget.epsilon if noise == "discrete_laplace" else gaussian_mu_squared(budget.epsilon, budget.delta)  # type: ignore[union-attr]
+    return budget.epsilon if noise == Noise.DISCRETE_LAPLACE else gaussian_mu_squared(budget.epsilon, budget.delta)  # type: ignore[union-attr]
 
 
 def columns(plan: Plan) -> np.ndarray:
@@ -139,7 +150,7 @@ def columns(plan: Plan) -> np.ndarray:
 
 def loss(plan: Plan) -> float | None:
     """The largest loss over all pairs of neighbours, in the measure of the noise; None if they are too many to be tried."""
-    power = 1 if plan.mechanism == "discrete_laplace" else 2
+    power = 1 if plan.noise == Noise.DISCRETE_LAPLACE else 2
     rows = columns(plan)
     units = rows
     for _ in range(plan.privacy.max_rows - 1):
@@ -150,7 +161,7 @@ def loss(plan: Plan) -> float | None:
         return None
     else:
         worst = max((np.abs(units - one) ** power).sum(axis=1).max() for one in units)
-    return float(worst) / 2 if plan.mechanism == "discrete_gaussian" else float(worst)
+    return float(worst) / 2 if plan.noise == Noise.DISCRETE_GAUSSIAN else float(worst)
 
 
 def privacy_of(budget: Budget, neighbours: str, rows: int) -> Privacy:
@@ -181,7 +192,7 @@ def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> I
     for name, (budget, (declared, noise)) in itertools.product(names, KINDS.items()):
         for label, workload in WORKLOADS.items():
             try:
-                proposal = PLANNERS[name](workload, Privacy(declared), 1 if noise == "discrete_laplace" else 2)
+                proposal = PLANNERS[name](workload, Privacy(declared), 1 if noise == Noise.DISCRETE_LAPLACE else 2)
             except NotApplicable:
                 continue
             yield _row("strategy", f"{name}: {label}", budget, workload.domain, proposal.blocks, units)
@@ -211,7 +222,7 @@ CLASSES = {one.__name__ for one in get_args(Operator)}
 def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Every operator alone, with row weights, and beside the cells."""
     for (name, operator), (budget, (_, noise)) in itertools.product(OPERATORS.items(), KINDS.items()):
-        if isinstance(operator, Contrasts) and noise == "discrete_laplace":
+        if isinstance(operator, Contrasts) and noise == Noise.DISCRETE_LAPLACE:
             continue
         weights = None if isinstance(operator, Contrasts) else np.arange(operator.rows) % 3 + 1
         of_b = Factor(("b",), operator, weights)
@@ -242,7 +253,7 @@ def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     }
     contrasts = [(Block((), Fraction(1), "tips"), 1.0), (Block((Factor(("b",), Contrasts(4)),), Fraction(1), "tips"), 0.5)]
     for (name, blocks), (budget, (_, noise)) in itertools.product({**cases, "contrasts of sums": contrasts}.items(), KINDS.items()):
-        if not (name == "contrasts of sums" and noise == "discrete_laplace"):
+        if not (name == "contrasts of sums" and noise == Noise.DISCRETE_LAPLACE):
             yield _row("sums", name, budget, DOMAIN, blocks, units)
 
 
@@ -313,7 +324,7 @@ def _share(step: Any, privacy: Privacy) -> float:
     if isinstance(step, Plan):
         part = step.privacy.budget
         own = loss(step)
-        ratio = 1.0 if own is None else own / float(claim_of(part, step.mechanism))
+        ratio = 1.0 if own is None else own / float(claim_of(part, step.noise))
         assert ratio <= 1 + 1e-9
         if isinstance(budget, ZCDP):
             return float(part.rho / budget.rho) * ratio  # type: ignore[union-attr]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from measure.test_selection_privacy import EPSILON, LAWS, loss_of_choice
 
+from kernel.test_selection_privacy import EPSILON, LAWS, loss_of_choice
 from leastnoise._kernel import _partition, _partition_sampling, _plane
 
 UNITS = [("add_remove", 1)]

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._domain import Categories, Domain, Integers, Measure
 from leastnoise._fitting import fit
@@ -46,7 +46,7 @@ def observe(plan, cells, rng, *, private=False, receipt=""):
         rows = block_matrix(plan.domain, block)
         scale = float(block.scale) * plan.grid
         noise = (
-            rng.laplace(scale=scale, size=len(rows)) if plan.mechanism == "discrete_laplace" else rng.normal(scale=scale, size=len(rows))
+            rng.laplace(scale=scale, size=len(rows)) if plan.noise == Noise.DISCRETE_LAPLACE else rng.normal(scale=scale, size=len(rows))
         )
         weights = block.row_weights()
         exact = (rows / weights[:, None]) @ cells[block.measure] * plan.grid
@@ -88,11 +88,11 @@ def strategy(workload, *, totals):
     return list(blocks.values())
 
 
-def example_plan(workload=None, privacy=None, mechanism="discrete_laplace", totals=True):
+def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, totals=True):
     """A fitted plan with its promise, at noise scales far from 1."""
     workload = workload or example_workload()
-    privacy = privacy or (Privacy(PureDP("1/4")) if mechanism == "discrete_laplace" else Privacy(ZCDP("1/50"), "replace"))
-    plan = fit(workload.domain, privacy, mechanism, strategy(workload, totals=totals), "for tests", questions=workload.to_json())
+    privacy = privacy or (Privacy(PureDP("1/4")) if noise == Noise.DISCRETE_LAPLACE else Privacy(ZCDP("1/50"), "replace"))
+    plan = fit(workload.domain, privacy, noise, strategy(workload, totals=totals), "for tests", questions=workload.to_json())
     return promised(workload, plan)
 
 

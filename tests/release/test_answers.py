@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
@@ -15,10 +15,10 @@ from leastnoise._release import _release, _tables, build
 from leastnoise._workload import marginals, queries
 
 
-@pytest.mark.parametrize("mechanism", ["discrete_laplace", "rounded_gaussian", "discrete_gaussian"])
+@pytest.mark.parametrize("mechanism", [Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_GAUSSIAN])
 @pytest.mark.parametrize("totals", [True, False])
 def test_every_column_is_that_of_dense_least_squares(making, mechanism, totals):
-    plan = making.plan(mechanism=mechanism, totals=totals)
+    plan = making.plan(noise=mechanism, totals=totals)
     observation = making.observe(plan, making.cells(), np.random.default_rng(3))
     release = build(observation, level=0.9)
     times = interval_multiplier(mechanism, 0.9)
@@ -52,7 +52,11 @@ def test_noise_std_is_what_the_plan_promised(making, observation):
 
 @pytest.mark.parametrize(
     ("mechanism", "level", "budget"),
-    [("discrete_laplace", 0.95, PureDP("1/3")), ("rounded_gaussian", 0.9, ZCDP("1/40")), ("discrete_gaussian", 0.8, ZCDP("1/40"))],
+    [
+        (Noise.DISCRETE_LAPLACE, 0.95, PureDP("1/3")),
+        (Noise.ROUNDED_GAUSSIAN, 0.9, ZCDP("1/40")),
+        (Noise.DISCRETE_GAUSSIAN, 0.8, ZCDP("1/40")),
+    ],
 )
 def test_intervals_cover_at_their_level(making, mechanism, level, budget):
     domain = Domain(age=Integers(0, 15), sex=["F", "M"])
@@ -74,7 +78,7 @@ def test_intervals_cover_at_their_level(making, mechanism, level, budget):
         errors[place] = weights @ (answer - truth) ** 2
     # The share of one repetition has a standard deviation below 0.15; its mean over 300 is within 0.03 with a false alarm below 1 in 1000.
     assert covered.mean() > level - 0.03
-    if mechanism != "discrete_laplace":
+    if mechanism != Noise.DISCRETE_LAPLACE:
         assert covered.mean() < level + 0.03
         # For each single answer: 300 draws, 80 answers, six standard deviations.
         assert np.all(np.abs(covered.mean(axis=0) - level) < 6 * math.sqrt(level * (1 - level) / repetitions))

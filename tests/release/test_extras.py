@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
@@ -18,7 +18,7 @@ DOMAIN = Domain(sex=["F", "M"], age=Integers(0, 7))
 
 
 def planned(*blocks, asked=None):
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(9)), mechanism="discrete_laplace", blocks=blocks, strategy="test")
+    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="test")
     return promised(asked or marginals(DOMAIN, upto=2), plan)
 
 
@@ -43,7 +43,7 @@ def test_covariances_that_need_a_solver_are_refused():
     plan = Plan(
         domain=domain,
         privacy=Privacy(PureDP(9)),
-        mechanism="discrete_laplace",
+        noise=Noise.DISCRETE_LAPLACE,
         blocks=(Block((joint,), 5), Block((Factor(("sex",), Identity(2)),), 5)),
         strategy="odd",
     )

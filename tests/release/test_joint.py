@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import nnls
@@ -22,7 +22,7 @@ DOMAIN = Domain(x=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)})
 def observed() -> Observation:
     asked = marginals(DOMAIN, ways=1) + queries(DOMAIN, x="prefix") + marginals(DOMAIN, ways=1, sum="debt")
     blocks = (Block((Factor(("x",), Tree.full(8, 2)),), 8), Block((Factor(("x",), Identity(8)),), 30, "debt"))
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(9)), mechanism="discrete_laplace", blocks=blocks, strategy="tree")
+    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="tree")
     rng = np.random.default_rng(3)
     return Observation(promised(asked, plan), tuple(rng.integers(-9, 20, block.rows) for block in blocks), "", private=False)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Privacy
-from leastnoise._kernel import SeededEntropy, _kernel
+from leastnoise._accounting import Noise, Privacy
+from leastnoise._kernel import SeededEntropy, _measure
 from leastnoise._plan import Plan
 from leastnoise._session import _audit
 
@@ -52,7 +52,7 @@ def test_the_kernel_as_built_is_below_its_claim_and_not_far(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     plan = planned(case)
-    monkeypatch.setitem(_kernel._SAMPLERS, plan.mechanism, smaller(_kernel._SAMPLERS[plan.mechanism]))
+    monkeypatch.setitem(_measure._SAMPLERS, plan.noise, smaller(_measure._SAMPLERS[plan.noise]))
     found = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
     assert not found.held
     assert found.query_lower_bound > found.query_claim
@@ -64,21 +64,21 @@ def test_a_cost_that_forgets_a_factor_is_seen(monkeypatch: pytest.MonkeyPatch) -
     cheaper = Plan(
         domain=plan.domain,
         privacy=plan.privacy,
-        mechanism=plan.mechanism,
+        noise=plan.noise,
         blocks=tuple(type(block)(block.factors, block.scale * 4 / 5) for block in plan.blocks[:1]),
         strategy="wrong",
     )
     from leastnoise._accounting import PureCost
 
     claimed = PureCost(_audit.cost(cheaper).epsilon * 2 / 3)  # type: ignore[union-attr]
-    for module in (_kernel, _audit):
+    for module in (_measure, _audit):
         monkeypatch.setattr(module, "cost", lambda _: claimed)
     assert not ln.audit(cheaper, trials=TRIALS, entropy=SeededEntropy(7)).held
 
 
 def test_an_event_that_fits_the_law_is_explained_by_it_alone() -> None:
     """The query's bound is the factor itself where probabilities are known exactly."""
-    for mechanism in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian"):
+    for mechanism in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN, Noise.ROUNDED_GAUSSIAN):
         for factor in (0.8, 1.0, 1.25):
             tail = _audit._tail(mechanism, 3 / factor)
             low, high = float(tail(np.array([6 - 5]))[0]), float(tail(np.array([6]))[0])

@@ -285,4 +285,4 @@ def test_refitting_meets_the_other_budget() -> None:
     made = plan(queries(DOMAIN, age="prefix"), PureDP(1))
     again = dawa.refit(made, Privacy(PureDP("1/2")))
     assert math.isclose(float(again.blocks[0].scale), 2 * float(made.blocks[0].scale), rel_tol=1e-5)
-    assert fit(again.domain, again.privacy, again.mechanism, [(block, 1.0) for block in again.blocks], "same").blocks[0].scale > 0
+    assert fit(again.domain, again.privacy, again.noise, [(block, 1.0) for block in again.blocks], "same").blocks[0].scale > 0

@@ -18,6 +18,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise import _adapters
+from leastnoise._accounting import Noise
 from leastnoise._estimate import Estimate
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._kernel._count import count
@@ -125,7 +126,7 @@ def test_the_realised_error_is_the_promised_one_and_intervals_cover(case: tuple,
     # wide as here, and for Laplace noise the wider of two quantiles is taken.
     coverage, tolerance = realised.covered.mean(), Z * standard_error(realised.covered)
     assert coverage > LEVEL - tolerance, (coverage, tolerance)
-    assert coverage < LEVEL + (0.01 if plan.mechanism != "discrete_laplace" else 0.03) + tolerance, (coverage, tolerance)
+    assert coverage < LEVEL + (0.01 if plan.noise != Noise.DISCRETE_LAPLACE else 0.03) + tolerance, (coverage, tolerance)
 
 
 def cumulative(release: ln.Release) -> Iterator[tuple[float, float, float]]:

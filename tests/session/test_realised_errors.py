@@ -79,7 +79,7 @@ def test_realised_error_is_the_promised_one(strategy: str, budget: str, workload
             errors.append(sum(product.importance * float(square) for product, square in zip(asked, squares, strict=True)))
         promised = candidate.plan.expected_error().total_squared_error
         spread = np.std(errors) / np.sqrt(SEEDS)
-        assert abs(np.mean(errors) - promised) < SIGMAS * spread, (candidate.mechanism, np.mean(errors) / promised)
+        assert abs(np.mean(errors) - promised) < SIGMAS * spread, (candidate.noise, np.mean(errors) / promised)
         assert spread < 0.25 * promised
 
 

@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._cli import main
 from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
-from leastnoise._kernel import _kernel, _ledger, _ledger_file, _partition, _plane, _selections, _series
+from leastnoise._kernel import _ledger, _ledger_file, _measure, _partition, _plane, _selections, _series
 from leastnoise._plan import DataAwarePlan, Plan
 from leastnoise._release import _manifest, _report
 from leastnoise._session import _dawa, _dawa_plane, plan, release
@@ -114,12 +114,12 @@ def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)
     _spy_on_samplers(found, monkeypatch)
-    real = _kernel.draw
+    real = _measure.draw
 
     def draw(made: Plan, table: Any, entropy: Any) -> Any:
         return found.frozen(("measure", made.digest(), type(entropy).__name__), real(made, table, entropy))
 
-    monkeypatch.setattr(_kernel, "draw", draw)
+    monkeypatch.setattr(_measure, "draw", draw)
     monkeypatch.setattr(_series, "draw", draw)
     for kind in get_args(_selections.Selection):
         monkeypatch.setattr(kind, "draw", _spied(found, kind.draw))
@@ -144,9 +144,9 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return sample
 
-    monkeypatch.setattr(_kernel, "_SAMPLERS", {name: spied(name, real) for name, real in _kernel._SAMPLERS.items()})
+    monkeypatch.setattr(_measure, "_SAMPLERS", {name: spied(name, real) for name, real in _measure._SAMPLERS.items()})
     for module in (_partition, _plane):
-        monkeypatch.setattr(module, "discrete_laplace", spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
+        monkeypatch.setattr(module, Noise.DISCRETE_LAPLACE, spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
 
 
 def seen(
@@ -347,7 +347,7 @@ def _written(rows: int) -> None:
 def _sampled(rows: int) -> None:
     from leastnoise._kernel import SeededEntropy
 
-    _kernel._SAMPLERS["discrete_laplace"](rows, 1, 1, SeededEntropy(1))
+    _measure._SAMPLERS[Noise.DISCRETE_LAPLACE](rows, 1, 1, SeededEntropy(1))
 
 
 @pytest.mark.parametrize(("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")])

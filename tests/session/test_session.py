@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
+from leastnoise._accounting import Noise
 from leastnoise._session import candidates, choose, settle
 
 PEOPLE = pd.DataFrame(
@@ -171,14 +172,14 @@ def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
     asked = ln.queries(ln.Domain(x=ln.Integers(0, 15), y=ln.Integers(0, 11)), x="prefix", y="all_ranges")
     tried = ln.compare(asked, ln.Privacy(ln.ApproxDP(1, "1e-6")))
     bounds = {
-        noise: {one.plan.lower_bound() for one in tried if one.plan is not None and one.mechanism == noise}
-        for noise in ("rounded_gaussian", "discrete_laplace")
+        noise: {one.plan.lower_bound() for one in tried if one.plan is not None and one.noise == noise}
+        for noise in (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE)
     }
     assert [len(found) for found in bounds.values()] == [1, 1]
-    least = {noise: min(one.total for one in tried if one.mechanism == noise) for noise in bounds}
+    least = {noise: min(one.total for one in tried if one.noise == noise) for noise in bounds}
     # The Gaussian optimum of a product is the product of the optima, and proves it; the singular values leave 8%.
-    assert 1 <= least["rounded_gaussian"] / bounds["rounded_gaussian"].pop() < 1.002
-    assert least["discrete_laplace"] / bounds["discrete_laplace"].pop() > 4
+    assert 1 <= least[Noise.ROUNDED_GAUSSIAN] / bounds[Noise.ROUNDED_GAUSSIAN].pop() < 1.002
+    assert least[Noise.DISCRETE_LAPLACE] / bounds[Noise.DISCRETE_LAPLACE].pop() > 4
 
 
 PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
@@ -236,4 +237,4 @@ def test_no_row_makes_a_release_fail(tmp_path: Path) -> None:
 def test_candidates_of_one_strategy() -> None:
     privacy = ln.Privacy(ln.ApproxDP(1, "1e-9"))
     found = list(candidates(ln.marginals(DOMAIN, ways=1), privacy, "marginals"))
-    assert {candidate.mechanism for candidate in found} == {"rounded_gaussian", "discrete_laplace"}
+    assert {candidate.noise for candidate in found} == {Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE}

@@ -5,7 +5,7 @@ The proofs are in PROOFS-accounting.md beside this file.
 
 from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Neighbours, Privacy, PureDP, budget_from_json, privacy_from_json
 from leastnoise._accounting._charge import Charge, charge, charge_from_json, in_words, is_charge_of, left, missing, total, whole_budget
-from leastnoise._accounting._cost import ConcentratedCost, Cost, GaussianCost, PureCost, SeriesCost, cost_from_json, covers, rho_of
+from leastnoise._accounting._cost import ConcentratedCost, Cost, GaussianCost, Noise, PureCost, SeriesCost, cost_from_json, covers, rho_of
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise._accounting._gaussian import gaussian_delta, gaussian_is_private, gaussian_mu_squared
 from leastnoise._accounting._zcdp import zcdp_delta, zcdp_epsilon
@@ -19,6 +19,7 @@ __all__ = [
     "Cost",
     "GaussianCost",
     "Neighbours",
+    "Noise",
     "Privacy",
     "PureCost",
     "PureDP",

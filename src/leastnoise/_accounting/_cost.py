@@ -1,6 +1,7 @@
 """Costs: what a plan really spends, computed from its integers, and whether a budget covers it."""
 
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 
 from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, budget_from_json, fields_of
@@ -125,6 +126,35 @@ class SeriesCost:
 
 
 Cost = PureCost | GaussianCost | ConcentratedCost | SeriesCost
+_Parts = dict[str, tuple[type[PureCost | GaussianCost | ConcentratedCost], str]]
+_PARTS: _Parts = {"pure": (PureCost, "epsilon"), "gaussian": (GaussianCost, "mu_squared"), "concentrated": (ConcentratedCost, "rho")}
+
+
+class Noise(Enum):
+    """A kind of noise; its value is its name in files.
+
+    >>> Noise("discrete_laplace").norm, Noise.ROUNDED_GAUSSIAN.norm
+    (1, 2)
+    """
+
+    DISCRETE_LAPLACE = "discrete_laplace"
+    DISCRETE_GAUSSIAN = "discrete_gaussian"
+    ROUNDED_GAUSSIAN = "rounded_gaussian"
+
+    @property
+    def norm(self) -> int:
+        """p of the norm in which a difference of the measured queries is paid for: 1 for Laplace noise, 2 for Gaussian noise."""
+        return 1 if self is Noise.DISCRETE_LAPLACE else 2
+
+    def cost(self, distance: Fraction) -> Cost:
+        """What neighbours lose whose measured queries, divided by their scales, differ by this ``|c - c'|_p^p``, p being ``norm``.
+
+        >>> Noise.DISCRETE_GAUSSIAN.cost(Fraction(1))
+        ConcentratedCost(rho=Fraction(1, 2))
+        """
+        if self is Noise.DISCRETE_LAPLACE:
+            return PureCost(distance)
+        return GaussianCost(distance) if self is Noise.ROUNDED_GAUSSIAN else ConcentratedCost(distance / 2)
 
 
 def cost_from_json(data: object) -> Cost:
@@ -136,14 +166,11 @@ def cost_from_json(data: object) -> Cost:
     >>> cost_from_json({"kind": "pure", "epsilon": "1/2"})
     PureCost(epsilon=Fraction(1, 2))
     """
-    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, ["pure", "gaussian", "concentrated", "series"])
-    if kind == "pure":
-        return PureCost(fraction_from_text("epsilon", fields_of("a pure cost", data, {"kind", "epsilon"})["epsilon"]))
-    if kind == "gaussian":
-        return GaussianCost(fraction_from_text("mu_squared", fields_of("a gaussian cost", data, {"kind", "mu_squared"})["mu_squared"]))
+    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_PARTS, "series"])
     if kind == "series":
         return SeriesCost(budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"]))
-    return ConcentratedCost(fraction_from_text("rho", fields_of("a concentrated cost", data, {"kind", "rho"})["rho"]))
+    made, name = _PARTS[kind]
+    return made(fraction_from_text(name, fields_of(f"a {kind} cost", data, {"kind", name})[name]))
 
 
 def rho_of(cost: Cost) -> Fraction:

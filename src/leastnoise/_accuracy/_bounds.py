@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from leastnoise._accounting import ApproxDP, Privacy, PureDP, gaussian_mu_squared
+from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP, gaussian_mu_squared
 from leastnoise._accuracy._noise import noise_variance
 from leastnoise._accuracy._structure import Names, subsets
 from leastnoise._check import InternalError
@@ -122,13 +122,13 @@ def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
     return whole, across
 
 
-def lower_bound(workload: Workload, privacy: Privacy, mechanism: str, unit_bound: float = 0.0) -> float:
+def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
     """A total squared error that no unbiased plan with this noise can go below.
 
     Args:
         workload: what is asked.
         privacy: budget, neighbours, unit.
-        mechanism: the noise distribution.
+        noise: its kind.
         unit_bound: a bound at sensitivity 1 and noise variance 1 that a planner has found for add_remove, such as a dual one; 0 if none.
 
     Returns:
@@ -136,7 +136,7 @@ def lower_bound(workload: Workload, privacy: Privacy, mechanism: str, unit_bound
 
     Guarantees: valid for every strategy with integer queries and least squares, at any dimension; loose for Laplace noise.
 
-    >>> round(lower_bound(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP("0.01")), "discrete_laplace"))
+    >>> round(lower_bound(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP("0.01")), Noise.DISCRETE_LAPLACE))
     40000
     """
     norms = [nuclear_norm([product for product in workload if product.measure == measure]) for measure in workload.measures]
@@ -146,18 +146,18 @@ def lower_bound(workload: Workload, privacy: Privacy, mechanism: str, unit_bound
     norm = sum(across if replace else whole for whole, across in norms)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
     unit = 2 * norm**2 if replace else max(norm**2, unit_bound)
-    return unit * _least_variance(privacy, mechanism, rows)
+    return unit * _least_variance(privacy, noise, rows)
 
 
-def _least_variance(privacy: Privacy, mechanism: str, rows: int) -> float:
+def _least_variance(privacy: Privacy, noise: Noise, rows: int) -> float:
     """Least noise variance of a query that one unit changes by ``rows``, over that change squared, times it."""
     budget = privacy.budget
-    if mechanism == "discrete_laplace":
+    if noise is Noise.DISCRETE_LAPLACE:
         epsilon = float(budget.epsilon) if isinstance(budget, (PureDP, ApproxDP)) else math.sqrt(2 * float(budget.rho))
         # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
-        return noise_variance(mechanism, rows / epsilon)
+        return noise_variance(noise, rows / epsilon)
     if isinstance(budget, PureDP):
         raise InternalError("Gaussian noise cannot meet a PureDP budget.")
     mu_squared = float(gaussian_mu_squared(budget.epsilon, budget.delta)) if isinstance(budget, ApproxDP) else 2 * float(budget.rho)
     sigma = rows / math.sqrt(mu_squared)
-    return noise_variance(mechanism, sigma) if mechanism == "discrete_gaussian" else sigma**2
+    return noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2

@@ -4,15 +4,14 @@ import math
 
 import numpy as np
 
-from leastnoise._check import one_of
-from leastnoise._plan import MECHANISMS
+from leastnoise._accounting import Noise
 
 
-def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:
+def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
     """Variance of one noise draw, in squared units of the query.
 
     Args:
-        mechanism: discrete_laplace, discrete_gaussian or rounded_gaussian.
+        noise: its kind.
         scale: b or sigma in units of the query, above 0.
         grid: the noise is a multiple of 1/grid.
 
@@ -22,20 +21,19 @@ def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:
 
     Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
 
-    >>> round(noise_variance("discrete_laplace", 10.0), 4)
+    >>> round(noise_variance(Noise.DISCRETE_LAPLACE, 10.0), 4)
     199.8334
-    >>> round(noise_variance("rounded_gaussian", 10.0, grid=16), 4)
+    >>> round(noise_variance(Noise.ROUNDED_GAUSSIAN, 10.0, grid=16), 4)
     100.0003
     """
-    one_of("mechanism", mechanism, MECHANISMS)
     fine = scale * grid
-    if mechanism == "discrete_laplace":
+    if noise is Noise.DISCRETE_LAPLACE:
         return 0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2 if fine > 1e-3 else 2 * math.exp(-1 / fine) / grid**2
     if fine > 8:
         # Poisson summation: what is left out is below exp(-2 pi^2 64) relatively.
-        return (fine**2 + (1 / 12 if mechanism == "rounded_gaussian" else 0.0)) / grid**2
+        return (fine**2 + (1 / 12 if noise is Noise.ROUNDED_GAUSSIAN else 0.0)) / grid**2
     places = np.arange(1, 12 + math.ceil(12 * fine), dtype=float)
-    if mechanism == "discrete_gaussian":
+    if noise is Noise.DISCRETE_GAUSSIAN:
         mass = np.exp(-0.5 * (places / fine) ** 2)
         return float(2 * (places**2 @ mass) / (1 + 2 * mass.sum())) / grid**2
     # E Z^2 = sum over k >= 1 of (2k - 1) P(|Z| >= k), and |Z| >= k when |N| >= k - 1/2.
@@ -43,11 +41,11 @@ def noise_variance(mechanism: str, scale: float, grid: int = 1) -> float:
     return float((2 * places - 1) @ tails) / grid**2
 
 
-def interval_multiplier(mechanism: str, level: float) -> float:
+def interval_multiplier(noise: Noise, level: float) -> float:
     """Half width of an interval at ``level``, in standard errors of the answer.
 
     Args:
-        mechanism: the noise.
+        noise: its kind.
         level: above 0 and below 1, such as 0.95.
 
     Returns:
@@ -57,10 +55,10 @@ def interval_multiplier(mechanism: str, level: float) -> float:
 
     Edge cases: noise in whole steps takes few values where it is small; half a step must be added to the half width for it to cover.
 
-    >>> round(interval_multiplier("rounded_gaussian", 0.95), 3), round(interval_multiplier("discrete_laplace", 0.95), 3)
+    >>> round(interval_multiplier(Noise.ROUNDED_GAUSSIAN, 0.95), 3), round(interval_multiplier(Noise.DISCRETE_LAPLACE, 0.95), 3)
     (1.96, 2.118)
     """
     from statistics import NormalDist
 
     normal = NormalDist().inv_cdf(0.5 + level / 2)
-    return normal if mechanism != "discrete_laplace" else max(normal, -math.log1p(-level) / math.sqrt(2))
+    return normal if noise.norm == 2 else max(normal, -math.log1p(-level) / math.sqrt(2))

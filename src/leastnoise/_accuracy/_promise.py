@@ -17,7 +17,7 @@ def structures(workload: Workload, plan: Plan) -> dict[str | None, Structure]:
         InputError: a measure is asked about and not measured, or least squares would need too large a matrix.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),), strategy="total")
     >>> list(structures(marginals(domain, ways=0), plan))
     [None]
     """
@@ -35,7 +35,7 @@ def total_squared_error(workload: Workload, plan: Plan) -> float:
         InputError: the measurements do not determine a query.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),), strategy="total")
     >>> round(total_squared_error(marginals(domain, ways=0, weight=2), plan), 2)
     799.33
     """
@@ -55,7 +55,7 @@ def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
         InputError: the measurements do not determine a query, or the error has no closed form and ``iterate`` is False.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 10),), strategy="total")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),), strategy="total")
     >>> round(promised(marginals(domain, ways=0), plan).expected_error().tables[0].rmse, 2)
     14.14
     """
@@ -81,6 +81,6 @@ def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
                 largest_is_bound=not found.exact,
             )
         )
-    bound = lower_bound(workload, plan.privacy, plan.mechanism, float(plan.details.get("unit_bound", 0.0)))
+    bound = lower_bound(workload, plan.privacy, plan.noise, float(plan.details.get("unit_bound", 0.0)))
     promise = Promise(total, bound, tuple(tables))
     return plan.with_promise(promise, workload.to_json())

@@ -82,21 +82,21 @@ def block_variance(plan: Plan, block: Block) -> float:
 
     >>> domain = Domain(age=["a", "b"])
     >>> blocks = (Block((), scale=10),)
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=blocks, strategy="total")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="total")
     >>> round(block_variance(plan, plan.blocks[0]), 4)
     199.8334
     """
     scale = float(block.scale)
-    if not noise_variance(plan.mechanism, scale, plan.grid) > 0:
+    if not noise_variance(plan.noise, scale, plan.grid) > 0:
         raise InputError(
             f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
             "rows), which protects nobody. Choose a smaller budget."
         )
     if any(isinstance(factor.operator, Contrasts) for factor in block.factors):
         return scale**2
-    if plan.mechanism == "discrete_laplace" and not all(factor.even for factor in block.factors):
+    if plan.noise.norm == 1 and not all(factor.even for factor in block.factors):
         return 2 * scale**2
-    return noise_variance(plan.mechanism, scale, plan.grid)
+    return noise_variance(plan.noise, scale, plan.grid)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,7 +321,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
         InputError: the blocks have no product form and their joint domain has more than 2^24 cells, or nothing of the measure is measured.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="identity",
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, strategy="identity",
     ...             blocks=(Block((Factor(("age",), Identity(2)),), scale=1),))
     >>> structure(plan, None).variances(marginals(domain, ways=1).products[0]).round(3)
     array([1.841, 1.841])

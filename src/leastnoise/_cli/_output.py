@@ -41,7 +41,7 @@ def number(value: float) -> str:
 def noise(mechanism: str) -> str:
     """The kind of noise in words.
 
-    >>> noise("discrete_laplace")
+    >>> noise(Noise.DISCRETE_LAPLACE)
     'discrete Laplace'
     """
     kind, name = mechanism.split("_")

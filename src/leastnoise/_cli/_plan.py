@@ -83,7 +83,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
     columns += [("error /\nlower bound", "right"), ("seconds", "right")]
     show_table(f"{whole(what.workload.rows)} queries, {_budget(what)}", columns, rows, bold=0)
-    unusable = [[candidate.strategy, noise(candidate.mechanism), candidate.reason] for candidate in tried if candidate.plan is None]
+    unusable = [[candidate.strategy, noise(candidate.noise.value), candidate.reason] for candidate in tried if candidate.plan is None]
     if unusable:
         show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
     click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(MECHANISMS)}.", 78))
@@ -102,7 +102,7 @@ def facts(made: "Plan", seconds: float) -> dict[str, Any]:
     tables = expected(made)
     return {
         "strategy": made.strategy,
-        "mechanism": made.mechanism,
+        "mechanism": made.noise.value,
         "privacy": made.privacy.to_json(),
         "cost": cost(made).to_json(),
         "queries": sum(table["queries"] for table in tables),
@@ -172,7 +172,7 @@ def show_plan(made: "Plan", seconds: float) -> None:
             ("error / lower bound", share(ratio(made))),
             ("strategy", made.strategy),
             ("protects", made.privacy.unit),
-            ("cost", f"{_cost(made)}, with {noise(made.mechanism)} noise"),
+            ("cost", f"{_cost(made)}, with {noise(made.noise.value)} noise"),
             ("seconds", f"{seconds:.2f}"),
         ]
     )
@@ -204,7 +204,7 @@ def _cost(made: "Plan") -> str:
 def _row(candidate: "Candidate", made: "Plan") -> list[str]:
     return [
         candidate.strategy,
-        noise(candidate.mechanism),
+        noise(candidate.noise.value),
         number(candidate.total),
         number(made.lower_bound()),
         share(ratio(made)),
@@ -216,7 +216,7 @@ def _candidate(candidate: "Candidate") -> dict[str, Any]:
     made = candidate.plan
     return {
         "strategy": candidate.strategy,
-        "mechanism": candidate.mechanism,
+        "mechanism": candidate.noise.value,
         "usable": made is not None,
         "reason": candidate.reason,
         "expected_total_squared_error": None if made is None else candidate.total,

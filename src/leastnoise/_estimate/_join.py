@@ -35,8 +35,9 @@ def join(
     Raises:
         InputError: no observations, or such as do not belong together.
 
+    >>> import numpy as np
     >>> privacy, blocks = Privacy(PureDP(1)), (Block((), 2),)
-    >>> plan = Plan(domain=Domain(sex=["F", "M"]), privacy=privacy, mechanism="discrete_laplace", blocks=blocks, strategy="one")
+    >>> plan = Plan(domain=Domain(sex=["F", "M"]), privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="one")
     >>> steps = [Observation(one, (np.array([8]),), "", private=False) for one in (plan, replace(plan, grid=4))]
     >>> both = join(steps, Privacy(PureDP(2)), strategy="both")
     >>> both.plan.grid, [value.tolist() for value in both.values]
@@ -46,8 +47,8 @@ def join(
         raise InputError("At least one observation must be given to be joined; got none.")
     first = observations[0]
     for other in observations:
-        same = (other.plan.domain, other.plan.mechanism, other.receipt, other.private)
-        if same != (first.plan.domain, first.plan.mechanism, first.receipt, first.private):
+        same = (other.plan.domain, other.plan.noise, other.receipt, other.private)
+        if same != (first.plan.domain, first.plan.noise, first.receipt, first.private):
             raise InputError("Joined observations must be of one release: one domain, one kind of noise and one receipt.")
         if not other.plan.privacy.same_unit(privacy):
             raise InputError("Joined observations must protect the unit that they are said to protect together.")

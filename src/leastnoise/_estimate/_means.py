@@ -85,7 +85,7 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
         counts,
         estimate.variances(summed),
         estimate.variances(counted),
-        interval_multiplier(plan.mechanism, float(level)),
+        interval_multiplier(plan.noise, float(level)),
         ends,
         steps=(0.5 / plan.grid, 0.5 / plan.grid),
     )

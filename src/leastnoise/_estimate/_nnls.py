@@ -146,7 +146,7 @@ def weak_total(plan: Plan, measure: str | None = None) -> float:
 
     >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
     >>> domain = Domain(a=["x", "y", "z"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="cells")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="cells")
     >>> round(weak_total(plan), 6)
     3.0
     """
@@ -190,7 +190,7 @@ def nnls(
 
     >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
     >>> domain = Domain(a=["x", "y", "z"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="cells")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="cells")
     >>> nnls(Observation(plan, (np.array([3, -1, 1]),), "", private=False)).cells.round(2) + 0.0
     array([2.5, 0. , 0.5])
     """
@@ -252,7 +252,7 @@ def _noise(plan: Plan, place: int, columns: int, generator: np.random.Generator)
     """Simulated noise of a block's rows, shape (rows, columns): the plan's distribution, from a generator that protects nobody."""
     block = plan.blocks[place]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
-    if plan.mechanism == "discrete_laplace":
+    if plan.noise.norm == 1:
         steps = -np.expm1(-1 / scales)
         return (generator.geometric(steps) - generator.geometric(steps)) / plan.grid
     return np.rint(generator.normal(0.0, scales)) / plan.grid

@@ -38,7 +38,7 @@ def level_values(observation: Observation, block: Block, values: IntArray) -> tu
     weights = [int(one[0]) for one in np.split(factor.weights, ends)][::-1]
     variance = block_variance(plan, block)
     shape = Levels(Halving(tree.size), tree.widths[::-1], tuple(variance / weight**2 for weight in weights))
-    tail = float(block.scale) / weights[0] if plan.mechanism == "discrete_laplace" else None
+    tail = float(block.scale) / weights[0] if plan.noise.norm == 1 else None
     return shape, levels, tail
 
 
@@ -52,7 +52,7 @@ def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> t
 
     >>> block = Block((Factor(("age",), Tree(4, (2, 1))),), 2)
     >>> domain, privacy = Domain(age=Integers(1, 4)), Privacy(PureDP(1))
-    >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(block,), strategy="dawa")
+    >>> plan = Plan(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="dawa")
     >>> values = np.array([50, 3, 26, 24, 1, 2])
     >>> halving, total, variance, shrunk = shrunk_levels(Observation(plan, (values,), "", private=False), block, values)
     >>> bool(50 < total[0] < 57), variance > 0, [part.shape for part in shrunk.means]

@@ -48,7 +48,7 @@ def linear(source: HasObservation) -> Estimate:
     Raises:
         InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
 
-    >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="total",
+    >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, strategy="total",
     ...             blocks=(Block((), 9),))
     >>> linear(Estimate(Observation(plan, (np.array([100]),), "", private=False))).answers(queries(plan.domain).products[0])
     array(100.)
@@ -249,7 +249,7 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     Raises:
         InputError: over 2^31 numbers would have to be drawn.
 
-    >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", strategy="total",
+    >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, strategy="total",
     ...             blocks=(Block((), Fraction(9)),))
     >>> estimate = Estimate(Observation(plan, (np.array([100]),), "", private=False))
     >>> simulated_noise(estimate, queries(plan.domain).products[0], 3, seed=1).shape

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._accounting import ApproxDP, Privacy, PureDP, covers, gaussian_mu_squared
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureCost, PureDP, covers, gaussian_mu_squared, rho_of
 from leastnoise._check import InternalError, refuse
 from leastnoise._domain import Domain
 from leastnoise._plan import Block, Plan, cost
@@ -15,6 +15,12 @@ from leastnoise._plan import Block, Plan, cost
 _SCALE_BITS = 24
 _FINE_BITS = 44
 _LEAST_GAUSSIAN_SCALE = 2**7
+# For (epsilon, delta) the rounded Gaussian has the sharper cost.
+_FITTING = {
+    PureDP: (Noise.DISCRETE_LAPLACE,),
+    ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+    ZCDP: (Noise.DISCRETE_GAUSSIAN, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+}
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:
@@ -54,7 +60,7 @@ def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> 
 def fit(
     domain: Domain,
     privacy: Privacy,
-    mechanism: str,
+    noise: Noise,
     blocks: Sequence[tuple[Block, float]],
     strategy: str,
     *,
@@ -66,7 +72,7 @@ def fit(
     Args:
         domain: the public domain.
         privacy: the budget to be met.
-        mechanism: discrete_laplace for any budget, discrete_gaussian for ZCDP, rounded_gaussian for ZCDP or ApproxDP.
+        noise: discrete Laplace for any budget, discrete Gaussian for ZCDP, rounded Gaussian for ZCDP or ApproxDP.
         blocks: pairs of a block (its scale is ignored) and its relative weight, above 0: scales become proportional to 1 / weight.
         strategy: name for people.
         questions: the workload's JSON value.
@@ -76,7 +82,7 @@ def fit(
         A plan whose cost the budget covers; checked before it is returned.
 
     Raises:
-        InputError: the mechanism does not fit the budget, or a public bound is too large.
+        InputError: the noise does not fit the budget, or a public bound is too large.
 
     Guarantees: scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a
     short
@@ -84,13 +90,13 @@ def fit(
 
     >>> domain = Domain(age=["a", "b", "c"])
     >>> block = Block((Factor(("age",), Identity(3)),), Fraction(1))
-    >>> fit(domain, Privacy(PureDP("1/3")), "discrete_laplace", [(block, 1.0)], "identity").blocks[0].scale
+    >>> fit(domain, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(block, 1.0)], "identity").blocks[0].scale
     Fraction(3, 1)
     """
-    if mechanism == "discrete_gaussian" and isinstance(privacy.budget, ApproxDP):
-        raise refuse("mechanism", mechanism, "discrete_laplace or rounded_gaussian for an ApproxDP budget")
-    if mechanism != "discrete_laplace" and isinstance(privacy.budget, PureDP):
-        raise refuse("mechanism", mechanism, "discrete_laplace for a PureDP budget", "Choose a ZCDP or ApproxDP budget for Gaussian noise.")
+    fitting = _FITTING[type(privacy.budget)]
+    if noise not in fitting:
+        allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
+        raise refuse("the noise", noise.value, allowed, "Gaussian noise needs ZCDP or ApproxDP.")
     top = max(weight for _, weight in blocks)
     if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
         raise InternalError("A strategy gave a block a weight that is not above 0; such blocks must be left out.")
@@ -100,7 +106,7 @@ def fit(
     plan = Plan(
         domain=domain,
         privacy=privacy,
-        mechanism=mechanism,
+        noise=noise,
         blocks=relative,
         strategy=strategy,
         questions=tuple(questions),
@@ -113,7 +119,7 @@ def fit(
     ]
     distinct = set(kinds)
     grid = 1
-    if mechanism == "rounded_gaussian":
+    if noise is Noise.ROUNDED_GAUSSIAN:
         least = min(scale * factor / weight for scale, weight, _ in distinct)
         while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
             grid *= 2
@@ -131,12 +137,10 @@ def _factor(plan: Plan) -> Fraction:
     """By what all scales must be multiplied, rounded up."""
     budget = plan.privacy.budget
     spent = cost(plan)
-    if plan.mechanism == "discrete_laplace":
-        epsilon = spent.epsilon  # type: ignore[union-attr]
-        if isinstance(budget, (PureDP, ApproxDP)):
-            return epsilon / budget.epsilon
-        return root_up(epsilon**2 / (2 * budget.rho))
-    rho = spent.mu_squared / 2 if plan.mechanism == "rounded_gaussian" else spent.rho  # type: ignore[union-attr]
-    if isinstance(budget, ApproxDP):
-        return root_up(2 * rho / gaussian_mu_squared(budget.epsilon, budget.delta))
-    return root_up(rho / budget.rho)  # type: ignore[union-attr]
+    if isinstance(budget, ZCDP):
+        return root_up(rho_of(spent) / budget.rho)
+    if isinstance(spent, PureCost):
+        return spent.epsilon / budget.epsilon
+    if isinstance(budget, PureDP):
+        raise InternalError("Gaussian noise cannot meet a PureDP budget.")
+    return root_up(2 * rho_of(spent) / gaussian_mu_squared(budget.epsilon, budget.delta))

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from leastnoise._accounting import Cost, charge, covers
+from leastnoise._accounting import Cost, Noise, charge, covers
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._count import count
@@ -41,7 +41,7 @@ from leastnoise._observation import Observation
 from leastnoise._plan import Block, DataAwarePlan, Limits, Plan, cost, row_scales, used
 from leastnoise._table import Table
 
-_SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
+_SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.DISCRETE_GAUSSIAN: discrete_gaussian, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
 _BATCH_ROWS = 2**18
 _AnyPlan = TypeVar("_AnyPlan", Plan, DataAwarePlan, Plan | DataAwarePlan)
 
@@ -73,9 +73,10 @@ def measure(
 
     Guarantees: the observation satisfies the plan's declared budget for the plan's neighbours and unit; (K1) to (K4) above.
 
+    >>> import pathlib, tempfile
     >>> privacy = Privacy(PureDP(1))
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
-    >>> plan = Plan(domain=table.domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> plan = Plan(domain=table.domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger.create(pathlib.Path(folder, "people.ledger"), "people", privacy)
     ...     observation, receipt = measure(plan, table, ledger, output="out")
@@ -109,9 +110,10 @@ def finish(plan: Plan, table: Table | None, ledger: Ledger, receipt: Receipt) ->
         InputError: another plan, or the rows are needed and not given (NeedsData).
         LedgerError: drawing was begun before, or the ledger cannot be used.
 
+    >>> import pathlib, tempfile
     >>> privacy = Privacy(PureDP(1))
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
-    >>> plan = Plan(domain=table.domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> plan = Plan(domain=table.domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger.create(pathlib.Path(folder, "people.ledger"), "people", privacy)
     ...     first, receipt = measure(plan, table, ledger, output="out")
@@ -175,7 +177,7 @@ def simulate(plan: Plan, table: Table, entropy: Entropy) -> Observation:
         InputError: the source is private (use ``measure``), or as ``measure``.
 
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
-    >>> plan = Plan(domain=table.domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> plan = Plan(domain=table.domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
     >>> simulate(plan, table, SeededEntropy(1)).private
     False
     """
@@ -247,7 +249,7 @@ def _add_noise(plan: Plan, pending: Sequence[tuple[int, IntArray]], values: list
         return
     scales = [row_scales(plan.blocks[place], plan.grid) for place, _ in pending]
     numerators, denominators = (np.concatenate([pair[part] for pair in scales]) for part in (0, 1))
-    noise = _SAMPLERS[plan.mechanism](_one(numerators), _one(denominators), len(numerators), entropy)
+    noise = _SAMPLERS[plan.noise](_one(numerators), _one(denominators), len(numerators), entropy)
     start = 0
     for place, exact in pending:
         values[place] = narrow(exact + noise[start : start + len(exact)])  # a function of the noisy numbers alone

@@ -41,7 +41,7 @@ def rehearse(
         of the block's scales.
 
     >>> domain = Domain(sex=["F", "M"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
     >>> [drawn.shape for drawn in rehearse(plan, {"sex": [0, 0, 1]}, {}, 100)]
     [(1, 100)]
     """

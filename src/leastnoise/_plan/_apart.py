@@ -67,7 +67,7 @@ def largest_distance(plan: Plan, power: int) -> Fraction | None:
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="prefix")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="prefix")
     >>> largest_distance(plan, 1)
     Fraction(3, 1)
     """

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from leastnoise._accounting import Privacy, fraction_from_text, privacy_from_json
+from leastnoise._accounting import Noise, Privacy, fraction_from_text, privacy_from_json
 from leastnoise._check import InputError, exact_positive, one_of, read_json, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
@@ -24,7 +24,6 @@ from leastnoise._plan._limits import Limits
 MOST_ROWS = 2**32
 MOST_TABLE_CELLS = 2**28
 MOST_SCALE_TERM = 2**56
-MECHANISMS = ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
 FORMAT = 1
 
 
@@ -204,7 +203,7 @@ class Plan:
     Args:
         domain: the public domain.
         privacy: budget, neighbours and privacy unit.
-        mechanism: discrete_laplace, discrete_gaussian or rounded_gaussian.
+        noise: of every row.
         blocks: what is measured.
         strategy: name of the strategy, for people.
         grid: an observation is a whole number of 1/grid; a power of two.
@@ -218,7 +217,7 @@ class Plan:
 
     domain: Domain
     privacy: Privacy
-    mechanism: str
+    noise: Noise
     blocks: tuple[Block, ...]
     strategy: str
     grid: int = 1
@@ -227,7 +226,6 @@ class Plan:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        one_of("mechanism", self.mechanism, MECHANISMS)
         grid = whole("grid", self.grid, 1, 2**20)
         if grid & (grid - 1):
             raise refuse("grid", grid, "a power of two")
@@ -256,6 +254,7 @@ class Plan:
         parts = [block.factors for block in self.blocks if type(block) is Block]
         for what, values, kinds in (
             ("the domain of a plan", [self.domain], (Domain,)),
+            ("the noise of a plan", [self.noise], (Noise,)),
             ("the privacy of a plan", [self.privacy], (Privacy,)),
             ("the blocks of a plan", self.blocks, (Block,)),
             ("the factors of a block", [factor for factors_of in parts for factor in factors_of], (Factor,)),
@@ -302,7 +301,7 @@ class Plan:
             )
         heaviest = math.prod(factor.heaviest for factor in block.factors)
         square = math.prod(factor.largest_square for factor in block.factors)
-        if square > 1 and self.mechanism == "discrete_laplace":
+        if square > 1 and self.noise.norm == 1:
             raise InputError(
                 "Contrasts need Gaussian noise: a budget for Laplace noise is not spent evenly on them. Measure cells instead."
             )
@@ -391,7 +390,7 @@ class Plan:
         value = {
             "format": FORMAT,
             "strategy": self.strategy,
-            "mechanism": self.mechanism,
+            "mechanism": self.noise.value,
             "privacy": self.privacy.to_json(),
             "domain": self.domain.to_json(),
             "grid": self.grid,
@@ -441,7 +440,7 @@ class Plan:
             return Plan(
                 domain=domain,
                 privacy=privacy_from_json(value["privacy"]),
-                mechanism=value["mechanism"],
+                noise=Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise])),
                 blocks=tuple(
                     Block(
                         tuple(factors[whole("a factor's place", place, 0, len(factors) - 1)] for place in entry["factors"]),

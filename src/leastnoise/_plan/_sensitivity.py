@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._accounting import ConcentratedCost, Cost, GaussianCost, PureCost
+from leastnoise._accounting import Cost
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
 from leastnoise._linop import Contrasts, column_sums, non_negative
@@ -62,17 +62,14 @@ def cost(plan: Plan) -> Cost:
 
     >>> domain = Domain(age=["a", "b", "c", "d"])
     >>> block = Block((Factor(("age",), Tree.full(4, 2)),), Fraction(3))
-    >>> cost(Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="tree")).epsilon
+    >>> cost(Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="tree")).epsilon
     Fraction(1, 1)
     """
-    rows, power = plan.privacy.max_rows, 1 if plan.mechanism == "discrete_laplace" else 2
+    rows, power = plan.privacy.max_rows, plan.noise.norm
     norm = column_norm(plan, power)
     if plan.privacy.neighbours == "replace":
         norm = _replaced(plan, norm, power)
-    if plan.mechanism == "discrete_laplace":
-        return PureCost(norm * rows)
-    mu_squared = norm * rows**2
-    return GaussianCost(mu_squared) if plan.mechanism == "rounded_gaussian" else ConcentratedCost(mu_squared / 2)
+    return plan.noise.cost(norm * rows**power)
 
 
 def _replaced(plan: Plan, norm: Fraction, power: int) -> Fraction:
@@ -102,7 +99,7 @@ def column_norm(plan: Plan, power: int) -> Fraction:
 
     >>> block = Block((), Fraction(5, 2))
     >>> domain = Domain(age=["a", "b"])
-    >>> column_norm(Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="total"), 2)
+    >>> column_norm(Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="total"), 2)
     Fraction(4, 25)
     """
     known: dict[Factor, _Column] = {}

@@ -1,4 +1,4 @@
-"""A folder for each thing that is planned, a module a family; a planner turns a workload into a strategy and never sees data."""
+"""One folder for each thing that is planned; a planner turns a workload into a strategy and never sees data."""
 
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy
 from leastnoise._planner.aware._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets, on_rectangles

@@ -36,7 +36,7 @@ def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: boo
         InputError: too many cells, no measure that cannot be negative, an unknown table, or covariances that are not known.
 
     >>> domain = Domain(sex=["F", "M"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
     >>> check_columns(promised(marginals(domain, ways=0), plan), covariances=["total"])
     """
     wanted = tuple(covariances)

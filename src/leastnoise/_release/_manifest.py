@@ -107,8 +107,8 @@ def manifest(
         "plan": {
             "digest": release.plan_digest,
             "strategy": plan.strategy,
-            "mechanism": plan.mechanism,
-            "mechanism_in_words": words.MECHANISMS[plan.mechanism],
+            "mechanism": plan.noise.value,
+            "mechanism_in_words": words.NOISES[plan.noise],
             "details": dict(plan.details),
         },
         "measurements": _measurements(plan),

@@ -181,13 +181,13 @@ def presented(plan: Plan, level: float) -> Options:
     """Answers without optional columns, with intervals of a level.
 
     >>> domain, privacy = Domain(sex=["F", "M"]), Privacy(PureDP(1))
-    >>> plan = Plan(domain=domain, privacy=privacy, mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> plan = Plan(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
     >>> presented(plan, 0.95).half_step
     0.5
     """
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise refuse("level", level, "a number above 0 and below 1", "Choose for example 0.95.")
-    return Options(level=float(level), multiplier=interval_multiplier(plan.mechanism, float(level)), half_step=0.5 / plan.grid)
+    return Options(level=float(level), multiplier=interval_multiplier(plan.noise, float(level)), half_step=0.5 / plan.grid)
 
 
 def build(
@@ -219,7 +219,7 @@ def build(
 
     >>> domain = Domain(sex=["F", "M"])
     >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(block,), strategy="identity")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="identity")
     >>> plan = promised(marginals(domain, ways=1), plan)
     >>> release = build(Observation(plan=plan, values=(np.array([5, 7]),), receipt="", private=False))
     >>> release.tables["sex"].answer.round(6), release.tables["q1"].high.round(2)

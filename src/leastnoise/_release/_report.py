@@ -134,7 +134,7 @@ def _spent(release: Release) -> str:
         ("Budget", f"{words.budget_words(plan.privacy)} ({words.definition(plan.privacy)[0]})"),
         ("Cost of the plan", f"{words.cost_words(words.cost_of(plan))}{_computed(plan)}"),
         ("Neighbours", f"{words.change(plan.privacy)} ({plan.privacy.neighbours})"),
-        ("Noise", words.MECHANISMS[plan.mechanism]),
+        ("Noise", words.NOISES[plan.noise]),
         (
             "Strategy",
             f"{plan.strategy}: {_done(plan)}",
@@ -232,7 +232,7 @@ def _alone(release: Release, product: Product) -> float | None:
     if any(operator.size > _MOST_CELLS_OF_A_BOUND for operator in product.operators):
         return None
     unit = 1.0 if product.measure is None else float(product.domain.measures[product.measure].unit)
-    bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.plan.mechanism)
+    bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.plan.noise)
     return math.sqrt(bound / (product.importance * product.rows)) * unit
 
 

@@ -10,6 +10,7 @@ from leastnoise._accounting import (
     ConcentratedCost,
     Cost,
     GaussianCost,
+    Noise,
     Privacy,
     PureCost,
     PureDP,
@@ -28,10 +29,10 @@ NOT_PRIVATE = (
     "NOT PRIVATE: the noise of this release came from a seed, so anyone who knows the seed can take it away. "
     "It is for tests and experiments only and must not be published."
 )
-MECHANISMS = {
-    "discrete_laplace": "discrete Laplace noise (whole numbers), sampled exactly",
-    "discrete_gaussian": "discrete Gaussian noise (whole numbers), sampled exactly",
-    "rounded_gaussian": "continuous Gaussian noise rounded to a grid, sampled exactly",
+NOISES = {
+    Noise.DISCRETE_LAPLACE: "discrete Laplace noise (whole numbers), sampled exactly",
+    Noise.DISCRETE_GAUSSIAN: "discrete Gaussian noise (whole numbers), sampled exactly",
+    Noise.ROUNDED_GAUSSIAN: "continuous Gaussian noise rounded to a grid, sampled exactly",
 }
 _COMMON_DELTA = Fraction(1, 10**9)
 # Below this standard error (in steps of the noise) a quantile of the continuous distribution says little about a discrete one.
@@ -178,7 +179,7 @@ def interval_words(release: Release) -> str:
     percent, times = percent_words(release.level), release.options.multiplier
     reason = (
         "the larger of the normal and the Laplace quantile, between which the quantile of a sum of such noise lies"
-        if release.plan.mechanism == "discrete_laplace"
+        if release.plan.noise.norm == 1
         else "the normal quantile"
     )
     if aware.facts_of(release.plan) is not None:
@@ -276,9 +277,10 @@ def cut_words(privacy: Privacy) -> str | None:
 def notices(release: Release) -> list[str]:
     """What a reader of any answer has to know first: rows beyond a limit, and tables that are not written.
 
+    >>> import numpy as np
     >>> domain = Domain(x=Integers(1, 5000))
     >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(cells,), strategy="identity")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,), strategy="identity")
     >>> plan = promised(queries(domain, x="all_ranges"), plan)
     >>> notices(build(Observation(plan, (np.zeros(5000, dtype=int),), "", private=False)))[0][:74]
     'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'

@@ -43,8 +43,9 @@ def write(
 
     Guarantees: the directory appears complete and on the disk, or not at all; see `draft`.
 
+    >>> import numpy as np, tempfile
     >>> domain = Domain(sex=["F", "M"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), mechanism="discrete_laplace", blocks=(Block((), 1),), strategy="total")
+    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
     >>> plan = promised(marginals(domain, ways=0), plan)
     >>> release = build(Observation(plan=plan, values=(np.array([5]),), receipt="", private=False))
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import ApproxDP, GaussianCost, PureCost
+from leastnoise._accounting import ApproxDP, GaussianCost, Noise, PureCost
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._kernel import Entropy, rehearse
@@ -121,9 +121,9 @@ def audit(
     pair = _worst_pair(plan)
     first, second = (np.concatenate(drawn, axis=1) for drawn in zip(*_draws(plan, pair, trials, seconds, entropy), strict=True))
     risk = (1 - confidence) / 4  # two events, two probabilities each
-    power = 1 if plan.mechanism == "discrete_laplace" else 2
+    power = plan.noise.norm
     worth = _log_ratio if power == 1 else _gap
-    of_all = _divergence if plan.mechanism == "discrete_gaussian" else worth
+    of_all = _divergence if plan.noise is Noise.DISCRETE_GAUSSIAN else worth
     low, high = _certified(_ratio(pair, first, power), _ratio(pair, second, power), risk, of_all)
     claim, name, bound, epsilon = _whole(plan, pair, low, high)
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
@@ -131,7 +131,7 @@ def audit(
     low, high = _certified(sign * first[worst].astype(np.float64), sign * second[worst].astype(np.float64), risk, worth)
     shift, scale = int(abs(pair.shifts[worst])), float(pair.scales[worst])
     query_claim = shift / scale / pair.units
-    factor = _explained(plan.mechanism, shift, scale, low, high)
+    factor = _explained(plan.noise, shift, scale, low, high)
     return Audit(
         claim=claim,
         measure=name,
@@ -153,7 +153,7 @@ def _worst_pair(plan: Plan) -> _Pair:
     """Of some rows the one (or, for replace, the two) that all queries together tell best, and enough units of it to be told at all."""
     starts = np.cumsum([0, *(block.rows for block in plan.blocks)])
     scales = np.concatenate([top / bottom for top, bottom in (row_scales(block, plan.grid) for block in plan.blocks)])
-    power = 1 if plan.mechanism == "discrete_laplace" else 2
+    power = plan.noise.norm
     rows = list(_candidates(plan))
     columns = [_column(plan, row, starts) for row in rows]
     none: dict[int, int] = {}
@@ -341,18 +341,18 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
 # --- the query that tells most ---------------------------------------------------------------------------------------------------
 
 
-def _explained(mechanism: str, shift: int, scale: float, low: float, high: float) -> float:
+def _explained(noise: Noise, shift: int, scale: float, low: float, high: float) -> float:
     """The least factor by which the noise would have to be smaller than it should be for an event to have these probabilities.
 
     A test that is right of a shift at least ``low`` often may be wrong at most ``high`` often; exact, from the law of the noise.
     """
-    if not _power(_tail(mechanism, scale * 4), shift, scale * 4, high) < low:
+    if not _power(_tail(noise, scale * 4), shift, scale * 4, high) < low:
         return 0.0
     small, large = 0.25, 64.0
     for _ in range(40):
         middle = math.sqrt(small * large)
         own = scale / middle
-        small, large = (middle, large) if _power(_tail(mechanism, own), shift, own, high) < low else (small, middle)
+        small, large = (middle, large) if _power(_tail(noise, own), shift, own, high) < low else (small, middle)
     return small
 
 
@@ -367,13 +367,13 @@ def _power(tail: Callable[[FloatArray], FloatArray], shift: int, scale: float, l
     return float(np.interp(level, wrong, right))
 
 
-def _tail(mechanism: str, scale: float) -> Callable[[FloatArray], FloatArray]:
+def _tail(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
     """P(noise >= x) for whole numbers x."""
     from scipy.special import ndtr
 
-    if mechanism == "rounded_gaussian" or (mechanism == "discrete_gaussian" and scale > _SMOOTH):
+    if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):
         return lambda x: np.asarray(ndtr(-(x - 0.5) / scale), dtype=np.float64)
-    if mechanism == "discrete_laplace":
+    if noise is Noise.DISCRETE_LAPLACE:
         below = math.exp(-1 / scale)
         return lambda x: np.where(
             x >= 1, np.exp(-np.maximum(x, 1) / scale) / (1 + below), 1 - np.exp((np.minimum(x, 0) - 1) / scale) / (1 + below)

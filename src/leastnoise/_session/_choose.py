@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from leastnoise import _planner
-from leastnoise._accounting import ZCDP, Privacy, PureDP, readable
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, readable
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, InternalError, refuse
 from leastnoise._fitting import fit
@@ -50,14 +50,14 @@ class Candidate:
 
     Args:
         strategy: its name.
-        mechanism: the noise.
+        noise: of all its rows.
         plan: the plan with its promise, or None if the strategy cannot be used.
         reason: why it cannot be used; empty if it can.
         seconds: wall time of planning.
     """
 
     strategy: str
-    mechanism: str
+    noise: Noise
     plan: Plan | None
     reason: str
     seconds: float
@@ -68,15 +68,15 @@ class Candidate:
         return float("inf") if self.plan is None else self.plan.expected_error().total_squared_error
 
 
-def mechanisms(privacy: Privacy) -> tuple[str, ...]:
+def noises(privacy: Privacy) -> tuple[Noise, ...]:
     """The kinds of noise that can meet a budget, the usual one first.
 
-    >>> mechanisms(Privacy(PureDP(1)))
-    ('discrete_laplace',)
+    >>> [kind.value for kind in noises(Privacy(PureDP(1)))]
+    ['discrete_laplace']
     """
     if isinstance(privacy.budget, PureDP):
-        return ("discrete_laplace",)
-    return ("discrete_gaussian",) if isinstance(privacy.budget, ZCDP) else ("rounded_gaussian", "discrete_laplace")
+        return (Noise.DISCRETE_LAPLACE,)
+    return (Noise.DISCRETE_GAUSSIAN,) if isinstance(privacy.budget, ZCDP) else (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE)
 
 
 def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> Iterator[Candidate]:
@@ -100,20 +100,20 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
     if strategy != "auto" and strategy not in PLANNERS:
         raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
     for name in [name for name in PLANNERS if name not in BY_NAME] if strategy == "auto" else [strategy]:
-        for mechanism in mechanisms(privacy):
+        for noise in noises(privacy):
             start = time.perf_counter()
             plan, reason = None, ""
             try:
                 if strategy == "auto":
                     _refuse_slow(name, workload)
-                proposal = PLANNERS[name](workload, privacy, 1 if mechanism == "discrete_laplace" else 2)
-                fitted = fit(workload.domain, privacy, mechanism, proposal.blocks, proposal.name, details=proposal.details)
+                proposal = PLANNERS[name](workload, privacy, noise.norm)
+                fitted = fit(workload.domain, privacy, noise, proposal.blocks, proposal.name, details=proposal.details)
                 plan = promised(workload, fitted, iterate=strategy != "auto")
             except (InputError, InternalError) as error:  # one strategy's fault must not take the others down
                 reason = str(error)
             except MemoryError as error:
                 reason = too_large(error)
-            yield Candidate(name, mechanism, plan, reason, time.perf_counter() - start)
+            yield Candidate(name, noise, plan, reason, time.perf_counter() - start)
 
 
 def too_large(error: MemoryError) -> str:
@@ -144,14 +144,14 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
     >>> [len({one.plan.lower_bound() for one in found if one.plan}) for found in (tried, sharpened(tried))]
     [2, 1]
     """
-    bounds: dict[str, float] = {}
+    bounds: dict[Noise, float] = {}
     for one in tried:
         if one.plan is not None:
-            bounds[one.mechanism] = max(bounds.get(one.mechanism, 0.0), one.plan.lower_bound())
+            bounds[one.noise] = max(bounds.get(one.noise, 0.0), one.plan.lower_bound())
     return [
         one
         if one.plan is None
-        else replace(one, plan=one.plan.with_promise(replace(one.plan.expected_error(), lower_bound=bounds[one.mechanism])))
+        else replace(one, plan=one.plan.with_promise(replace(one.plan.expected_error(), lower_bound=bounds[one.noise])))
         for one in tried
     ]
 

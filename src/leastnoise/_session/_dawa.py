@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
 from leastnoise._estimate import Halving, choice_hides, join, shrunk_levels, tested, worth_splitting
@@ -25,7 +25,7 @@ from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._observation import Observation
 from leastnoise._plan import Block, DataAwarePlan, Factor, Plan
 from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets
-from leastnoise._session._choose import candidates, mechanisms
+from leastnoise._session._choose import candidates, noises
 from leastnoise._workload import Workload, from_json
 
 STRATEGIES = ("dawa", "dawa_tree", "dawa_levels", "dawa_printed")
@@ -51,23 +51,18 @@ class Setting:
         plan: the plan.
         workload: what is asked.
         attribute: the one attribute.
-        mechanism: the noise of what is measured after a look at the data.
+        noise: of what is measured after a look at the data.
     """
 
     plan: DataAwarePlan
     workload: Workload
     attribute: str
-    mechanism: str
+    noise: Noise
 
     @property
     def size(self) -> int:
         """Number of cells."""
         return self.plan.domain.kind(self.attribute).size
-
-    @property
-    def power(self) -> int:
-        """1 for Laplace, 2 for Gaussian noise."""
-        return 1 if self.mechanism == "discrete_laplace" else 2
 
     @property
     def asked(self) -> list[tuple[float, Operator]]:
@@ -109,12 +104,12 @@ def plan_dawa(
     promise = reference.expected_error()
     details = {
         "attribute": attribute,
-        "mechanism": mechanisms(privacy)[0],
+        "mechanism": noises(privacy)[0].value,
         "steps": _steps(strategy, choice, rest),
         **({"borders": {"easiest": EASIEST, "easy": EASY, "hard": HARD, "clear": CLEAR}} if strategy == "dawa" else {}),
         "reference": {
             "strategy": reference.strategy,
-            "mechanism": reference.mechanism,
+            "mechanism": reference.noise.value,
             "expected_total_squared_error": promise.total_squared_error,
             "lower_bound": promise.lower_bound,
             "rmse": [table.rmse for table in promise.tables],
@@ -193,7 +188,7 @@ def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str
 def refit(plan: Plan, privacy: Privacy) -> Plan:
     """The same queries within another budget, without a promise."""
     blocks = [(block, 1 / float(block.scale)) for block in plan.blocks]
-    return fit(plan.domain, privacy, plan.mechanism, blocks, plan.strategy, questions=plan.questions)
+    return fit(plan.domain, privacy, plan.noise, blocks, plan.strategy, questions=plan.questions)
 
 
 def setting_of(plan: DataAwarePlan) -> Setting:
@@ -206,12 +201,12 @@ def setting_of(plan: DataAwarePlan) -> Setting:
         raise refuse("the strategy of a data-aware plan", plan.strategy, "one of " + ", ".join(STRATEGIES))
     try:
         workload = from_json(plan.domain, plan.questions)
-        found = Setting(plan, workload, _the_attribute(workload, plan.strategy), plan.details["mechanism"])
+        found = Setting(plan, workload, _the_attribute(workload, plan.strategy), Noise(plan.details["mechanism"]))
         independent(plan)
         steps = json.dumps(plan.details["steps"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
-    if (steps, found.mechanism) != (json.dumps(plan_steps(plan.privacy.budget, plan.strategy)), mechanisms(plan.privacy)[0]):
+    if (steps, found.noise) != (json.dumps(plan_steps(plan.privacy.budget, plan.strategy)), noises(plan.privacy)[0]):
         raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
     return found
 
@@ -323,7 +318,7 @@ def noise_unit(setting: Setting) -> Fraction:
 def _unit_variance(setting: Setting, budget: Budget) -> float:
     """Noise variance of the cells, queries whose columns have norm 1."""
     cells = Block((Factor((setting.attribute,), Identity(setting.size)),), Fraction(1))
-    plan = fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.mechanism, [(cells, 1.0)], "cells")
+    plan = fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.noise, [(cells, 1.0)], "cells")
     return block_variance(plan, plan.blocks[0])
 
 
@@ -331,13 +326,11 @@ def levels_plan(setting: Setting, budget: Budget) -> Plan:
     """Levels of blocks, for the workload."""
     halving = Halving(setting.size)
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
-    widths, weights = first_levels([float(one.sum()) for one in costs], setting.power)
+    widths, weights = first_levels([float(one.sum()) for one in costs], setting.noise.norm)
     tree = Tree(setting.size, widths[::-1])
     whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
     factor = Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes))
-    return fit(
-        setting.plan.domain, setting.plan.privacy.within(budget), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "levels"
-    )
+    return fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)], "levels")
 
 
 def _adaptive(setting: Setting, series: Series, budget: Budget) -> Outcome:
@@ -370,10 +363,8 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
 
 def buckets_plan(setting: Setting, starts: np.ndarray, budget: Budget) -> Plan:
     """The best plan on buckets."""
-    factor = on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.power)
-    return fit(
-        setting.plan.domain, setting.plan.privacy.within(budget), setting.mechanism, [(Block((factor,), Fraction(1)), 1.0)], "buckets"
-    )
+    factor = on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.noise.norm)
+    return fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)], "buckets")
 
 
 def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fraction, *, printed: bool) -> Outcome:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._estimate import choice_hides, join, tested
 from leastnoise._fitting import fit
@@ -75,7 +75,7 @@ class PlaneSetting:
 
     def fitted(self, factor: Factor, epsilon: Fraction, name: str) -> Plan:
         """A plan of one block within a part of the budget."""
-        return fit(self.plan.domain, self.privacy(epsilon), "discrete_laplace", [(Block((factor,), Fraction(1)), 1.0)], name)
+        return fit(self.plan.domain, self.privacy(epsilon), Noise.DISCRETE_LAPLACE, [(Block((factor,), Fraction(1)), 1.0)], name)
 
 
 def on_two(workload: Workload) -> bool:
@@ -122,7 +122,7 @@ def plan_plane(
         "steps": plane_steps(epsilon),
         "reference": {
             "strategy": reference.strategy,
-            "mechanism": reference.mechanism,
+            "mechanism": reference.noise.value,
             "expected_total_squared_error": promise.total_squared_error,
             "lower_bound": promise.lower_bound,
             "rmse": [table.rmse for table in promise.tables],

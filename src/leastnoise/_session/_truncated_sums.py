@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
@@ -23,11 +23,11 @@ from leastnoise._linop import Identity, Ranges
 from leastnoise._observation import Observation
 from leastnoise._plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan
 from leastnoise._planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
+from leastnoise._session._choose import noises
 from leastnoise._workload import Workload, from_json
 
 STRATEGY = "truncated_sums"
 TAIL_SHARE = Fraction(1, 10)
-_MECHANISMS = {PureDP: "discrete_laplace", ZCDP: "discrete_gaussian", ApproxDP: "rounded_gaussian"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,9 @@ class Setting:
     edges: IntArray
 
     @property
-    def mechanism(self) -> str:
+    def noise(self) -> Noise:
         """The noise of both steps."""
-        return _MECHANISMS[type(self.plan.privacy.budget)]
-
-    @property
-    def power(self) -> int:
-        """1 for Laplace, 2 for Gaussian noise."""
-        return 1 if self.mechanism == "discrete_laplace" else 2
+        return noises(self.plan.privacy)[0]
 
 
 def plan_truncated_sums(
@@ -101,7 +96,7 @@ def _setting(workload: Workload, privacy: Privacy) -> Setting:
     steps = [
         {"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
     ]
-    details = {"measure": measure, "attribute": attribute, "mechanism": _MECHANISMS[type(privacy.budget)], "steps": steps}
+    details = {"measure": measure, "attribute": attribute, "mechanism": noises(privacy)[0].value, "steps": steps}
     plan = DataAwarePlan(domain=workload.domain, privacy=privacy, strategy=STRATEGY, questions=tuple(workload.to_json()), details=details)
     return Setting(plan, workload, measure, attribute, edges)
 
@@ -201,7 +196,7 @@ def tail_counts_plan(setting: Setting, places: IntArray) -> Plan | None:
     return fit(
         setting.plan.domain,
         setting.plan.privacy.share(TAIL_SHARE),
-        setting.mechanism,
+        setting.noise,
         [(Block((factor,), Fraction(1)), 1.0)],
         "tail counts",
     )
@@ -211,9 +206,9 @@ def _choice(setting: Setting, places: IntArray, counts: np.ndarray) -> Threshold
     """The threshold of least predicted error."""
     gram, lost = asked_along(setting.workload, setting.attribute)
     cells = Block((Factor((setting.attribute,), Identity(len(setting.edges))),), Fraction(1))
-    noise = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.mechanism, [(cells, 1.0)], "cells")
+    noise = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, [(cells, 1.0)], "cells")
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
-    quick = noise_along(setting.workload, setting.attribute, setting.power)
+    quick = noise_along(setting.workload, setting.attribute, setting.noise.norm)
     return choose_threshold(gram, setting.edges, places, counts, quick, unit, lost=lost)
 
 
@@ -224,5 +219,5 @@ def sums_plan(setting: Setting, threshold: int) -> Plan:
         InputError: the public bounds are too large for exact arithmetic.
     """
     limits = np.minimum(setting.edges, threshold)
-    strategy = limited_strategy(setting.workload, setting.attribute, limits, setting.power)
-    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.mechanism, strategy.blocks, STRATEGY)
+    strategy = limited_strategy(setting.workload, setting.attribute, limits, setting.noise.norm)
+    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, strategy.blocks, STRATEGY)

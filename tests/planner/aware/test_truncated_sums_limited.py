@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
@@ -178,7 +178,7 @@ def test_the_optimum_in_whole_coefficients_beats_the_hierarchy_through_the_plan(
     asked = queries(domain, pay="prefix", sum="wages")
     limits = np.minimum(np.arange(1, 81) * 100, 3000)
     privacy = Privacy(PureDP("1/3") if power == 1 else ZCDP("1/20"))
-    mechanism = "discrete_laplace" if power == 1 else "discrete_gaussian"
+    mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
 
     def error() -> tuple[str, float]:
         strategy = limited_strategy(asked, "pay", limits, power)

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from leastnoise import _planner
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP, covers
 from leastnoise._accuracy import joint_rows, promised
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate
@@ -38,7 +38,7 @@ def table(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str = 
 def plan_of(workload: Workload, budget: Budget = ZCDP("1/2"), neighbours: str = "add_remove") -> Plan:  # noqa: B008
     privacy = Privacy(budget, neighbours)  # type: ignore[arg-type]
     found = _planner.tilted(workload, privacy, 2)
-    mechanism = "discrete_gaussian" if isinstance(budget, ZCDP) else "rounded_gaussian"
+    mechanism = Noise.DISCRETE_GAUSSIAN if isinstance(budget, ZCDP) else Noise.ROUNDED_GAUSSIAN
     return promised(workload, fit(workload.domain, privacy, mechanism, found.blocks, found.name))
 
 
@@ -169,7 +169,7 @@ def test_cells_alone_belong_to_residual_and_mixtures_are_better_than_it() -> Non
     with pytest.raises(_planner.NotApplicable, match="only cells are asked for"):
         _planner.tilted(marginals(SMALL, ways=2), Privacy(ZCDP(1)), 2)
     other = _planner.residual(MIXED, Privacy(ZCDP("1/200")), 2)
-    cells = promised(MIXED, fit(SMALL, Privacy(ZCDP("1/200")), "discrete_gaussian", other.blocks, "r")).expected_error()
+    cells = promised(MIXED, fit(SMALL, Privacy(ZCDP("1/200")), Noise.DISCRETE_GAUSSIAN, other.blocks, "r")).expected_error()
     assert plan_of(MIXED, ZCDP("1/200")).expected_error().total_squared_error < 0.9 * cells.total_squared_error
 
 
@@ -207,7 +207,7 @@ def test_extreme_budgets_are_met(rho: str) -> None:
 def test_queries_that_do_not_tell_all_cells_apart(asked: Workload) -> None:
     plan = plan_of(asked, ZCDP("1/200"))
     best = _planner.kronecker("g", _planner.gaussian_optimum, asked, Privacy(ZCDP("1/200")), 2)
-    other = promised(asked, fit(SMALL, Privacy(ZCDP("1/200")), "discrete_gaussian", best.blocks, "g")).expected_error()
+    other = promised(asked, fit(SMALL, Privacy(ZCDP("1/200")), Noise.DISCRETE_GAUSSIAN, best.blocks, "g")).expected_error()
     assert plan.expected_error().total_squared_error < 1.2 * other.total_squared_error
 
 
