@@ -11,11 +11,13 @@ from leastnoise._workload._query_sets import (
     ranges,
     total,
 )
+from leastnoise._workload._target import Target, target
 from leastnoise._workload._workload import Product, Workload, from_json, marginals, queries
 
 __all__ = [
     "Product",
     "QuerySet",
+    "Target",
     "Workload",
     "all_ranges",
     "from_json",
@@ -27,5 +29,6 @@ __all__ = [
     "queries",
     "query_set",
     "ranges",
+    "target",
     "total",
 ]

@@ -11,6 +11,7 @@ from leastnoise._check import Exact, InputError, exact_positive, refuse, whole
 from leastnoise._domain import Domain
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import Label, QuerySet, identity, query_set
+from leastnoise._workload._target import Target, target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Product:
         query_sets: one an attribute.
         weight: how much the error of these queries counts; errors are multiplied by it.
         measure: name of the measure to sum, or None to count rows.
+        target: how exact the answers must be, or None.
     """
 
     domain: Domain
@@ -30,6 +32,7 @@ class Product:
     query_sets: tuple[QuerySet, ...]
     weight: Fraction = Fraction(1)
     measure: str | None = None
+    target: Target | None = None
     _operators: list[tuple[Operator, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -115,7 +118,7 @@ class Workload:
         known = {product.question: product for product in self.products}
         for product in other.products:
             before = known.get(product.question)
-            known[product.question] = product if before is None else replace(before, weight=before.weight + product.weight)
+            known[product.question] = product if before is None else _together(before, product)
         return Workload(self.domain, tuple(known.values()))
 
     def __iter__(self) -> Iterator[Product]:
@@ -131,6 +134,30 @@ class Workload:
         """The measures asked about, None for counts, in order of first appearance."""
         return tuple(dict.fromkeys(product.measure for product in self.products))
 
+    def within(
+        self, *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
+    ) -> "Workload":
+        """The same queries with a target for every table: how exact its answers must be.
+
+        Args:
+            margin: half width of every answer's interval at the release's level, in rows or in the amounts of the measure.
+            relative: in place of it, a share of ``size``.
+            size: with ``relative``, a public number: how large an answer is expected to be.
+            rmse: in place of both, the root mean square of the standard errors of a table's answers.
+
+        Raises:
+            InputError: none or several of them, or one that is not above 0.
+
+        Edge cases: ``leastnoise.least`` finds the budget that keeps every target; a plan for a given budget says which it keeps.
+
+        >>> marginals(Domain(sex=["F", "M"]), ways=1).within(margin=50).products[0].target
+        Target(kind='margin', most=Fraction(50, 1))
+        """
+        wanted = target(margin=margin, relative=relative, size=size, rmse=rmse)
+        if wanted is None:
+            raise InputError("A target must have one of margin, relative (with size) and rmse; got none.")
+        return Workload(self.domain, tuple(replace(product, target=wanted) for product in self.products))
+
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value; the domain is kept elsewhere.
 
@@ -142,9 +169,18 @@ class Workload:
                 "queries": {name: q.to_json() for name, q in zip(product.attributes, product.query_sets, strict=True)},
                 "weight": str(product.weight),
                 "measure": product.measure,
+                **({"target": product.target.to_json()} if product.target is not None else {}),
             }
             for product in self.products
         ]
+
+
+def _together(one: Product, other: Product) -> Product:
+    """A table asked for twice: the sum of the weights, and the one target there is."""
+    targets = {product.target for product in (one, other)} - {None}
+    if len(targets) > 1:
+        raise InputError(f"The table {one.name!r} is asked for twice with two targets; give it one.")
+    return replace(one, weight=one.weight + other.weight, target=next(iter(targets), None))
 
 
 def from_json(domain: Domain, value: Iterable[Mapping[str, Any]]) -> Workload:
@@ -157,7 +193,8 @@ def from_json(domain: Domain, value: Iterable[Mapping[str, Any]]) -> Workload:
     products = []
     for entry in value:
         sets = {name: QuerySet(q["kind"], tuple(tuple(row) for row in q["arguments"])) for name, q in entry["queries"].items()}
-        products.append(_product(domain, sets, entry["weight"], entry["measure"]))
+        product = _product(domain, sets, entry["weight"], entry["measure"])
+        products.append(replace(product, target=target(**entry.get("target", {}))))
     return Workload(domain, tuple(products))
 
 

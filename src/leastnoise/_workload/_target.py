@@ -1,0 +1,71 @@
+"""How exact the answers of a table must be."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from leastnoise._check import Exact, InputError, exact_positive, one_of, refuse
+
+Kind = Literal["margin", "rmse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The largest error that a table may have.
+
+    Args:
+        kind: "margin" for the half width of every answer's interval at the release's level, "rmse" for the root mean square of the
+            standard errors of the table's answers.
+        most: in rows, or in the amounts of the measure that is summed; above 0.
+
+    >>> Target("rmse", 20)
+    Target(kind='rmse', most=Fraction(20, 1))
+    """
+
+    kind: Kind
+    most: Fraction
+
+    def __post_init__(self) -> None:
+        one_of("the kind of a target", self.kind, ("margin", "rmse"))
+        object.__setattr__(self, "most", exact_positive(self.kind, self.most))
+
+    def to_json(self) -> dict[str, str]:
+        """A JSON value.
+
+        >>> Target("margin", "1/2").to_json()
+        {'margin': '1/2'}
+        """
+        return {self.kind: str(self.most)}
+
+
+def target(
+    *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
+) -> Target | None:
+    """The target of a table, said in one of three ways.
+
+    Args:
+        margin: half width of every answer's interval at the release's level.
+        relative: the same as a share of ``size``.
+        size: a public number: how large an answer is expected to be.
+        rmse: root mean square of the standard errors of the table's answers.
+
+    Returns:
+        None if nothing is given.
+
+    Raises:
+        InputError: more than one of them, or one of relative and size without the other.
+
+    >>> target(relative="0.05", size=10_000)
+    Target(kind='margin', most=Fraction(500, 1))
+    """
+    said: dict[str, Any] = {"margin": margin, "relative": relative, "rmse": rmse}
+    given = [name for name, value in said.items() if value is not None]
+    if (relative is None) != (size is None):
+        raise InputError("A target has relative and size together: a share of a public size, for example relative 0.05 with size 10000.")
+    if len(given) > 1:
+        raise refuse("a target", " and ".join(given), "one of margin, relative and rmse")
+    if not given:
+        return None
+    if relative is not None and size is not None:
+        return Target("margin", exact_positive("relative", relative) * exact_positive("size", size))
+    return Target("rmse", exact_positive("rmse", rmse)) if rmse is not None else Target("margin", exact_positive("margin", margin))  # type: ignore[arg-type]

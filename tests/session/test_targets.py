@@ -1,0 +1,114 @@
+"""Targets are kept by the budget that is found, and not by a little less; the largest ratio is as small as the weights can make it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._check import InputError
+from leastnoise._session._choose import choose
+from leastnoise._session._targets import Goal, balanced, goals_of, least, ratios, refit
+from leastnoise._workload import from_json, target
+
+DOMAIN = ln.Domain(sex=["F", "M"], education=ln.Integers(0, 15), work=ln.Integers(0, 8))
+
+
+def asked():
+    tables = ln.queries(DOMAIN, sex="identity").within(margin=20) + ln.queries(DOMAIN, education="prefix").within(margin=90)
+    return tables + ln.queries(DOMAIN, education="identity", work="identity").within(rmse=12)
+
+
+def budgets(kind):
+    return {
+        "pure": lambda size: Privacy(PureDP(size)),
+        "replace": lambda size: Privacy(PureDP(size), "replace"),
+        "rho": lambda size: Privacy(ZCDP(size)),
+        "approx": lambda size: Privacy(ApproxDP(size, "1e-6")),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["pure", "replace", "rho", "approx"])
+def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
+    workload, privacy = asked(), budgets(kind)
+    found = least(workload, privacy, "marginals", seconds=1)
+    goals = goals_of(workload, 0.95)
+    assert ratios(goals, found.plan).max() <= 1
+    less = refit(workload, found.plan, privacy(found.size * Fraction(999, 1000)))
+    assert ratios(goals, less).max() > 1
+    assert 0 < found.bound <= float(found.size)
+    assert found.plan.privacy == privacy(found.size)
+
+
+def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step():
+    # Two tables on different attributes: under rho the shares s_j of the budget that make a_j / (s_j t_j^2) equal are a_j / t_j^2.
+    workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(DOMAIN, work="identity").within(rmse=20)
+    found = balanced(workload, Privacy(ZCDP(1)), goals_of(workload, 0.95), "marginals", seconds=1)
+    one, other = ratios(goals_of(workload, 0.95), found.plan)
+    assert one == pytest.approx(other, rel=0.01)
+    variances = [table.rmse**2 for table in found.plan.expected_error().tables]
+    assert variances[1] / variances[0] == pytest.approx(16, rel=0.02)
+    assert found.bound <= found.ratio
+
+
+def test_a_worst_case_is_smaller_than_under_the_least_total():
+    workload = asked()
+    privacy, goals = Privacy(PureDP(1)), goals_of(workload, 0.95)
+    usual = choose(workload, privacy, "marginals")[0]
+    found = balanced(workload, privacy, goals, "marginals", seconds=1)
+    assert found.ratio == pytest.approx(ratios(goals, found.plan).max())
+    assert found.ratio < 0.9 * ratios(goals, usual).max()
+
+
+def test_margins_hold_the_truth_as_often_as_they_say():
+    workload = asked()
+    plan = least(workload, budgets("pure"), "marginals", seconds=1).plan
+    education, work = np.arange(1000) % 16, np.arange(1000) % 9
+    rows = pd.DataFrame({"sex": ["F", "M"] * 500, "education": education, "work": work})
+    cells = np.bincount(education * 9 + work, minlength=144)
+    truth = np.concatenate([[500, 500], np.cumsum(np.bincount(education)), cells])
+    margins = np.repeat([20.0, 90.0, np.nan], [2, 16, 144])
+    errors = np.array([np.asarray(ln.release(plan, rows, seed=seed).answers["answer"]) - truth for seed in range(60)])
+    for table in (slice(0, 2), slice(2, 18)):
+        assert (np.abs(errors[:, table]) <= margins[table]).mean() > 0.93  # 0.95 wanted; 60 releases of correlated answers
+    assert np.sqrt((errors[:, 18:] ** 2).mean()) < 12 * 1.05
+
+
+def test_sums_have_targets_in_their_own_amounts():
+    domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4000, unit=10)})
+    workload = ln.queries(domain, sex="identity", sum="pay").within(rmse=10_000)
+    plan = least(workload, budgets("pure")).plan
+    assert 10 * plan.expected_error().tables[0].rmse == pytest.approx(10_000, rel=0.001)
+
+
+def test_targets_are_written_and_read():
+    workload = asked()
+    assert from_json(DOMAIN, workload.to_json()) == workload
+    assert [product.target.to_json() for product in workload] == [{"margin": "20"}, {"margin": "90"}, {"rmse": "12"}]
+
+
+def test_what_is_no_target_is_refused():
+    with pytest.raises(InputError, match="one of margin, relative and rmse"):
+        target(margin=1, rmse=2)
+    with pytest.raises(InputError, match="relative and size together"):
+        target(relative="0.05")
+    with pytest.raises(InputError, match="got none"):
+        ln.marginals(DOMAIN, ways=1).within()
+    with pytest.raises(InputError, match="margin"):
+        ln.marginals(DOMAIN, ways=1).within(margin=0)
+    with pytest.raises(InputError, match="No table has a target"):
+        least(ln.marginals(DOMAIN, ways=1), budgets("pure"))
+    with pytest.raises(InputError, match="two targets"):
+        ln.marginals(DOMAIN, ways=1).within(margin=1) + ln.marginals(DOMAIN, ways=1).within(margin=2)
+
+
+def test_a_margin_below_a_row_is_refused():
+    with pytest.raises(InputError, match=r"the margin of sex must be at least 1; got '?9/10"):
+        least(ln.marginals(DOMAIN, ways=1).within(margin="0.9"), budgets("pure"), "identity", seconds=0)
+
+
+def test_a_goal_without_a_limit_is_always_kept():
+    plan = choose(ln.marginals(DOMAIN, ways=1), Privacy(PureDP(1)), "identity")[0]
+    assert Goal(float("inf")).ratio(plan, 0) == 0
