@@ -13,8 +13,9 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
+from experiments.consistency import consistent
 from leastnoise._domain import Coded, Domain
-from leastnoise._estimate import consistent, from_residual_parts, residual_parts
+from leastnoise._estimate import from_residual_parts, residual_parts
 from leastnoise._planner.covers._covering import covering_design
 from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
 from leastnoise._planner.papers._fourier import bits_of, coefficient_errors, signs

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from experiments.matrix_mechanism_figures import draw_bound, draw_non_negative, draw_subsets
+from experiments.synthetic import synthetic_counts
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import lower_bound, total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate, nnls, synthetic_counts, weak_total
+from leastnoise._estimate import Estimate, nnls, weak_total
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Haar, Identity, Operator, Tree

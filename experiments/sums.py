@@ -32,9 +32,9 @@ from experiments.sums_mechanisms import (
     tail_threshold,
     workload,
 )
+from experiments.sums_strategies import PrefixSums
 from leastnoise._estimate import isotonic
 from leastnoise._kernel import SeededEntropy
-from leastnoise._planner.aware._truncated_sums import PrefixSums
 
 Row = dict[str, Any]
 Report = Callable[[str], None]

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from experiments.selections.threshold import geometric_candidates, recursive, sparse_vector
 from experiments.selections.threshold_joint import least_error
+from experiments.sums_strategies import PrefixSums, SumStrategy, sum_strategy
+from experiments.sums_tree import fit_halved_tree
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
-from leastnoise._planner.aware._truncated_sums import PrefixSums, SumStrategy, sum_strategy
 from leastnoise._planner.aware._truncated_sums_threshold import candidate_cells, choose_threshold, quick_noise
-from leastnoise._planner.aware._truncated_sums_tree import fit_halved_tree
 
 Reals = npt.NDArray[np.float64]
 Wholes = npt.NDArray[np.int64]

@@ -41,7 +41,6 @@ SEEDED = (
     "_accuracy/_iterative.py",  # error bars by simulation of the plan, which is public
     "_estimate/_nnls.py",  # the same, at the estimate
     "_estimate/_quantiles.py",  # simultaneous bands, by simulation of the plan
-    "_estimate/_synthetic.py",  # rounding of what is public already
     "_cli/_demo.py",  # the generated survey
     "_session/_demo.py",
 )

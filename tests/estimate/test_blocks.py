@@ -7,7 +7,7 @@ import pytest
 from experiments.selections.adaptive_blocks import adaptive_blocks
 
 from leastnoise._check import InputError
-from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances, rectangle_shares
+from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances
 from leastnoise._kernel import SeededEntropy
 from leastnoise._linop import block_tree
 
@@ -45,6 +45,14 @@ def test_variances_are_those_of_the_discrete_laplace():
         k = np.arange(-2000, 2001)
         mass = np.exp(-np.abs(k) / scale)
         assert laplace_variances(np.array([scale]))[0] == pytest.approx((mass * k**2).sum() / mass.sum(), rel=1e-9)
+
+
+def rectangle_shares(tops, lefts, heights, widths, queries):
+    """The share of each block that lies in each rectangle, from its top and left to its bottom and right, these not included: (m, k)."""
+    top, left, bottom, right = (queries[:, [place]] for place in range(4))
+    rows = np.clip(np.minimum(bottom, tops + heights) - np.maximum(top, tops), 0, None)
+    columns = np.clip(np.minimum(right, lefts + widths) - np.maximum(left, lefts), 0, None)
+    return rows * columns / (heights * widths)
 
 
 def test_errors_of_rectangles_cover_the_noise_given_the_blocks():

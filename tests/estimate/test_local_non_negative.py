@@ -4,12 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from experiments.consistency import disagreement
 from scipy.optimize import nnls
 
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import Estimate, disagreement, from_residual_parts, locally_non_negative, residual_parts
+from leastnoise._estimate import Estimate, from_residual_parts, locally_non_negative, residual_parts
 from leastnoise._linop import Identity, Prefix
 from leastnoise._observation import Observation
 from leastnoise._plan import Block, Factor, Plan

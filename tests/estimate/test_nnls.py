@@ -4,13 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from experiments.synthetic import synthetic_counts
 from scipy.optimize import nnls as reference
 
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import Estimate, NonNegativeCells, nnls, synthetic_counts, weak_total
+from leastnoise._estimate import Estimate, NonNegativeCells, nnls, weak_total
 from leastnoise._estimate._nnls import _joint, _noise, _onto_simplices, _solved
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply

@@ -4,10 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from experiments.consistency import disagreement
 
 from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._domain import Coded, Domain
-from leastnoise._estimate import Estimate, _least_squares, disagreement
+from leastnoise._estimate import Estimate, _least_squares
 from leastnoise._linop import Contrasts, Identity
 from leastnoise._observation import Observation
 from leastnoise._plan import Block, Factor, Plan

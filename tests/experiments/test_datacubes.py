@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from experiments.consistency import disagreement
 from experiments.datacube_strategies import (
     OURS,
     STRATEGIES,
@@ -18,7 +19,6 @@ from experiments.datacube_strategies import (
 
 from experiments import datacubes
 from leastnoise._check import InputError
-from leastnoise._estimate import disagreement
 from leastnoise._planner.tables._residual_algebra import table_sizes
 
 SHAPES = {"NLTCS": (2,) * 16, "Adult": (9, 16, 7, 15, 6, 5, 2, 2)}

@@ -1,9 +1,8 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
-from leastnoise._estimate._consistency import consistent, disagreement, from_residual_parts, residual_parts, unknowns
 from leastnoise._estimate._expansion import Answers, DataAware, data_aware, is_data_aware
 from leastnoise._estimate._hidden import choice_hides, tested
-from leastnoise._estimate._isotonic import isotonic, simulated_isotonic_errors
+from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._join import join
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative
@@ -12,8 +11,8 @@ from leastnoise._estimate._nnls import NonNegativeCells, nnls, weak_total
 from leastnoise._estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
 from leastnoise._estimate._posterior import shrunk_levels
 from leastnoise._estimate._quantiles import Cdf, Quantile, cdf, linear, quantiles, simulated_noise
+from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink, worth_splitting
-from leastnoise._estimate._synthetic import synthetic_counts, synthetic_rows
 
 __all__ = [
     "Answers",
@@ -29,9 +28,7 @@ __all__ = [
     "Shrunk",
     "cdf",
     "choice_hides",
-    "consistent",
     "data_aware",
-    "disagreement",
     "from_residual_parts",
     "is_data_aware",
     "isotonic",
@@ -48,12 +45,8 @@ __all__ = [
     "residual_parts",
     "shrink",
     "shrunk_levels",
-    "simulated_isotonic_errors",
     "simulated_noise",
-    "synthetic_counts",
-    "synthetic_rows",
     "tested",
-    "unknowns",
     "weak_total",
     "whole_numbers",
     "worth_splitting",

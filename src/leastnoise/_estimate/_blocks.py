@@ -126,28 +126,6 @@ def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArra
     return cells
 
 
-def rectangle_shares(tops: IntArray, lefts: IntArray, heights: IntArray, widths: IntArray, queries: IntArray) -> FloatArray:
-    """The share of each block that lies in each rectangle: uniform expansion as a matrix.
-
-    Args:
-        tops: first row of each of k blocks.
-        lefts: first column of each.
-        heights: rows of each.
-        widths: columns of each.
-        queries: (m, 4): top, left, bottom, right, the last two not included.
-
-    Returns:
-        (m, k), between 0 and 1.
-
-    >>> rectangle_shares(*np.array([[0, 0], [0, 2], [2, 2], [2, 2]]), np.array([[0, 0, 1, 3]])).tolist()
-    [[0.5, 0.25]]
-    """
-    top, left, bottom, right = (queries[:, [place]] for place in range(4))
-    rows = np.clip(np.minimum(bottom, tops + heights) - np.maximum(top, tops), 0, None)
-    columns = np.clip(np.minimum(right, lefts + widths) - np.maximum(left, lefts), 0, None)
-    return np.asarray(rows * columns / (heights * widths))
-
-
 def _upward(starts: Sequence[IntArray], scales: Sequence[FloatArray]) -> tuple[list[IntArray], list[FloatArray], list[FloatArray]]:
     """First parts of each block of the later layers, variances on the way up, and the weight of each own measurement."""
     if not np.isfinite(scales[0]).all():

@@ -27,8 +27,8 @@ import numpy as np
 from leastnoise._accuracy import subsets
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._consistency import from_residual_parts, residual_parts
 from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._linop import along, apply
 from leastnoise._workload import Product, identity, queries
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from experiments.sums_strategies import PrefixSums, sum_strategy
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import total_squared_error
@@ -12,10 +13,16 @@ from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import dense
 from leastnoise._planner.aware import _truncated_sums_plans as plans
-from leastnoise._planner.aware._truncated_sums import PrefixSums, sum_strategy, weighted_gram
 from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
-from leastnoise._planner.aware._truncated_sums_threshold import _falling, candidate_cells, choose_threshold, falling_counts, quick_noise
+from leastnoise._planner.aware._truncated_sums_threshold import (
+    _falling,
+    candidate_cells,
+    choose_threshold,
+    falling_counts,
+    quick_noise,
+    weighted_gram,
+)
 from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
 from leastnoise._workload import queries
 

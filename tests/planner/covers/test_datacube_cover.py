@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover, most_covered
+from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
 from leastnoise._planner.tables._marginal_weights import grouped_budgets
 from leastnoise._planner.tables._residual_algebra import table_sizes
 
@@ -46,32 +46,6 @@ def test_the_cover_is_within_its_bound_of_the_best(shape, norm):
     measured = [options.index(table) for table in cover.tables]
     used = added[measured][cover.source, np.arange(len(targets))]
     assert len(measured) ** power * used.max() == pytest.approx(cover.largest)
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("bound", [1.0, 9.0, 30.0, 100.0])
-def test_most_marginals_within_a_bound_against_brute_force(norm, bound):
-    shape = (3, 2, 4)
-    targets, options = ways(3, 1, 2), ways(3, *range(4))
-    power = 2 if norm == "l1" else 1
-    sizes = dict(zip(options, table_sizes(shape, options), strict=True))
-
-    def met(pick):
-        near = [min((sizes[s] / sizes[t] for s in pick if set(t) <= set(s)), default=np.inf) for t in targets]
-        return [t for t, cells in zip(targets, near, strict=True) if len(pick) ** power * cells <= bound]
-
-    best = max(len(met(pick)) for number in range(1, 7) for pick in itertools.combinations(options, number))
-    tables, answered = most_covered(shape, targets, bound, norm=norm)
-    assert list(answered) == met(tables)
-    assert (1 - 1 / np.e) * best <= len(answered) <= best
-
-
-def test_a_bound_of_everything_and_of_nothing():
-    every = ways(10, 2)
-    assert most_covered((2,) * 10, every, 256) == ((tuple(range(10)),), tuple(every))
-    assert most_covered((2,) * 10, every, 0.5) == ((), ())
-    with pytest.raises(InputError, match="targets must be at least one asked marginal"):
-        most_covered((2, 2), [], 1.0)
 
 
 def test_optimal_budgets_improve_on_equal_ones():

@@ -9,9 +9,8 @@ from leastnoise._check.arrays import IntArray
 from leastnoise._linop import Dense, Total
 from leastnoise._plan import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
-from leastnoise._planner.aware._truncated_sums import weighted_gram
 from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
-from leastnoise._planner.aware._truncated_sums_threshold import quick_noise
+from leastnoise._planner.aware._truncated_sums_threshold import quick_noise, weighted_gram
 from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
 from leastnoise._planner.line._gram import DenseGram, Gram, ScaledSum, merge_equal_cells

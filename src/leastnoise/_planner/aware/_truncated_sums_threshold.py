@@ -18,14 +18,31 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._planner.aware._truncated_sums import weighted_gram
-from leastnoise._planner.line._gram import Gram, singular_value_bound
+from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram, singular_value_bound
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 
 RATIO = 1.2
 _TAIL_INDEX = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
 _MOST_SPECTRUM = 512
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
+
+
+def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
+    """The Gram matrix T M T of the queries on z, in the short form of M where it has one.
+
+    Args:
+        gram: M = W^T W.
+        limits: T_j, shape (n,).
+
+    >>> weighted_gram(GeneratedGram(np.ones(2), np.array([2.0, 1.0]), 2), np.array([3, 5])).dense().tolist()
+    [[18.0, 15.0], [15.0, 25.0]]
+    """
+    weights = np.asarray(limits, dtype=np.float64)
+    pairs = gram.generators()
+    if pairs is not None and len(pairs) == 1:
+        ((rising, falling),) = pairs
+        return GeneratedGram(rising * weights, falling * weights, gram.queries)
+    return DenseGram(gram.dense() * weights * weights[:, None], gram.queries)
 
 
 def candidate_cells(edges: IntArray) -> IntArray:

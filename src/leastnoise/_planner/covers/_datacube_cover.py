@@ -86,53 +86,6 @@ def greedy_cover(
     return Cover(tables=tuple(options[i] for i in chosen), source=added[:, chosen].argmin(axis=1), largest=largest)
 
 
-def most_covered(
-    shape: Sequence[int],
-    targets: Sequence[AttributeSet],
-    bound: float,
-    *,
-    norm: Norm = "l1",
-    candidates: Iterable[AttributeSet] | None = None,
-) -> tuple[tuple[AttributeSet, ...], tuple[AttributeSet, ...]]:
-    """Choose what to measure so that as many asked marginals as can be have no larger cell variance than a bound (problem PMOST).
-
-    For each number of measured marginals the candidates that answer most of what is left are taken one by one; the number with which most
-    is answered wins, the least of equals. For every number this is at least 1 - 1/e of the best choice.
-
-    Args:
-        shape: values per attribute.
-        targets: the asked marginals.
-        bound: largest allowed cell variance at unit noise and privacy cost 1, as ``Cover.largest``.
-        norm: "l1" for pure budgets, "l2" for Gaussian ones.
-        candidates: what may be measured; by default as in ``greedy_cover``.
-
-    Returns:
-        The measured marginals, and the asked ones that meet the bound; both empty if none can.
-
-    Raises:
-        InputError: nothing is asked, or a set is malformed.
-
-    Source: Ding, Winslett, Han, Li, SIGMOD 2011.
-
-    >>> asked = [(i,) for i in range(10)]
-    >>> [len(some) for some in most_covered((2,) * 10, asked, 50)], [len(some) for some in most_covered((2,) * 10, asked, 32)]
-    ([5, 10], [2, 8])
-    """
-    shape, asked, options = _problem(shape, targets, candidates)
-    power = 2 if one_of("norm", norm, ("l1", "l2")) == "l1" else 1
-    added = _cells_added(shape, options, asked)
-    best: tuple[int, list[int], BoolArray] = 0, [], np.zeros(len(asked), dtype=bool)
-    for number in range(1, len(asked) + 1):
-        covers = added <= bound / float(number) ** power
-        if not covers.any():
-            break
-        chosen = _greedy(covers, number)
-        met: BoolArray = np.logical_or.reduce(covers[:, chosen], axis=1)
-        if met.sum() > best[0]:
-            best = int(met.sum()), chosen, met
-    return tuple(options[i] for i in best[1]), tuple(target for target, met in zip(asked, best[2].tolist(), strict=True) if met)
-
-
 def cover_errors(shape: Sequence[int], targets: Mapping[AttributeSet, float], cover: Cover) -> FloatArray:
     """Return for each measured marginal what one unit of its noise variance adds to the total squared error.
 

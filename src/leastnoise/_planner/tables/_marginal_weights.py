@@ -74,19 +74,6 @@ def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[floa
     return Weights(theta=np.sqrt(square / scale), error=scale**2)
 
 
-def weights_objective(theta: FloatArray, matrix: Matrix, coefficient: FloatArray, cost: FloatArray, norm: Norm) -> tuple[float, FloatArray]:
-    """Return the logarithm of the error of a set of weights, scaled to privacy cost 1, and its gradient in theta.
-
-    The error is (cost . theta)^2 sum c / (K theta^2) for "l1" and (cost^2 . theta^2) sum c / (K theta^2) for "l2".
-
-    >>> value, slope = weights_objective(np.array([1.0, 2.0]), np.eye(2), np.ones(2), np.ones(2), "l1")
-    >>> round(math.exp(value), 6), slope.round(6).tolist()
-    (11.25, [-0.933333, 0.466667])
-    """
-    value, slope = _objective(theta, lambda u: np.asarray(matrix @ u), lambda g: np.asarray(matrix.T @ g), coefficient, cost, norm)
-    return value, slope
-
-
 def _objective(
     theta: FloatArray,
     forward: Callable[[FloatArray], FloatArray],

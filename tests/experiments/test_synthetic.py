@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from experiments.synthetic import synthetic_counts
 
 from leastnoise._check import InputError
-from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import synthetic_counts, synthetic_rows
 
 
 def test_every_run_of_cells_is_rounded_up_or_down_and_a_whole_total_stays() -> None:
@@ -34,17 +33,6 @@ def test_large_counts_stay_exact() -> None:
     cells = np.full(2**16, 2.0**30) + 0.5
     counts = synthetic_counts(cells, 3)
     assert counts.sum() == 2**46 + 2**15
-
-
-def test_rows_repeat_the_labels() -> None:
-    domain = Domain(sex=["F", "M"], age=Integers(20, 22))
-    counts = np.array([[1, 0, 2], [0, 1, 0]])
-    rows = synthetic_rows(domain, ("sex", "age"), counts)
-    assert list(zip(rows["sex"].tolist(), rows["age"].tolist(), strict=True)) == [("F", 20), ("F", 22), ("F", 22), ("M", 21)]
-    with pytest.raises(InputError, match=r"counts must be whole numbers of at least 0, one a cell of sex x age"):
-        synthetic_rows(domain, ("sex", "age"), counts.T)
-    with pytest.raises(InputError, match="number of synthetic rows"):
-        synthetic_rows(domain, ("sex", "age"), counts * 2**28)
 
 
 @pytest.mark.parametrize("cells", [[-0.5, 1.0], [np.nan], [np.inf]])

@@ -24,48 +24,10 @@ import numpy as np
 from leastnoise._accuracy import subsets
 from leastnoise._check import InputError, InternalError, exact_positive, one_of, refuse
 from leastnoise._check.arrays import FloatArray
+from leastnoise._estimate import from_residual_parts, residual_parts
 
 Names = tuple[str, ...]
 ConsistencyNorm = Literal["l1", "l2", "linf"]
-
-
-def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
-    """Split a table into its residual components: contrasts along some attributes, sums along the others.
-
-    Args:
-        cube: shape: one axis a name.
-        names: its attributes.
-
-    Returns:
-        For every tau within ``names`` an array of the shape of tau whose sums along each axis are 0. The table is `from_residual_parts` of
-        them.
-
-    >>> {tau: part.tolist() for tau, part in residual_parts(np.array([3.0, 1.0]), ("sex",)).items()}
-    {(): 4.0, ('sex',): [1.0, -1.0]}
-    """
-    parts: dict[Names, FloatArray] = {(): np.asarray(cube, dtype=np.float64)}
-    for name in names:
-        split: dict[Names, FloatArray] = {}
-        for tau, part in parts.items():
-            axis = len(tau)  # the axes before it are those of tau, the ones behind are still to come
-            total = part.sum(axis=axis)
-            split[tau] = total
-            split[*tau, name] = part - np.expand_dims(total / part.shape[axis], axis)
-        parts = split
-    return parts
-
-
-def from_residual_parts(parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]) -> FloatArray:
-    """The table with given residual components, each spread evenly over the attributes it does not have.
-
-    >>> from_residual_parts({(): np.array(4.0), ("sex",): np.array([1.0, -1.0])}, ("sex",), (2,)).tolist()
-    [3.0, 1.0]
-    """
-    answer = np.zeros(tuple(shape))
-    for tau in subsets(names):
-        spread = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)
-        answer += parts[tau].reshape([n if name in tau else 1 for name, n in zip(names, shape, strict=True)]) / spread
-    return answer
 
 
 @dataclass(frozen=True, slots=True)

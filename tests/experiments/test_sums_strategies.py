@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from experiments.sums_tree import fit_halved_tree
 
+from experiments import sums_strategies as sums
 from leastnoise._check import InputError
-from leastnoise._planner.aware import _truncated_sums as sums
-from leastnoise._planner.aware._truncated_sums_tree import fit_halved_tree
 from leastnoise._planner.line._gram import AllRangesGram, PrefixGram, strategy_rmse
 
 LAPLACE = math.sqrt(2)

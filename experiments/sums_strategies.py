@@ -5,7 +5,7 @@ cell, at most the limit T_j = min(u_j, theta). A strategy is written on z_j = (s
 record changes by at most 1 in one cell; in the paper's reading, where every record counts as the upper edge of its bin, z is the vector of
 counts. The workload on z is W T with T = diag(T_j), and all of the matrix mechanism applies to it.
 
-TiMM with the strategy A is the strategy A T on z, so whatever is best for W T is never worse than TiMM (FORMULAS 6.2).
+TiMM with the strategy A is the strategy A T on z, so whatever is best for W T is never worse than TiMM.
 
 Source: Wu, Pujol, Kotsogiannis, Machanavajjhala, "Answering summation queries for numerical attributes under differential privacy".
 """
@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.sums_tree import fit_halved_tree
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._planner.aware._truncated_sums_tree import fit_halved_tree
+from leastnoise._planner.aware._truncated_sums_threshold import weighted_gram
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram, column_norm
+from leastnoise._planner.line._gram import GeneratedGram, Gram, column_norm
 from leastnoise._planner.line._p_identity import fit_p_identity
 
 ALGORITHMS = ("identity", "workload", "timm", "tamm", "optimum")
@@ -69,24 +70,6 @@ class PrefixSums:
     def gram(self) -> Gram:
         """W^T W, in its short form."""
         return GeneratedGram(np.ones(len(self.edges)), self.asked().astype(float), len(self.last))
-
-
-def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
-    """The Gram matrix T M T of the queries on z, in the short form of M where it has one.
-
-    Args:
-        gram: M = W^T W.
-        limits: T_j, shape (n,).
-
-    >>> weighted_gram(GeneratedGram(np.ones(2), np.array([2.0, 1.0]), 2), np.array([3, 5])).dense().tolist()
-    [[18.0, 15.0], [15.0, 25.0]]
-    """
-    weights = np.asarray(limits, dtype=np.float64)
-    pairs = gram.generators()
-    if pairs is not None and len(pairs) == 1:
-        ((rising, falling),) = pairs
-        return GeneratedGram(rising * weights, falling * weights, gram.queries)
-    return DenseGram(gram.dense() * weights * weights[:, None], gram.queries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,16 +6,10 @@ Every cell moves by less than 1, every sum over consecutive cells by less than 1
 Source: systematic sampling, Madow 1949.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain
-
-MOST_ROWS = 2**28
 
 
 def synthetic_counts(cells: FloatArray, seed: int) -> IntArray:
@@ -54,30 +48,3 @@ def synthetic_counts(cells: FloatArray, seed: int) -> IntArray:
     running = np.where(np.abs(running - nearest) < 1e-9 * (1 + nearest), nearest, running)
     steps = np.floor(running + np.random.default_rng(seed).random())
     return np.asarray(parts + np.diff(steps, prepend=0.0).reshape(values.shape), dtype=np.int64)
-
-
-def synthetic_rows(domain: Domain, names: tuple[str, ...], counts: IntArray) -> Mapping[str, npt.NDArray[np.generic]]:
-    """Synthetic microdata: one row a unit of the counts.
-
-    Args:
-        domain: gives the labels.
-        names: the attributes of the axes of ``counts``.
-        counts: whole numbers of at least 0, from `synthetic_counts`.
-
-    Returns:
-        One column an attribute with the labels of its cells, in the order of the cells; int64 where all labels are whole numbers.
-
-    Raises:
-        InputError: counts of another shape or below 0, or over 2^28 rows.
-
-    >>> rows = synthetic_rows(Domain(sex=["F", "M"]), ("sex",), np.array([1, 2]))
-    >>> rows["sex"].tolist()
-    ['F', 'M', 'M']
-    """
-    kinds = [domain.kind(name) for name in names]
-    if counts.shape != tuple(kind.size for kind in kinds) or counts.dtype.kind not in "iu" or not (counts >= 0).all():
-        raise refuse("counts", f"{counts.dtype} of shape {counts.shape}", "whole numbers of at least 0, one a cell of " + " x ".join(names))
-    if not int(counts.sum()) <= MOST_ROWS:
-        raise refuse("the number of synthetic rows", int(counts.sum()), f"at most {MOST_ROWS}", "Use the counts themselves.")
-    places = np.unravel_index(np.repeat(np.arange(counts.size), counts.reshape(-1)), counts.shape) if names else ()
-    return {name: np.array(kind.labels)[place] for name, kind, place in zip(names, kinds, places, strict=True)}
