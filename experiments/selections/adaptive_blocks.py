@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
+from leastnoise._check.arrays import IntArray
 from leastnoise._kernel import Entropy, RectanglePartition
-from leastnoise._kernel._drawing import Integers
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import noise_scale
 from leastnoise._kernel._plane import read_plane, rectangles
@@ -36,9 +36,9 @@ class AdaptiveBlocks:
     """
 
     shape: tuple[int, int]
-    order: Integers
-    starts: tuple[Integers, ...]
-    values: tuple[Integers, ...]
+    order: IntArray
+    starts: tuple[IntArray, ...]
+    values: tuple[IntArray, ...]
     scales: tuple[Reals, ...]
     spent: Fraction
 
@@ -48,7 +48,7 @@ class AdaptiveBlocks:
 
 
 def adaptive_blocks(
-    x: Integers,
+    x: IntArray,
     epsilon: Exact,
     entropy: Entropy,
     *,
@@ -116,8 +116,8 @@ def adaptive_blocks(
 
 
 def _measured(
-    cells: Integers, starts: Integers, budgets: list[Fraction] | list[Fraction | None], kind: Integers, entropy: Entropy
-) -> tuple[Integers, Reals]:
+    cells: IntArray, starts: IntArray, budgets: list[Fraction] | list[Fraction | None], kind: IntArray, entropy: Entropy
+) -> tuple[IntArray, Reals]:
     """Noisy counts of disjoint blocks, each with the budget of its kind, and their scales; without a budget 0 and infinity (W1, W3)."""
     values = np.zeros(len(starts), dtype=np.int64)
     scales = np.full(len(starts), np.inf)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
-from leastnoise._kernel._drawing import Integers
+from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import Partition, noise_scale, read_cells
@@ -21,7 +21,7 @@ Reals = npt.NDArray[np.float64]
 
 
 def pruned_levels(
-    x: Integers,
+    x: IntArray,
     epsilon: Exact,
     entropy: Entropy,
     *,
@@ -77,7 +77,7 @@ def pruned_levels(
     return Partition(size=n, starts=starts, spent=spent, widths=chain, values=tuple(values), scales=tuple(scales))
 
 
-def prune(size: int, widths: Sequence[int], values: Sequence[Integers], scales: Sequence[float], penalty: float) -> Integers:
+def prune(size: int, widths: Sequence[int], values: Sequence[IntArray], scales: Sequence[float], penalty: float) -> IntArray:
     """Cheapest pruning of a measured hierarchy; public numbers only.
 
     At every node either all measurements in its subtree are explained by one density, the residual sum of squares in units of the noise's
@@ -125,7 +125,7 @@ def prune(size: int, widths: Sequence[int], values: Sequence[Integers], scales: 
     return np.flatnonzero(starts)
 
 
-def _disagreement(place: int, widths: Sequence[int], values: Sequence[Integers], scales: Sequence[float]) -> Reals:
+def _disagreement(place: int, widths: Sequence[int], values: Sequence[IntArray], scales: Sequence[float]) -> Reals:
     """Squared difference of each block's measurement and the sum of its children's, in units of its variance."""
     child = np.arange(0, len(values[place + 1]), widths[place] // widths[place + 1])
     number = np.diff(child, append=len(values[place + 1]))

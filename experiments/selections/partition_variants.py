@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._check import Exact, exact_positive, whole
+from leastnoise._check.arrays import IntArray
 from leastnoise._kernel import Entropy, Partition
-from leastnoise._kernel._drawing import Integers
 from leastnoise._kernel._entropy import fresh_words
 from leastnoise._kernel._interval_costs import aligned_costs, grid_sensitivity
 from leastnoise._kernel._laplace import discrete_laplace
@@ -22,7 +22,7 @@ _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
 _DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
 
 
-def noisy_aligned(x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
+def noisy_aligned(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
     """The partition of least noisy cost into aligned intervals, with a penalty.
 
     Args:
@@ -65,7 +65,7 @@ def powers_charge(size: int) -> Fraction:
 
 
 def sampled_powers(
-    x: Integers, epsilon: Exact, entropy: Entropy, *, penalty: Exact, prior: Exact = Fraction(1386294361, 10**9), distance: int = 1
+    x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, prior: Exact = Fraction(1386294361, 10**9), distance: int = 1
 ) -> Partition:
     """Draw a partition into intervals of lengths 1, 2, 4, ... at any start, as ``exponential_mechanism`` does into aligned ones.
 
@@ -94,7 +94,7 @@ def sampled_powers(
     return Partition(size=n, starts=draw_powers(weights, entropy), spent=spent)
 
 
-def draw_powers(weights: Sequence[Scaled], entropy: Entropy) -> Integers:
+def draw_powers(weights: Sequence[Scaled], entropy: Entropy) -> IntArray:
     """Draw a partition into intervals of lengths 1, 2, 4, ... at any start; from left to right, then from right to left (X6).
 
     Args:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._check import Exact, exact, exact_positive, refuse, whole
-from leastnoise._kernel._drawing import Integers
+from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
 
@@ -78,7 +78,7 @@ def read_candidates(candidates: Sequence[int], most: int) -> tuple[int, ...]:
     return found
 
 
-def read_amounts(values: Integers, most: int) -> Integers:
+def read_amounts(values: IntArray, most: int) -> IntArray:
     """Check the type, which is public, and cut the amounts, which are private, to 0 and the bound; sorted (H1).
 
     Raises:
@@ -108,7 +108,7 @@ def scale_up(sensitivity: int, epsilon: Fraction) -> tuple[int, int]:
     return numerator, _SCALE_STEPS
 
 
-def above(amounts: Integers, limits: Integers) -> Integers:
+def above(amounts: IntArray, limits: IntArray) -> IntArray:
     """Number of amounts above each limit; the amounts are sorted.
 
     >>> above(np.array([1, 5, 5, 9]), np.array([0, 5, 9])).tolist()
@@ -118,7 +118,7 @@ def above(amounts: Integers, limits: Integers) -> Integers:
 
 
 def sparse_vector(
-    values: Integers,
+    values: IntArray,
     epsilon: Exact,
     entropy: Entropy,
     *,
@@ -177,7 +177,7 @@ def sparse_vector(
 
 
 def recursive(
-    values: Integers,
+    values: IntArray,
     epsilon: Exact,
     entropy: Entropy,
     *,

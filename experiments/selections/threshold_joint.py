@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from experiments.selections.threshold import Threshold, read_amounts, read_candidates, scale_up
 from leastnoise._check import Exact, exact_positive, refuse, whole
-from leastnoise._kernel._drawing import Integers
+from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
 
@@ -26,16 +26,16 @@ _roots = np.frompyfunc(math.isqrt, 1, 1)
 
 
 def least_error(
-    values: Integers,
+    values: IntArray,
     epsilon: Exact,
     entropy: Entropy,
     *,
     candidates: Sequence[int],
     most: int,
-    low: Integers,
-    high: Integers,
+    low: IntArray,
+    high: IntArray,
     noise: Reals,
-    weights: Integers | None = None,
+    weights: IntArray | None = None,
     distance: int = 1,
 ) -> Threshold:
     """The limit of least predicted error: sum over queries of weight times the root of squared bias plus noise variance.
@@ -91,7 +91,7 @@ def least_error(
     return Threshold(limit=limits[int(np.argmin(noisy))], spent=spent, mechanism="least error")  # J4: the first of equals
 
 
-def sensitivity(limits: Sequence[int], most: int, low: Integers, high: Integers, weights: Objects) -> int:
+def sensitivity(limits: Sequence[int], most: int, low: IntArray, high: IntArray, weights: Objects) -> int:
     """The most that one row adds to the weighted biases under any limit.
 
     Args:
@@ -112,7 +112,7 @@ def sensitivity(limits: Sequence[int], most: int, low: Integers, high: Integers,
     return int(((begun - ended) * np.maximum(amounts - limits[0], 0).astype(object)).max())
 
 
-def biases(amounts: Integers, limits: Sequence[int], low: Integers, high: Integers) -> Objects:
+def biases(amounts: IntArray, limits: Sequence[int], low: IntArray, high: IntArray) -> Objects:
     """What every limit cuts off every query: sum over its amounts of what is above the limit, exact, shape (K, m).
 
     >>> biases(np.array([5, 20, 30]), [10, 100], np.array([-1]), np.array([25])).tolist()
@@ -131,7 +131,7 @@ def biases(amounts: Integers, limits: Sequence[int], low: Integers, high: Intege
     return found
 
 
-def _read_queries(low: Integers, high: Integers, weights: Integers | None, most: int) -> tuple[Integers, Integers, Objects]:
+def _read_queries(low: IntArray, high: IntArray, weights: IntArray | None, most: int) -> tuple[IntArray, IntArray, Objects]:
     for name, ends in (("low", low), ("high", high)):
         if not (isinstance(ends, np.ndarray) and ends.dtype == np.int64 and ends.ndim == 1 and len(ends) >= 1):
             raise refuse(name, type(ends).__name__, "an int64 array with one entry a query")
