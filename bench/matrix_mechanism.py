@@ -1,4 +1,4 @@
-"""Our automatic plan against every published and every measured number of FORMULAS 7.1, 8.1, 8.2 and 12.1 to 12.3, both budgets.
+"""Our automatic plan against every published number, and every number measured with the released programs, both budgets.
 
     python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR] [--csv FILE] [--prefix-release]
 
@@ -118,7 +118,7 @@ def _window_rows(size: int) -> list[list[int]]:
     return [((cells >= low) & (cells <= low + 31)).astype(int).tolist() for low in range(size - 31)]
 
 
-# The least of all columns of FORMULAS 8.2 and 12.1 (p-Identity by hdmm or by ourselves), and of 8.1, 7.1 and 12.2.
+# The least error of any published or released method (p-Identity by hdmm or by ourselves); docs/results/matrix-mechanism.md.
 PURE = {
     64: {"prefix": 3.763, "ranges": 3.926, "width32": 4.159, "permuted": 3.928, "idtotal": 1.342},
     128: {"prefix": 4.451, "ranges": 4.752},
@@ -136,7 +136,7 @@ GAUSSIAN = {
     2048: {"prefix": 3.96, "ranges": 3.850},
     4096: {"prefix": 4.13, "ranges": 4.134, "width32": 2.396},
 }
-# FORMULAS 12.3: pure and Gaussian.
+# The best of OPT_kron, OPT_M and OPT_+ of hdmm: pure and Gaussian.
 SEVERAL = {
     "prefix x prefix, 64 x 64": (14.21, 4.409),
     "prefix x prefix, 256 x 256": (27.05, 6.373),
@@ -160,7 +160,7 @@ _QUICK_SEVERAL = ("prefix x prefix, 64 x 64", "ranges x ranges, 64 x 64", "Adult
 
 
 def one_attribute() -> Iterator[Case]:
-    """The cases of FORMULAS 7.1, 8.1, 8.2, 12.1 and 12.2."""
+    """The cases with one attribute."""
     for power, table in ((1, PURE), (2, GAUSSIAN)):
         for size, numbers in table.items():
             slow = ("p_identity",) if power == 1 else ("gaussian_optimum",)
@@ -190,7 +190,7 @@ def one_attribute() -> Iterator[Case]:
 
 
 def several_attributes(schemas: Path) -> Iterator[Case]:
-    """The cases of FORMULAS 12.3."""
+    """The cases with several attributes."""
     for name, numbers in SEVERAL.items():
         if name.startswith("Census") and not (schemas / "census_sf1_person.json").exists():
             print(f"{name}: left out, because {schemas} has no census_sf1_person.json")

@@ -3,7 +3,7 @@
     python bench/p_identity.py [--sizes 64 256 1024] [--large]
 
 Prints one line a case with ours / reference: at or below 1.000 is what is wanted. ``--large`` adds n = 4096 and 16384 (some minutes each).
-References: FORMULAS 8.1, 8.2, 12.1 and 12.2.
+References: the least error of any published or released method; docs/results/matrix-mechanism.md.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def line(what: str, size: int, kind: str, ours: float, reference: float, seconds
 
 
 def dense_objective(gram: Reals, theta: Reals) -> tuple[float, Reals]:
-    """A step with n x n matrices, as FORMULAS 7.1 has it."""
+    """A step with n x n matrices, as the paper has it (arXiv 1808.03537, section 5)."""
     s = 1 + theta.sum(axis=0)
     inverse = np.linalg.inv(np.eye(len(theta)) + theta @ theta.T)
     inner = np.eye(len(s)) - theta.T @ inverse @ theta

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from experiments.selections.partition_levels import pruned_levels
 from experiments.selections.partition_variants import noisy_aligned, sampled_powers
-from leastnoise._estimate import Halving, Levels, Shrunk, shrink, worth_splitting
+from leastnoise._estimate import Halving, Levels, Shrunk, cheapest_blocks, shrink
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._partition import least_cost, noisy_costs
 from leastnoise._kernel._partition_sampling import exponential_mechanism
@@ -129,7 +129,7 @@ def adaptive(run: Setting) -> Reals:
     out = np.empty((run.trials, CELLS))
     for trial in range(run.trials):
         squares = [mean[trial] ** 2 + variance[trial] for mean, variance in zip(found.means, found.variances, strict=True)]
-        starts = worth_splitting(squares, costs, 36 / budget**2, HALVING)
+        starts = cheapest_blocks(squares, costs, 36 / budget**2, HALVING)
         basis = parts_of_buckets(starts)
         mean = np.concatenate([total[trial], *(part[trial] for part in found.means)])
         variance = np.concatenate([[spread], *(part[trial] for part in found.variances)])

@@ -1,6 +1,6 @@
 """The mechanisms of the experiment on sums: thresholds from the kernel, measurements in whole numbers with the kernel's exact noise.
 
-Every way is private as built, with the faults of the printed algorithms repaired (FORMULAS 6.5): SQM divides its budget among the queries,
+Every way is private as built, with the faults of the printed algorithms repaired: SQM divides its budget among the queries,
 the number of records stays private, searches end at the public maximum, values are filtered before they are cut, and beta belongs to the
 budget of the threshold.
 """

@@ -20,8 +20,8 @@ from leastnoise._accounting import (
     PureDP,
     charge,
     charge_from_json,
+    charge_text,
     covers,
-    in_words,
     is_charge_of,
     left,
     missing,
@@ -138,7 +138,7 @@ def test_charges_of_other_definitions_are_told_apart() -> None:
     assert not is_charge_of(PureDP(1), Charge(epsilon=Fraction(1), delta=Fraction(1)))
     assert not is_charge_of(ApproxDP(1, "0.1"), Charge(delta=Fraction(1, 10)))
     assert not is_charge_of(ZCDP(1), Charge(epsilon=Fraction(1), rho=Fraction(1)))
-    assert in_words(ApproxDP(1, "0.1"), Charge(epsilon=Fraction(1))) == "epsilon = 1 and delta = 0"
+    assert charge_text(ApproxDP(1, "0.1"), Charge(epsilon=Fraction(1))) == "epsilon = 1 and delta = 0"
     assert str(Charge()) == "nothing"
 
 

@@ -113,7 +113,7 @@ def unit_rmse(matrix, gram, queries):
     [(128, (5.667, 5.5276), (5.344, 5.3365)), (256, (6.973, 6.875), (6.523, 6.457)), (512, (8.510, 8.4438), (7.817, 8.430))],
 )
 def test_both_readings_of_greedy_h_have_their_published_errors(cells, ranges, prefix):
-    """5.5276 and 5.3365 (128 cells) and 8.4438 (all ranges, 512 cells) stand in the published table; the others are FORMULAS 1.6."""
+    """5.5276 and 5.3365 (128 cells) and 8.4438 (all ranges, 512 cells) stand in the published table; the others: released code."""
     every = cells * (cells + 1) // 2
     for gram, queries, (defined, released) in ((AllRangesGram(cells), every, ranges), (PrefixGram(cells), cells, prefix)):
         dense = gram.dense().astype(float)
@@ -125,7 +125,7 @@ def test_both_readings_of_greedy_h_have_their_published_errors(cells, ranges, pr
 
 @pytest.mark.parametrize(("workload", "expected"), [("width32", 5.179), ("permuted", 4.831), ("cells and total", 1.578)])
 def test_the_released_reading_on_other_workloads(workload, expected):
-    """FORMULAS 12.1, 64 cells, as measured with the released code."""
+    """64 cells, as measured with the released code."""
     n = 64
     if workload == "width32":
         matrix = np.array([[float(a <= j < a + 32) for j in range(n)] for a in range(n - 31)])
@@ -150,7 +150,7 @@ def test_the_released_reading_is_the_workload_squared():
     [("Identity", 9.274), ("H2", 11.51), ("HB", 6.294), ("Privelet", 10.52), ("GreedyH", 6.973), ("GreedyH, released reading", 6.875)],
 )
 def test_simulated_errors_are_the_published_ones(name, expected):
-    """All ranges, 256 cells (FORMULAS 12.1, 1.6). 600 runs; an error's standard deviation is about 2%, the allowance 10%."""
+    """All ranges, 256 cells, as measured with the released code. 600 runs; an error's standard deviation is about 2%, the allowance 10%."""
     x = np.random.default_rng(5).poisson(30.0, 256)
     first, last = np.triu_indices(257, 1)
     ranges, entropy, squares = Ranges(first, last), SeededEntropy(6), 0.0

@@ -137,7 +137,7 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
     assert (folder / "out").exists() == (end == "whole")
     assert not (folder / "out").exists() or is_whole(folder / "out")
     drawn = measured(ledger)
-    # the next run says what became of it, and pays for itself alone
+    # the next run says in what state it is, and pays for itself alone
     second = run("release", "people.toml", "--out", "second")
     assert second.code == 0, second.err
     assert ("paid and absent" in second.err) == (end == "absent")

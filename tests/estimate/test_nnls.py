@@ -1,4 +1,4 @@
-"""Non-negative least squares: the minimiser, its certificate, what it does to ranges (FORMULAS 9), and what is refused."""
+"""Non-negative least squares: the minimiser, its certificate, what it does to ranges, and what is refused."""
 
 from fractions import Fraction
 

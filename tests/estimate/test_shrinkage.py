@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from leastnoise._estimate import Halving, Levels, shrink, worth_splitting
+from leastnoise._estimate import Halving, Levels, cheapest_blocks, shrink
 from leastnoise._estimate._shrinkage import checked_errors
 
 SHAPES = [(16, (1, 4), (3.0, 2.0)), (13, (1, 2, 8), (3.0, 2.0, 5.0)), (9, (1, 4), (0.5, 40.0)), (2, (1,), (1.0,)), (1, (1,), (2.0,))]
@@ -153,7 +153,7 @@ def test_pruning_is_the_cheapest_of_all():
     for _ in range(20):
         squares = [rng.exponential(4, 8 // 2 ** (level + 1)) for level in range(3)]
         costs = [rng.uniform(0.5, 2, len(one)) for one in squares]
-        starts = worth_splitting(squares, costs, 3.0, halving)
+        starts = cheapest_blocks(squares, costs, 3.0, halving)
 
         def price(chosen, squares=squares, costs=costs):
             cost = 0.0

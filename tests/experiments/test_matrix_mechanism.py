@@ -23,7 +23,7 @@ def silent(_: str) -> None:
 def test_all_ranges_give_the_published_errors() -> None:
     rows = experiment.all_ranges_against_bound((64,), silent)
     pure, gaussian = rows
-    # FORMULAS 8.1 and 8.2, four digits; ours must be at or below the published optimum and above the bound.
+    # Optima of docs/results/matrix-mechanism.md, four digits; ours must be at or below the published optimum and above the bound.
     expected = {"cells": 4.690, "hierarchy": 7.976, "wavelet": 7.150, "bound": 2.277}
     assert {name: pure[name] for name in expected} == pytest.approx(expected, abs=6e-4)
     assert 2.277 < pure["ours"] < 3.9265

@@ -18,7 +18,7 @@ def made(name: str, threshold: int, *, released: bool = False) -> sums.SumStrate
     return sums.sum_strategy(name, PAPER.matrix(), PAPER.gram(), PAPER.limits(threshold), released=released)
 
 
-# FORMULAS 6.4: root mean square over the 1000 prefix queries at epsilon2 = 1.
+# By the closed forms of the paper: root mean square over the 1000 prefix queries at epsilon2 = 1.
 LEVELS = {
     100_000: {"identity": 2.90e6, "workload": 1.24e8, "sqm": 1.35e8, "timm": (1.43e6, 1.23e6), "tamm": (1.42e6, 1.27e6)},
     150_000: {"identity": 4.16e6, "workload": 1.73e8, "sqm": 1.99e8, "timm": (2.14e6, 1.84e6), "tamm": (2.00e6, 1.80e6)},

@@ -175,7 +175,7 @@ def with_ledger(folder: Path) -> None:
 
 
 def truth(folder: Path, known: int) -> dict[str, Any]:
-    """What became of the release, by the files alone; run in a child, with nothing faulty."""
+    """The state of the release, by the files alone; run in a child, with nothing faulty."""
     from leastnoise._session import Ledger, is_published
 
     ledger = folder / "people.ledger"
@@ -293,7 +293,7 @@ def next_runs(folder: Path, found: dict[str, Any], known: int, *, further: bool)
 
 
 def trial(scenario: Scenario, folder: Path, place: int, mode: int, *, further: bool) -> tuple[list[str], End, str]:
-    """One fault: complaints, how the run ended, and what became of the release."""
+    """One fault: complaints, how the run ended, and the state of the release."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)
     status, told, found = forked(lambda: truth(folder, scenario.known), folder)

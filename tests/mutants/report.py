@@ -48,7 +48,7 @@ def _facts(folder: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def states(folder: Path) -> dict[str, tuple[str, float]]:
-    """What became of each mutant at last, by key: its state and the limit at which it was found; 0 if it was not run."""
+    """The last state of each mutant, by key: its state and the limit at which it was found; 0 if it was not run."""
     found = {mutant.key: ("", 0.0) for mutant in drawn(folder)}
     path = folder / "results.jsonl"
     for one in map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else []):

@@ -33,7 +33,7 @@ _PASSED, _KILLED, _NOT_A_FUNCTION = 10, 11, 12
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a mutant.
+    """The state of a mutant.
 
     Attributes:
         state: ``killed``, ``time`` (killed by the limit of CPU time), ``survived``; in place also ``undecided`` (no more patience) and

@@ -37,7 +37,7 @@ def person_tables() -> Workload:
     return Workload(domain, tuple(products))
 
 
-# FORMULAS 12.3: the best of HDMM's three ways.
+# The best of OPT_kron, OPT_M and OPT_+, measured with hdmm.
 @pytest.mark.skipif(not _SCHEMA.exists(), reason=f"needs {_SCHEMA.name} beside the checkout")
 @pytest.mark.parametrize(
     ("budget", "power", "reached", "published"), [(PureDP(1), 1, 4.345, 5.163), (ZCDP("1/2"), 2, 2.066, 2.321)], ids=["pure", "gaussian"]

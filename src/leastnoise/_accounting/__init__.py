@@ -4,7 +4,7 @@ The proofs are in PROOFS-accounting.md beside this file.
 """
 
 from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Neighbours, Privacy, PureDP, budget_from_json, privacy_from_json
-from leastnoise._accounting._charge import Charge, charge, charge_from_json, in_words, is_charge_of, left, missing, total, whole_budget
+from leastnoise._accounting._charge import Charge, charge, charge_from_json, charge_text, is_charge_of, left, missing, total, whole_budget
 from leastnoise._accounting._cost import ConcentratedCost, Cost, GaussianCost, Noise, PureCost, SeriesCost, cost_from_json, covers, rho_of
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise._accounting._gaussian import gaussian_delta, gaussian_is_private, gaussian_mu_squared
@@ -27,6 +27,7 @@ __all__ = [
     "budget_from_json",
     "charge",
     "charge_from_json",
+    "charge_text",
     "cost_from_json",
     "covers",
     "fraction_from_text",
@@ -34,7 +35,6 @@ __all__ = [
     "gaussian_delta",
     "gaussian_is_private",
     "gaussian_mu_squared",
-    "in_words",
     "is_charge_of",
     "left",
     "missing",

@@ -184,10 +184,10 @@ def missing(requested: Charge, available: Charge) -> Charge:
     )
 
 
-def in_words(budget: Budget, amount: Charge) -> str:
+def charge_text(budget: Budget, amount: Charge) -> str:
     """Write a charge for people, with every part that the definition of the budget has, also those that are zero.
 
-    >>> in_words(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
+    >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
     'epsilon = 0.5 and delta = 0'
     """
     if isinstance(budget, PureDP):

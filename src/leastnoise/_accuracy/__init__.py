@@ -1,6 +1,5 @@
 """Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
 
-from leastnoise._accuracy._across import across_basis, measured_across
 from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
 from leastnoise._accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
 from leastnoise._accuracy._covariance import MOST_COVARIANCES, covariances
@@ -26,6 +25,7 @@ from leastnoise._accuracy._structure import (
     structure,
     subsets,
 )
+from leastnoise._accuracy._without_total import basis_without_total, leaves_out_total
 
 __all__ = [
     "MOST_COVARIANCES",
@@ -44,9 +44,9 @@ __all__ = [
     "Structure",
     "Undetermined",
     "UnsupportedQuery",
-    "across_basis",
     "available_memory",
     "basis",
+    "basis_without_total",
     "block_rows",
     "block_variance",
     "confidence_factor",
@@ -54,8 +54,8 @@ __all__ = [
     "explained",
     "interval_multiplier",
     "joint_rows",
+    "leaves_out_total",
     "lower_bound",
-    "measured_across",
     "measured_along",
     "noise_variance",
     "nuclear_norm",

@@ -21,7 +21,6 @@ from itertools import combinations
 
 import numpy as np
 
-from leastnoise._accuracy._across import across_basis, contrast_strength, measured_across
 from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
 from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
 from leastnoise._accuracy._iterative import IterativeStructure
@@ -31,6 +30,7 @@ from leastnoise._accuracy._largest import MOST_LISTED, Errors
 from leastnoise._accuracy._noise import noise_variance
 from leastnoise._accuracy._pair import PairStructure, is_pair, pair_structure
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, of_gram
+from leastnoise._accuracy._without_total import basis_without_total, contrast_strength, leaves_out_total
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
@@ -60,7 +60,7 @@ def measured_along(block: Block) -> tuple[Names, Names]:
     (('b',), ('b',))
     """
     names = tuple(factor.attributes[0] for factor in block.factors if used(factor))
-    return names, tuple(factor.attributes[0] for factor in block.factors if measured_across(factor))
+    return names, tuple(factor.attributes[0] for factor in block.factors if leaves_out_total(factor))
 
 
 def explained(names: Names, across: Names) -> Iterator[Names]:
@@ -343,7 +343,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
                 product_form = product_form and one
     if product_form:
         try:
-            bases = {name: across_basis(own) if measured_across(own) else basis(own) for name, own in factors.items()}
+            bases = {name: basis_without_total(own) if leaves_out_total(own) else basis(own) for name, own in factors.items()}
             # Along an attribute that nothing measures only multiples of the total are known.
             summed = {name: IdentityBasis(plan.domain.kind(name).size) for name in plan.domain.names}
             return _product_structure(plan, blocks, {**summed, **bases}, span)

@@ -34,7 +34,7 @@ class LedgerError(LeastNoiseError):
 
 
 class PaidError(LeastNoiseError):
-    """Something failed after a release was paid; the message says what became of the release, and how to finish it.
+    """Something failed after a release was paid; the message says in what state the release is, and how to finish it.
 
     Attributes:
         state: "resumable" (`leastnoise resume` finishes it without paying again), "absent" (it cannot be finished), "whole" (it is

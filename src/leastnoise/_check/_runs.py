@@ -1,4 +1,4 @@
-"""The payments that this process has prepared, so that at its end the ledgers can be asked what became of them."""
+"""The payments that this process has prepared, so that at its end the ledgers can be asked in what state they are."""
 
 from collections.abc import Sequence
 from pathlib import Path

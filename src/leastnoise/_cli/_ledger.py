@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError
-from leastnoise._cli._output import amount, money, parts_of, show_facts, show_json, show_table, shown, whole
+from leastnoise._cli._output import amount, parts_of, rounded_charge_text, show_facts, show_json, show_table, shown, whole
 
 if TYPE_CHECKING:
     from leastnoise._accounting import Budget
@@ -119,11 +119,15 @@ def _head(book: "Ledger") -> list[tuple[str, str]]:
     from leastnoise._accounting import whole_budget
 
     budget = book.privacy.budget
-    return [("data set", book.dataset), ("protects", book.privacy.unit), ("budget", money(budget, whole_budget(budget), up=False))]
+    return [
+        ("data set", book.dataset),
+        ("protects", book.privacy.unit),
+        ("budget", rounded_charge_text(budget, whole_budget(budget), up=False)),
+    ]
 
 
 def _words(book: "Ledger", which: str) -> str:
-    return money(book.privacy.budget, book.left() if which == "left" else book.spent(), up=which == "spent")
+    return rounded_charge_text(book.privacy.budget, book.left() if which == "left" else book.spent(), up=which == "spent")
 
 
 def _where(entry: "Entry") -> str:

@@ -68,7 +68,7 @@ def amount(value: Fraction, *, up: bool) -> str:
     return readable(Fraction(ceil(digits) if up else floor(digits), 10**scale))
 
 
-def money(budget: "Budget", charge: "Charge", *, up: bool) -> str:
+def rounded_charge_text(budget: "Budget", charge: "Charge", *, up: bool) -> str:
     """Write a charge for people, with the parts that the definition of a budget has.
 
     Args:
@@ -76,7 +76,7 @@ def money(budget: "Budget", charge: "Charge", *, up: bool) -> str:
         charge: what is spent or left.
         up: as in ``amount``.
 
-    >>> money(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)), up=True)
+    >>> rounded_charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)), up=True)
     'epsilon = 0.5 and delta = 0'
     """
     return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parts_of(budget))

@@ -184,9 +184,9 @@ def _table_row(table: dict[str, Any]) -> list[str]:
 
 
 def _budget(what: "Spec") -> str:
-    from leastnoise._accounting import in_words, whole_budget
+    from leastnoise._accounting import charge_text, whole_budget
 
-    return in_words(what.privacy.budget, whole_budget(what.privacy.budget))
+    return charge_text(what.privacy.budget, whole_budget(what.privacy.budget))
 
 
 def _cost(made: "Plan") -> str:

@@ -9,7 +9,7 @@ import click
 
 from leastnoise._check import InputError
 from leastnoise._cli._memory import within_memory
-from leastnoise._cli._output import money, show_facts, shown
+from leastnoise._cli._output import rounded_charge_text, show_facts, shown
 from leastnoise._cli._progress import Progress
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def carry_out(
 
 
 def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
-    """Find out what became of earlier releases that were not finished, and tell it.
+    """Settle earlier releases that were not finished, and write the state of each.
 
     Args:
         ledger: its file, which need not exist.
@@ -230,7 +230,7 @@ def _account(receipt: str, ledger: Path, *, new: bool) -> list[tuple[str, str]]:
     entry = next(entry for entry in book.entries() if entry.id == receipt)
     budget = book.privacy.budget
     return [
-        ("spent", f"{money(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}"),
-        ("left", f"{money(budget, book.left(), up=False)}, of {money(budget, whole_budget(budget), up=False)}"),
+        ("spent", f"{rounded_charge_text(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}"),
+        ("left", f"{rounded_charge_text(budget, book.left(), up=False)}, of {rounded_charge_text(budget, whole_budget(budget), up=False)}"),
         ("ledger", f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"),
     ]

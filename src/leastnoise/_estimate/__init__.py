@@ -12,7 +12,7 @@ from leastnoise._estimate._non_negative import monotone, non_negative, onto_simp
 from leastnoise._estimate._posterior import shrunk_levels
 from leastnoise._estimate._quantiles import Cdf, Quantile, cdf, linear, quantiles, simulated_noise
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
-from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink, worth_splitting
+from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
 
 __all__ = [
     "Answers",
@@ -27,6 +27,7 @@ __all__ = [
     "Quantile",
     "Shrunk",
     "cdf",
+    "cheapest_blocks",
     "choice_hides",
     "data_aware",
     "from_residual_parts",
@@ -49,5 +50,4 @@ __all__ = [
     "tested",
     "weak_total",
     "whole_numbers",
-    "worth_splitting",
 ]

@@ -68,7 +68,6 @@ def data_aware(observation: Observation) -> DataAware:
     Raises:
         InputError: the details name no known regime, or the measurements are not those of one.
 
-    >>> from fractions import Fraction
     >>> domain, privacy = Domain(age=[1, 2]), Privacy(PureDP(1))
     >>> plan = Plan(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), Fraction(1)),), strategy="dawa",
     ...             details={KEY: {"regime": "independent"}})

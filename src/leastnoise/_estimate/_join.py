@@ -35,7 +35,6 @@ def join(
     Raises:
         InputError: no observations, or such as do not belong together.
 
-    >>> import numpy as np
     >>> privacy, blocks = Privacy(PureDP(1)), (Block((), 2),)
     >>> plan = Plan(domain=Domain(sex=["F", "M"]), privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="one")
     >>> steps = [Observation(one, (np.array([8]),), "", private=False) for one in (plan, replace(plan, grid=4))]

@@ -23,7 +23,7 @@ from leastnoise._accuracy import (
     block_rows,
     block_variance,
     explained,
-    measured_across,
+    leaves_out_total,
     measured_along,
     structure,
     subsets,
@@ -123,7 +123,7 @@ class _ProductEstimate:
                     continue
                 spread = apply_transpose(factor.operator, cube)
                 basis = self.structure.bases[name]
-                if not measured_across(factor) and (one is None or name not in one):
+                if not leaves_out_total(factor) and (one is None or name not in one):
                     split[tau] = basis.mean @ spread
                 if name in one if one is not None else whole or (*tau, name) != names:
                     split[*tau, name] = basis.residual(spread).T

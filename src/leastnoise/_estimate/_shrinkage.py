@@ -356,7 +356,7 @@ def _prior(states: int) -> FloatArray:
     return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
 
-def worth_splitting(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:
+def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:
     """Starts of the cheapest pruning: a block is a bucket if what its inner differences cost the queries is less than the noise of splits.
 
     Args:
@@ -365,7 +365,7 @@ def worth_splitting(squares: Sequence[FloatArray], costs: Sequence[FloatArray], 
         noise: variance of a difference that the second stage measures.
         halving: of the cells.
 
-    >>> starts = worth_splitting([np.array([9.0, 0.0]), np.array([0.0])], [np.ones(2), np.ones(1)], 2.0, Halving(4))
+    >>> starts = cheapest_blocks([np.array([9.0, 0.0]), np.array([0.0])], [np.ones(2), np.ones(1)], 2.0, Halving(4))
     >>> starts.tolist()
     [0, 1, 2]
     """

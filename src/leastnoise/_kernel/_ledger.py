@@ -20,7 +20,7 @@ from leastnoise._accounting import (
     Cost,
     Privacy,
     charge,
-    in_words,
+    charge_text,
     left,
     missing,
     total,
@@ -432,10 +432,10 @@ class Ledger:
 
     def _refusal(self, request: Charge, available: Charge) -> str:
         budget = self.privacy.budget
-        asked, rest, lack = (in_words(budget, one) for one in (request, available, missing(request, available)))
+        asked, rest, lack = (charge_text(budget, one) for one in (request, available, missing(request, available)))
         advice = "Plan with at most what is left" if any((available.epsilon, available.rho)) else "Make no further release of this data set"
         return (
-            f"The release asks for {asked}, but of {in_words(budget, whole_budget(budget))} for the data set {self.dataset!r} "
+            f"The release asks for {asked}, but of {charge_text(budget, whole_budget(budget))} for the data set {self.dataset!r} "
             f"only {rest} is left; that is {lack} too much. Nothing was spent. {advice}, or ask the data holder."
         )
 

@@ -73,7 +73,6 @@ def measure(
 
     Guarantees: the observation satisfies the plan's declared budget for the plan's neighbours and unit; (K1) to (K4) above.
 
-    >>> import pathlib, tempfile
     >>> privacy = Privacy(PureDP(1))
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     >>> plan = Plan(domain=table.domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
@@ -110,7 +109,6 @@ def finish(plan: Plan, table: Table | None, ledger: Ledger, receipt: Receipt) ->
         InputError: another plan, or the rows are needed and not given (NeedsData).
         LedgerError: drawing was begun before, or the ledger cannot be used.
 
-    >>> import pathlib, tempfile
     >>> privacy = Privacy(PureDP(1))
     >>> table = Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     >>> plan = Plan(domain=table.domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")

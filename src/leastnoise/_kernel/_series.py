@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 from weakref import WeakKeyDictionary
 
-from leastnoise._accounting import Charge, PureCost, PureDP, SeriesCost, charge, in_words, left, total
+from leastnoise._accounting import Charge, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
 from leastnoise._check import BudgetError, InputError, refuse
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
@@ -241,7 +241,7 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
         budget, available = series.plan.privacy.budget, series.left()
         if not request.within(available):
             raise BudgetError(
-                f"A step asks for {in_words(budget, request)}, but only {in_words(budget, available)} of this release's budget is "
+                f"A step asks for {charge_text(budget, request)}, but only {charge_text(budget, available)} of this release's budget is "
                 "left. Nothing was drawn. Share the budget out among the steps."
             )
         number = len(inside.charges) + 1

@@ -277,7 +277,6 @@ def cut_words(privacy: Privacy) -> str | None:
 def notices(release: Release) -> list[str]:
     """What a reader of any answer has to know first: rows beyond a limit, and tables that are not written.
 
-    >>> import numpy as np
     >>> domain = Domain(x=Integers(1, 5000))
     >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,), strategy="identity")

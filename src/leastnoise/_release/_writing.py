@@ -43,7 +43,6 @@ def write(
 
     Guarantees: the directory appears complete and on the disk, or not at all; see `draft`.
 
-    >>> import numpy as np, tempfile
     >>> domain = Domain(sex=["F", "M"])
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
     >>> plan = promised(marginals(domain, ways=0), plan)

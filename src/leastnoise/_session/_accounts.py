@@ -1,4 +1,4 @@
-"""What was paid, and what became of it: told truthfully at any moment, whatever went wrong.
+"""The state of every payment: nothing paid, or paid and the release whole, resumable or absent; read from the ledger, never assumed.
 
 Every payment of this process is made under a run of its own, noted here before it can happen, so that the ledger can be asked about it.
 """
@@ -18,7 +18,7 @@ IN_MEMORY = "(in memory)"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What became of a payment.
+    """The state of a payment.
 
     Attributes:
         state: "nothing" was paid; or it was paid and the release is "whole", "resumable" or "absent"; or that is "unknown".
@@ -30,7 +30,7 @@ class Account:
 
 
 def account(ledger: Path, run: str) -> Account:
-    """Ask a ledger what became of a payment; an entry that was published is sealed on the way.
+    """Read the state of a payment from its ledger; an entry that was published is sealed on the way.
 
     Args:
         ledger: its file.
@@ -90,7 +90,7 @@ def paying(book: Ledger, room: int) -> Iterator[str]:
 
 
 def settle(ledger: Ledger) -> tuple[Entry, ...]:
-    """Find out what became of releases that were paid and not sealed, because their process was stopped.
+    """Settle the releases that were paid and not sealed, because their process was stopped.
 
     Args:
         ledger: the ledger.

@@ -122,13 +122,13 @@ def audit(
     first, second = (np.concatenate(drawn, axis=1) for drawn in zip(*_draws(plan, pair, trials, seconds, entropy), strict=True))
     risk = (1 - confidence) / 4  # two events, two probabilities each
     power = plan.noise.norm
-    worth = _log_ratio if power == 1 else _gap
-    of_all = _divergence if plan.noise is Noise.DISCRETE_GAUSSIAN else worth
+    loss_of = _log_ratio if power == 1 else _gap
+    of_all = _divergence if plan.noise is Noise.DISCRETE_GAUSSIAN else loss_of
     low, high = _certified(_ratio(pair, first, power), _ratio(pair, second, power), risk, of_all)
     claim, name, bound, epsilon = _whole(plan, pair, low, high)
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
-    low, high = _certified(sign * first[worst].astype(np.float64), sign * second[worst].astype(np.float64), risk, worth)
+    low, high = _certified(sign * first[worst].astype(np.float64), sign * second[worst].astype(np.float64), risk, loss_of)
     shift, scale = int(abs(pair.shifts[worst])), float(pair.scales[worst])
     query_claim = shift / scale / pair.units
     factor = _explained(plan.noise, shift, scale, low, high)
@@ -259,7 +259,7 @@ def _ratio(pair: _Pair, drawn: IntArray, power: int) -> FloatArray:
     return np.asarray(((np.abs(noisy) - np.abs(noisy - shifts)) / scales).sum(axis=0), dtype=np.float64)
 
 
-def _certified(first: FloatArray, second: FloatArray, risk: float, worth: Callable[[float, float], float]) -> tuple[float, float]:
+def _certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Callable[[float, float], float]) -> tuple[float, float]:
     """At least how often the first is above a threshold, and at most how often the second is; each wrong with at most the given risk.
 
     One half of each chooses the threshold that would certify most, the other half certifies.
@@ -268,7 +268,7 @@ def _certified(first: FloatArray, second: FloatArray, risk: float, worth: Callab
     chosen = np.unique(np.concatenate([np.quantile(own[:half], np.linspace(0.005, 0.995, 100)) for own in (first, second)]))
     above = [half - np.searchsorted(np.sort(own[:half]), chosen) for own in (first, second)]
     low, high = _least(above[0], half, risk), _most(above[1], half, risk)
-    best = chosen[int(np.argmax([worth(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]))]
+    best = chosen[int(np.argmax([loss_of(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]))]
     rest = len(first) - half
     return (
         float(_least(np.array([(first[half:] >= best).sum()]), rest, risk)[0]),

@@ -18,7 +18,7 @@ import numpy as np
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
-from leastnoise._estimate import Halving, choice_hides, join, shrunk_levels, tested, worth_splitting
+from leastnoise._estimate import Halving, cheapest_blocks, choice_hides, join, shrunk_levels, tested
 from leastnoise._fitting import fit
 from leastnoise._kernel import CheapestPartition, LeastCost, SampledPartition, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
@@ -227,7 +227,7 @@ def independent(plan: DataAwarePlan) -> Plan:
 
 
 def carry_out(setting: Setting, series: Series) -> Observation:
-    """Do it, within what is paid.
+    """Run the steps of the mechanism; together they spend at most what the series was paid.
 
     Args:
         setting: from ``setting_of``.
@@ -341,11 +341,11 @@ def _adaptive(setting: Setting, series: Series, budget: Budget) -> Outcome:
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
     squares = [mean[0] ** 2 + variance[0] for mean, variance in zip(posterior.means, posterior.variances, strict=True)]
     noise = split_noise(setting, costs) * _unit_variance(setting, second)
-    starts = worth_splitting(squares, costs, noise, halving)
+    starts = cheapest_blocks(squares, costs, noise, halving)
     most = max(256, min(_MOST_ADAPTIVE, 2**25 // setting.size))  # the error bars of n answers cost n k^2
     while len(starts) > most:
         noise *= 2
-        starts = worth_splitting(squares, costs, noise, halving)
+        starts = cheapest_blocks(squares, costs, noise, halving)
     plan = buckets_plan(setting, starts, second)
     return [first, series.measure(plan)], {"regime": "adaptive", "buckets": len(starts), "starts": pack(starts)}
 

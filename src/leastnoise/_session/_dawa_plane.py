@@ -211,7 +211,7 @@ def plane_setting(plan: DataAwarePlan) -> PlaneSetting:
 
 
 def carry_out_plane(setting: PlaneSetting, series: Series) -> Observation:
-    """Do it, within what is paid.
+    """Run the steps of the mechanism; together they spend at most what the series was paid.
 
     Args:
         setting: from ``plane_setting``.

@@ -156,7 +156,7 @@ def setting_of(plan: DataAwarePlan) -> Setting:
 
 
 def carry_out(setting: Setting, series: Series) -> Observation:
-    """Do it, within what is paid.
+    """Run the steps of the mechanism; together they spend at most what the series was paid.
 
     Args:
         setting: from ``setting_of``.

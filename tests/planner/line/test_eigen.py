@@ -29,7 +29,7 @@ def test_no_other_weights_are_better(gram: object, norm: int) -> None:
 
 
 def test_the_published_figures() -> None:
-    # FORMULAS 12.2 at n = 4096; the design is within a few per cent of the optimum for ranges at every size.
+    # EigenDesign as measured at n = 4096; the design is within a few per cent of the optimum for ranges at every size.
     assert fit_eigen_design(AllRangesGram(256), 2).rmse <= 2.9014 * 1.01
     assert fit_eigen_design(WidthGram(256, 32), 2).rmse <= 2.354 * 1.02
 

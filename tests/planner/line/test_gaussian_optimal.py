@@ -1,4 +1,4 @@
-"""The Gaussian optimum: the table of FORMULAS 8.1, the certificate, structure against brute force."""
+"""The Gaussian optimum: the table of numerical optima, the certificate, structure against brute force."""
 
 import math
 
@@ -18,7 +18,7 @@ from leastnoise._planner.line._gram import (
     strategy_rmse,
 )
 
-# FORMULAS 8.1, the optimum columns, and 12.2 for the ranges of one width.
+# Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [
     (PrefixGram, 64, 2.0999),
     (PrefixGram, 128, 2.3110),

@@ -8,7 +8,7 @@ from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram,
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 
 
-# FORMULAS 1.6 and 8.2, the column "GreedyH eq.9"; lambda on a grid of 0.01.
+# GreedyH by equation 9 of the paper (arXiv 1410.0265); lambda on a grid of 0.01.
 @pytest.mark.parametrize(
     ("kind", "size", "published"),
     [

@@ -60,7 +60,7 @@ def test_the_recursion_agrees_with_brute_force_and_its_gradient_with_differences
             assert (above - below) / 2e-6 == pytest.approx(slopes[level][node], rel=1e-4, abs=1e-6 * error)
 
 
-# FORMULAS 12.1, the columns "level tree" and "H2".
+# Level trees and binary trees of equal weights, by brute force.
 @pytest.mark.parametrize(
     ("kind", "size", "tree", "plain"),
     [

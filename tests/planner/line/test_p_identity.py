@@ -52,7 +52,7 @@ def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
     np.testing.assert_allclose(named[1], given[1], rtol=1e-9, atol=1e-9 * named[0])
 
 
-# The p-Identity column of FORMULAS 8.2 and the best seeds of hdmm's OPT_0 in 12.1, whichever is less, and half a unit of the last digit.
+# p-Identity by direct optimisation or the best seed of hdmm's OPT_0, whichever is less, and half a unit of the last digit.
 REFERENCE = [
     ("prefix", 64, 3.763),
     ("ranges", 64, 3.926),

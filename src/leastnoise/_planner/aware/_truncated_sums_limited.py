@@ -5,7 +5,7 @@ over the path of j). Where the limits differ, small cells have slack under scale
 has lambda_q = w / (largest limit in q), and the cells take all that is left: lambda_j = 1 / T_j - (sum above). In the terms of the paper
 that is TaMM on the sums themselves; with equal limits it is a hierarchy with the best weight for every level.
 
-Source: Wu et al. with FORMULAS 6.2 (TiMM with A is TaMM with A T); the error by the closed form of ``_tree``.
+Source: Wu et al. (see ``_truncated_sums``), where TiMM with A is TaMM with A T; the error by the closed form of ``_tree``.
 """
 
 import itertools

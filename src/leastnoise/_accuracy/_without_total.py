@@ -14,10 +14,10 @@ from leastnoise._linop import Contrasts, Dense, dense
 from leastnoise._plan import Factor
 
 
-def measured_across(factor: Factor) -> bool:
+def leaves_out_total(factor: Factor) -> bool:
     """Whether a factor is of the kind that leaves out the total along its attribute: contrasts, or one row less than there are cells.
 
-    >>> measured_across(Factor(("a",), Contrasts(3))), measured_across(Factor(("a",), Dense([[1, -1]])))
+    >>> leaves_out_total(Factor(("a",), Contrasts(3))), leaves_out_total(Factor(("a",), Dense([[1, -1]])))
     (True, True)
     """
     operator = factor.operator
@@ -38,14 +38,14 @@ def contrast_strength(factor: Factor) -> float | None:
     operator = factor.operator
     if isinstance(operator, Contrasts):
         return 1.0
-    if not (isinstance(operator, Dense) and measured_across(factor) and factor.even) or operator.matrix.sum(axis=1).any():
+    if not (isinstance(operator, Dense) and leaves_out_total(factor) and factor.even) or operator.matrix.sum(axis=1).any():
         return None
     gram = operator.matrix.astype(float).T @ operator.matrix
     off = -gram[0, -1]
     return float(off * operator.size) if np.array_equal(gram, off * (operator.size * np.eye(operator.size) - 1)) else None
 
 
-def across_basis(factor: Factor) -> Basis:
+def basis_without_total(factor: Factor) -> Basis:
     """The basis of such a factor; of its kappa everything else is independent.
 
     Args:
@@ -54,7 +54,7 @@ def across_basis(factor: Factor) -> Basis:
     Raises:
         InputError: the rows are not independent, or what they do not see has no total.
 
-    >>> across_basis(Factor(("a",), Dense([[3, -1]]))).mean.round(6).tolist()
+    >>> basis_without_total(Factor(("a",), Dense([[3, -1]]))).mean.round(6).tolist()
     [0.25, 0.75]
     """
     operator = factor.operator
