@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import interval_multiplier, lower_bound, promised
 from leastnoise._check import InputError, InternalError, refuse
+from leastnoise._check.arrays import FloatArray
 from leastnoise._fitting import fit
 from leastnoise._plan import Plan
 from leastnoise._session._choose import Candidate, candidates, choose
@@ -109,7 +109,7 @@ def _goal(product: Product, level: float) -> Goal:
     return Goal(most, level if product.target.kind == "margin" else None)
 
 
-def ratios(goals: Sequence[Goal], plan: Plan) -> npt.NDArray[np.float64]:
+def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
     """Squared error over squared limit of every table: float array of shape (tables,); at most 1 where the goal is kept."""
     return np.array([goal.ratio(plan, place) for place, goal in enumerate(goals)])
 
@@ -170,7 +170,7 @@ def _balance(workload: Workload, privacy: Privacy, goals: Sequence[Goal], start:
     return best
 
 
-def _weighted(workload: Workload, goals: Sequence[Goal], shares: npt.NDArray[np.float64], noise: Noise) -> Workload:
+def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
     """The workload whose weighted squared error is the sum of shares times ratios, but for a factor."""
     stds = np.array([goal.std(noise) for goal in goals])
     largest = np.array([1 if one.measure is None else one.domain.measures[one.measure].largest for one in workload])

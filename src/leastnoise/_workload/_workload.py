@@ -150,7 +150,7 @@ class Workload:
 
         Edge cases: ``leastnoise.least`` finds the budget that keeps every target; a plan for a given budget says which it keeps.
 
-        >>> marginals(Domain(sex=["F", "M"]), ways=1).within(margin=50).products[0].target
+        >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=50).products[0].target
         Target(kind='margin', most=Fraction(50, 1))
         """
         wanted = target(margin=margin, relative=relative, size=size, rmse=rmse)
