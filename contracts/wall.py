@@ -87,6 +87,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "_cli/_output.py": {"getattr(charge, name)": _NAMED},
     "_cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
     "_cli/_progress.py": {"from types import TracebackType": "an annotation"},
+    "_domain/_dates.py": {"self.format": "how dates are written, a field that the attribute's author fills; nothing is formatted by it"},
     "_linop/_operators.py": {"_Sized.__post_init__(self)": _ITSELF},
     "_plan/_plan.py": {
         "object.__setattr__(changed, 'promise', promise)": _ITSELF,

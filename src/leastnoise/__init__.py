@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
-    from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
+    from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
     from leastnoise._estimate import cdf, means, quantiles
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Workload,
         all_ranges,
         identity,
+        level,
         marginals,
         matrix,
         predicates,
@@ -37,7 +38,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "_check": ("BudgetError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
     "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
-    "_domain": ("Bins", "Categories", "Coded", "Domain", "Integers", "Measure"),
+    "_domain": ("Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "Reading"),
     "_estimate": ("cdf", "means", "quantiles"),
     "_kernel": ("Ledger",),
     "_plan": ("Plan",),
@@ -47,6 +48,7 @@ _HOMES = {
         "Workload",
         "all_ranges",
         "identity",
+        "level",
         "marginals",
         "matrix",
         "predicates",
@@ -65,7 +67,10 @@ __all__ = [
     "BudgetError",
     "Categories",
     "Coded",
+    "Dates",
+    "Decimals",
     "Domain",
+    "Edges",
     "InputError",
     "Integers",
     "InternalError",
@@ -77,6 +82,7 @@ __all__ = [
     "Plan",
     "Privacy",
     "PureDP",
+    "Reading",
     "Release",
     "Workload",
     "all_ranges",
@@ -84,6 +90,7 @@ __all__ = [
     "cdf",
     "compare",
     "identity",
+    "level",
     "marginals",
     "matrix",
     "means",

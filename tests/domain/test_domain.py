@@ -105,7 +105,10 @@ def test_spec_form():
         (lambda: Domain({"": ["x"]}), "the name of an attribute must be text that is not empty and has no control characters; got ''."),
         (lambda: Domain({"a\nb": ["x"]}), "has no control characters; got 'a\\nb'."),
         (lambda: Domain({1: ["x"]}), "the name of an attribute must be text"),
-        (lambda: Domain(a=5), "the attribute 'a' must be a list of categories, Categories, Integers, Bins or Coded; got 5."),
+        (
+            lambda: Domain(a=5),
+            "the attribute 'a' must be a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates or Coded; got 5.",
+        ),
         (lambda: Domain(a="xy"), "the attribute 'a' must be a list of categories"),
         (lambda: Domain(a=Measure("a", 0, 1)), "Name the measure in measures={...}."),
         (lambda: Domain("abc"), "attributes must be a mapping from a name to a kind, or pairs of them; got 'abc'."),
@@ -131,7 +134,7 @@ def test_spec_form():
         ),
         (
             lambda: Domain.from_json({"attributes": [{"name": "a", "kind": "coded", "size": 2, "low": 1}], "measures": []}),
-            "the attribute 'a' in JSON has no key 'low'; allowed are 'size', 'null', 'outside'.",
+            "the attribute 'a' in JSON has no key 'low'; allowed are 'size', 'null', 'outside', 'reading', 'levels'.",
         ),
         (lambda: Domain.from_json({"attributes": [], "measures": [{"name": "m"}]}), "a measure in JSON must have 'column'."),
         (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Integers, Measure
-from leastnoise._domain._kinds import number_text
+from leastnoise._domain._kind import number_text
 
 
 def test_sizes_and_labels():

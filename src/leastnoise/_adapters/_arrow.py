@@ -91,7 +91,8 @@ def to_column(array: Any) -> Column:
     if pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
         unit = "ms" if pa.types.is_date64(kind) else kind.unit
         # with a time zone the number is that of UTC
-        return Column(_numbers(array.view(pa.int64())).view(f"M8[{unit}]"), _null(array))
+        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+        return Column(_numbers(array.view(pa.int64())).view(f"M8[{unit}]"), _null(array), zoned=zoned)
     if pa.types.is_decimal(kind):
         return _of_decimals(array)
     if _is_text(kind):
@@ -146,7 +147,7 @@ def _of_dictionary(array: Any) -> Column:
     own = np.arange(len(used) - missing) if inner.index is None else inner.index
     if inner.null is not None:
         own = np.where(inner.null, -1, own)
-    return Column(inner.data, None, np.append(own, -1)[index.reshape(-1) - missing])
+    return Column(inner.data, None, np.append(own, -1)[index.reshape(-1) - missing], inner.zoned)
 
 
 def _of_extension(array: Any) -> Column:

@@ -29,11 +29,13 @@ class Column:
             Python text or bytes; bytes that are not UTF-8 are a value without a string form.
         null: where the row's value is missing; None where it cannot be.
         index: None if the values are those of the rows in order; else for each row the place of its value, -1 for a null.
+        zoned: whether time stamps of an array are those of UTC, because their type has a time zone; else they are of no zone.
     """
 
     data: Array | Sequence[object]
     null: BoolArray | None = None
     index: IntArray | None = None
+    zoned: bool = False
 
     def rows(self, found: IntArray, missing: int) -> IntArray:
         """From what was found for each value of ``data``, and for a null, to the rows; writes into ``found``.

@@ -7,15 +7,18 @@ where their values are the same bytes, the same text, or equal numbers of one nu
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._values import is_null, number, stamp_text, text, without_zeros
-from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
-from leastnoise._domain import Bins, Categories, Coded, Integers, Kind, Measure
+from leastnoise._adapters._dates import date_encoder
+from leastnoise._adapters._distinct import by_value as _by_value
+from leastnoise._adapters._values import is_null, is_spelled_null, number, number_reader, text, without_zeros
+from leastnoise._check import InternalError
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Kind, Measure, Reading
 
 Encoder = Callable[[Column], IntArray]
 
@@ -38,11 +41,16 @@ def cell_encoder(kind: Kind) -> Encoder:
     [1, 2, -1]
     """
     if isinstance(kind, Categories):
-        lookup = {str(value): place for place, value in enumerate(kind.values)}
-        null, outside = _policy(kind.null, len(lookup)), _policy(kind.outside, len(lookup))
-        return _by_value(lambda values: np.array([_category(value, lookup, null, outside) for value in values], dtype=np.int64))
-    place = _binned(kind) if isinstance(kind, Bins) else _whole(kind)
-    return _numeric(place)
+        lookup, reading = kind.lookup, kind.reading
+        null, outside = _policies(kind)
+        return _by_value(lambda values: np.array([_category(value, lookup, reading, null, outside) for value in values], dtype=np.int64))
+    if isinstance(kind, Dates):
+        return date_encoder(kind, *_policies(kind))
+    if isinstance(kind, (Integers, Coded)):
+        return _numeric(_whole(kind), kind.reading)
+    if isinstance(kind, (Bins, Edges, Decimals)):
+        return _numeric(_stepped(kind) if isinstance(kind, Decimals) else _binned(kind), kind.reading)
+    raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
 
 
 def amount_encoder(measure: Measure) -> Encoder:
@@ -67,20 +75,22 @@ def amount_encoder(measure: Measure) -> Encoder:
             units = known * denominator / numerator
         return np.rint(np.clip(units, low, high)).astype(np.int64)
 
-    return _numeric(amounts)
+    return _numeric(amounts, measure.reading)
 
 
-def _policy(policy: str, regular: int) -> int:
-    return regular if policy == "other" else DROP
+def _policies(kind: Kind) -> tuple[int, int]:
+    """The cells of a null and of what is outside."""
+    return tuple(kind.regular if policy == "other" else DROP for policy in (kind.null, kind.outside))  # type: ignore[return-value]
 
 
-def _category(value: object, lookup: dict[str, int], null: int, outside: int) -> int:
-    if is_null(value):
-        return null
-    form = text(value)
+def _category(value: object, lookup: dict[str, int], reading: Reading, null: int, outside: int) -> int:
+    form = None if is_null(value) else text(value)
     if form is None:
-        return outside
+        return null if is_null(value) else outside
+    form = reading.form(form)
     place = lookup.get(form)
+    if place is None and is_spelled_null(form, reading):
+        return null
     if place is None and isinstance(value, (str, bytes)):
         whole = without_zeros(form)
         place = None if whole is None else lookup.get(whole)
@@ -91,13 +101,14 @@ Placing = Callable[[FloatArray, BoolArray], IntArray]
 
 
 def _whole(kind: Integers | Coded) -> Placing:
-    """Cells of whole numbers. Bounds stay below 2^53, so reading an integer as a double moves it across neither of them."""
+    """IntArray of whole numbers. Bounds stay below 2^53, so reading an integer as a double moves it across neither of them."""
     low, high = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.codes - 1)
-    regular = high - low + 1
-    null, outside = _policy(kind.null, regular), _policy(kind.outside, regular)
+    null, outside = _policies(kind)
+    rounded = _ROUNDING[kind.rounding if isinstance(kind, Integers) else None]
 
     def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
         missing = np.isnan(numbers)
+        numbers = rounded(numbers)
         if kind.outside == "clip":
             # text that is not a number has no nearest cell
             return _placed(np.rint(np.clip(numbers, low, high)) - low, missing | strange, null)
@@ -109,17 +120,25 @@ def _whole(kind: Integers | Coded) -> Placing:
     return place
 
 
-def _binned(kind: Bins) -> Placing:
-    """Cells of bins: a number and an edge are compared as the doubles nearest to them."""
-    null, outside = _policy(kind.null, kind.count), _policy(kind.outside, kind.count)
-    edges = _inner_edges(kind)
+_ROUNDING: dict[str | None, Callable[[FloatArray], FloatArray]] = {
+    None: lambda numbers: numbers,
+    "down": np.floor,
+    "up": np.ceil,
+    "nearest": np.rint,
+}
+
+
+def _binned(kind: Bins | Edges) -> Placing:
+    """IntArray of bins: a number and an edge are compared as the doubles nearest to them."""
+    null, outside = _policies(kind)
+    inner = _inner_edges(kind) if isinstance(kind, Bins) else np.array([float(edge) for edge in kind.edges[1:-1]])
     lowest, highest = float(kind.low), float(kind.high)
     # a value on an edge lies in the bin above it where bins are closed on the left
     side: Literal["left", "right"] = "right" if kind.closed == "left" else "left"
 
     def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
         missing = np.isnan(numbers)
-        cells = np.searchsorted(edges, numbers, side=side).astype(np.int64)
+        cells = np.searchsorted(inner, numbers, side=side).astype(np.int64)
         if kind.outside == "clip":
             cells[missing | strange] = null
             return cells
@@ -130,16 +149,40 @@ def _binned(kind: Bins) -> Placing:
     return place
 
 
+def _stepped(kind: Decimals) -> Placing:
+    """IntArray of numbers in equal steps: a number is one of them if the doubles nearest to both are the same."""
+    null, outside = _policies(kind)
+    values = _multiples(kind.low, kind.step, kind.regular)
+    between = _multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1)
+
+    def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
+        missing = np.isnan(numbers)
+        cells = np.searchsorted(between, numbers, side="right").astype(np.int64)
+        if kind.outside == "clip":
+            cells[missing | strange] = null
+            return cells
+        cells[(values[cells] != numbers) | strange] = outside
+        cells[missing & ~strange] = null
+        return cells
+
+    return place
+
+
 def _inner_edges(kind: Bins) -> FloatArray:
     """The doubles nearest to the edges between bins."""
     width = (kind.high - kind.low) / kind.count
-    common = math.lcm(kind.low.denominator, width.denominator)
-    first, step = int(kind.low * common), int(width * common)
-    if max(abs(first), first + step * kind.count, common) < 2**53:
+    return _multiples(kind.low + width, width, kind.count - 1)
+
+
+def _multiples(first: Fraction, step: Fraction, count: int) -> FloatArray:
+    """The doubles nearest to first, first + step ..., shape (count,)."""
+    common = math.lcm(first.denominator, step.denominator)
+    start, more = int(first * common), int(step * common)
+    if max(abs(start), abs(start + more * count), common) < 2**53:
         # numerator and denominator are exact doubles, so their quotient is rounded once
-        return (np.arange(1, kind.count, dtype=np.int64) * step + first) / float(common)
+        return (np.arange(count, dtype=np.int64) * more + start) / float(common)
     # Python's quotient of integers of any length is rounded once too
-    return np.array([(first + step * place) / common for place in range(1, kind.count)], dtype=np.float64)
+    return np.array([(start + more * place) / common for place in range(count)], dtype=np.float64)
 
 
 def _placed(cells: FloatArray, bad: BoolArray, otherwise: int) -> IntArray:
@@ -147,13 +190,17 @@ def _placed(cells: FloatArray, bad: BoolArray, otherwise: int) -> IntArray:
     return np.where(bad, float(otherwise), cells).astype(np.int64)
 
 
-def _numeric(place: Placing) -> Encoder:
+def _numeric(place: Placing, reading: Reading) -> Encoder:
     """Encode by number: arrays of numbers at once, other values one by one."""
+    read = number_reader(reading)
+    nulls = np.array([found for found in map(number, reading.nulls) if found is not None and not math.isnan(found)], dtype=np.float64)
 
     def of_values(values: Sequence[object]) -> IntArray:
-        numbers = [number(value) for value in values]
+        numbers = [read(value) for value in values]
         strange = np.array([value is None for value in numbers], dtype=np.bool_)
-        return place(np.array([0.0 if value is None else value for value in numbers], dtype=np.float64), strange)
+        known = np.array([0.0 if value is None else value for value in numbers], dtype=np.float64)
+        known[np.isin(known, nulls) & ~strange] = np.nan
+        return place(known, strange)
 
     by_value = _by_value(of_values)
     missing = int(of_values([None])[0])
@@ -163,45 +210,8 @@ def _numeric(place: Placing) -> Encoder:
         # float32 goes by the decimal that it prints as, so through its distinct values; a date is not a number
         if not isinstance(data, np.ndarray) or not (data.dtype.kind in "biu" or data.dtype == np.float64):
             return by_value(column)
-        return column.rows(place(data.astype(np.float64), np.zeros(len(data), dtype=np.bool_)), missing)
+        numbers = data.astype(np.float64)
+        numbers[np.isin(numbers, nulls)] = np.nan
+        return column.rows(place(numbers, np.zeros(len(data), dtype=np.bool_)), missing)
 
     return encode
-
-
-def _by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
-    """Encode each distinct value once."""
-    missing = int(compute([None])[0])
-
-    def encode(column: Column) -> IntArray:
-        values, where = distinct(column.data)
-        found = compute(values)
-        return column.rows(found if where is None else found[where], missing)
-
-    return encode
-
-
-def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
-    """The values that are told apart, and which of them each one is; None for where if all are listed.
-
-    Only values of one numpy type, and texts, are ever taken to be the same: equal values of other types can have different texts.
-
-    >>> values, where = distinct(["b", "a", "b", None])
-    >>> values, where.tolist()
-    (['b', 'a', None], [0, 1, 0, 2])
-    """
-    if isinstance(data, np.ndarray):
-        found, where = np.unique(data, return_inverse=True)
-        return [stamp_or_null(value) for value in found] if data.dtype.kind == "M" else list(found), where.reshape(-1)
-    if not set(map(type, data)) <= {str, type(None)}:
-        return data, None
-    places = {value: place for place, value in enumerate(dict.fromkeys(data))}
-    return list(places), np.fromiter(map(places.__getitem__, data), dtype=np.intp, count=len(data))
-
-
-def stamp_or_null(value: np.datetime64) -> str | None:
-    """The text of a time stamp, None for a missing one.
-
-    >>> stamp_or_null(np.datetime64("2024-05-01T00:00:00.000")), stamp_or_null(np.datetime64("NaT"))
-    ('2024-05-01', None)
-    """
-    return None if np.isnat(value) else stamp_text(str(value))

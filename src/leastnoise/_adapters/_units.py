@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import distinct
+from leastnoise._adapters._distinct import distinct
 from leastnoise._adapters._values import is_null, text
 from leastnoise._check.arrays import BoolArray, IntArray
 

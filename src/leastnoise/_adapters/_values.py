@@ -2,10 +2,13 @@
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from uuid import UUID
 
 import numpy as np
+
+from leastnoise._domain import Reading, number_pattern
 
 _NUMBER = re.compile(r"[ \t]*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)[ \t]*", re.ASCII | re.IGNORECASE)
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
@@ -79,6 +82,47 @@ def _number(value: object) -> float | None:
     if isinstance(value, (bool, int, float, Decimal, np.bool_, np.integer, np.floating)):
         return float(value)
     return None
+
+
+def is_spelled_null(form: str, reading: Reading) -> bool:
+    """Whether a text, as its reading compares it, is a null or one of the spellings of it.
+
+    >>> is_spelled_null("NA", Reading(nulls=["NA"])), is_spelled_null("na", Reading(nulls=["NA"]))
+    (True, False)
+    """
+    return not form or form in map(reading.form, reading.nulls)
+
+
+def number_reader(reading: Reading) -> Callable[[object], float | None]:
+    """Make the function that reads a value as a number where texts are written in a way of their own; see `number`.
+
+    >>> read = number_reader(Reading(decimal=",", thousands=".", currency=["€"], nulls=["-"]))
+    >>> read("1.234,50 €"), read("-5"), read("1.5"), read("-"), read(0.5)
+    (1234.5, -5.0, None, nan, 0.5)
+    """
+    if reading == Reading(column=reading.column):
+        return number
+    pattern = number_pattern(reading)
+
+    def read(value: object) -> float | None:
+        try:
+            form = text(value) if isinstance(value, (str, bytes)) else None
+            if form is None or len(form) > _LONGEST:
+                return number(value)
+            form = reading.form(form)
+            if is_spelled_null(form, reading):
+                return float("nan")
+            if reading.plain_numbers:
+                return number(form)
+            found = pattern.fullmatch(form)
+            if not found or not (found["whole"] or found["part"]) or (found["sign"] and found["minus"]):
+                return None
+            digits = (found["whole"] or "0").replace(reading.thousands, "") if reading.thousands else found["whole"] or "0"
+            return float(f"{found['sign']}{found['minus']}{digits}.{found['part'] or '0'}{found['power'] or ''}")
+        except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not a number
+            return None
+
+    return read
 
 
 def text(value: object) -> str | None:

@@ -3,8 +3,37 @@
 The rule that turns a value into a cell is written in `leastnoise._domain._kinds`; nothing here sees a row, and nothing here needs numpy.
 """
 
+from leastnoise._domain._dates import FOLDED, Dates, period_of
 from leastnoise._domain._domain import Domain
-from leastnoise._domain._kinds import Bins, Categories, Coded, Integers, Kind, Measure
+from leastnoise._domain._kind import Kind, number_text
+from leastnoise._domain._kinds import Categories, Coded, Integers
+from leastnoise._domain._levels import RESERVED, Label, Level
+from leastnoise._domain._measure import Measure
 from leastnoise._domain._names import attribute_name, did_you_mean, known_keys
+from leastnoise._domain._numbers import Bins, Decimals, Edges
+from leastnoise._domain._reading import BLANKS, Reading, number_pattern
 
-__all__ = ["Bins", "Categories", "Coded", "Domain", "Integers", "Kind", "Measure", "attribute_name", "did_you_mean", "known_keys"]
+__all__ = [
+    "BLANKS",
+    "FOLDED",
+    "RESERVED",
+    "Bins",
+    "Categories",
+    "Coded",
+    "Dates",
+    "Decimals",
+    "Domain",
+    "Edges",
+    "Integers",
+    "Kind",
+    "Label",
+    "Level",
+    "Measure",
+    "Reading",
+    "attribute_name",
+    "did_you_mean",
+    "known_keys",
+    "number_pattern",
+    "number_text",
+    "period_of",
+]

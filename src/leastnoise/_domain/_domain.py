@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leastnoise._check import InputError, refuse
-from leastnoise._domain._json import kind_from_json, kind_to_json, measure_from_json, measure_to_json
-from leastnoise._domain._kinds import Bins, Categories, Coded, Integers, Kind, Measure
+from leastnoise._domain._json import KINDS, kind_from_json, kind_to_json, measure_from_json, measure_to_json
+from leastnoise._domain._kind import Kind
+from leastnoise._domain._kinds import Categories
+from leastnoise._domain._measure import Measure
 from leastnoise._domain._names import attribute_name, did_you_mean, known_keys
 
 
@@ -230,12 +232,14 @@ def _pairs(attributes: object) -> list[tuple[str, Any]]:
 
 
 def _kind(name: str, kind: object) -> Kind:
-    if isinstance(kind, (Categories, Integers, Bins, Coded)):
+    if isinstance(kind, Kind) and isinstance(kind, KINDS):
         return kind
     if isinstance(kind, (list, tuple)):
         return Categories(tuple(kind))
     advice = "Name the measure in measures={...}." if isinstance(kind, Measure) else ""
-    raise refuse(f"the attribute {name!r}", kind, "a list of categories, Categories, Integers, Bins or Coded", advice)
+    raise refuse(
+        f"the attribute {name!r}", kind, "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates or Coded", advice
+    )
 
 
 def _items(key: str, table: Mapping[str, Any]) -> list[Any]:

@@ -1,24 +1,41 @@
 """Attributes and measures as plain JSON values. What is at its default is left out, so equal values have equal JSON."""
 
+import datetime as dt
 from collections.abc import Mapping
+from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import InputError, refuse
-from leastnoise._domain._kinds import Bins, Categories, Coded, Integers, Kind, Measure
+from leastnoise._domain._dates import Dates
+from leastnoise._domain._kind import Kind
+from leastnoise._domain._kinds import Categories, Coded, Integers
+from leastnoise._domain._measure import Measure
 from leastnoise._domain._names import attribute_name, known_keys
+from leastnoise._domain._numbers import Bins, Decimals, Edges
 
-_FIELDS = {
-    "categories": ("values",),
-    "integers": ("low", "high"),
-    "bins": ("low", "high", "count"),
-    "coded": ("size",),
+_COMMON = ("null", "outside", "reading", "levels")
+# The word of a kind, its class, what must be said and what may be.
+_KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
+    "categories": (Categories, ("values",), ("spellings",)),
+    "integers": (Integers, ("low", "high"), ("rounding",)),
+    "decimals": (Decimals, ("low", "high", "step"), ()),
+    "bins": (Bins, ("low", "high", "count"), ("closed",)),
+    "edges": (Edges, ("edges",), ("closed",)),
+    "dates": (Dates, ("start", "end", "by"), ("zone", "format")),
+    "coded": (Coded, ("size",), ()),
 }
-_OPTIONS = {
-    "categories": ("null", "outside"),
-    "integers": ("null", "outside"),
-    "bins": ("closed", "null", "outside"),
-    "coded": ("null", "outside"),
+_USUAL: dict[str, Any] = {
+    "null": "drop",
+    "outside": "drop",
+    "reading": {},
+    "levels": [],
+    "spellings": [],
+    "rounding": None,
+    "closed": "left",
 }
+_USUAL |= {"zone": "UTC", "format": None}
+KINDS = tuple(found for found, _, _ in _KINDS.values())
 
 
 def kind_to_json(kind: Kind) -> dict[str, Any]:
@@ -27,15 +44,21 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
     >>> kind_to_json(Bins(0, "0.5", 5, outside="clip"))
     {'kind': 'bins', 'low': '0', 'high': '1/2', 'count': 5, 'outside': 'clip'}
     """
-    policies = {key: value for key, value in (("null", kind.null), ("outside", kind.outside)) if value != "drop"}
-    if isinstance(kind, Categories):
-        return {"kind": "categories", "values": list(kind.values), **policies}
-    if isinstance(kind, Integers):
-        return {"kind": "integers", "low": kind.low, "high": kind.high, **policies}
-    if isinstance(kind, Coded):
-        return {"kind": "coded", "size": kind.codes, **policies}
-    closed = {} if kind.closed == "left" else {"closed": kind.closed}
-    return {"kind": "bins", "low": str(kind.low), "high": str(kind.high), "count": kind.count, **closed, **policies}
+    word = next(word for word, (found, _, _) in _KINDS.items() if isinstance(kind, found))
+    fields: Any = kind
+    said = {**asdict(fields), "reading": kind.reading.to_json()}
+    written = {"size" if name == "codes" else name: _plain(value) for name, value in said.items()}
+    return {"kind": word, **{name: value for name, value in written.items() if name not in _USUAL or value != _USUAL[name]}}
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return str(value) if isinstance(value, Fraction) else value
 
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
@@ -44,19 +67,17 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     >>> kind_from_json({"name": "zone", "kind": "coded", "size": 3})
     ('zone', Coded(3))
     """
-    known = sorted({key for keys in (*_FIELDS.values(), *_OPTIONS.values()) for key in keys})
+    known = sorted({key for _, needed, more in _KINDS.values() for key in (*needed, *more, *_COMMON)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *known])
     name, word = attribute_name("'name' of an attribute in JSON", table.pop("name", None)), table.pop("kind", None)
-    if not isinstance(word, str) or word not in _FIELDS:
-        raise refuse(f"'kind' of the attribute {name!r}", word, "one of " + ", ".join(repr(key) for key in _FIELDS))
-    table = known_keys(f"the attribute {name!r} in JSON", table, [*_FIELDS[word], *_OPTIONS[word]])
-    for key in _FIELDS[word]:
-        if key not in table:
+    if not isinstance(word, str) or word not in _KINDS:
+        raise refuse(f"'kind' of the attribute {name!r}", word, "one of " + ", ".join(repr(key) for key in _KINDS))
+    kind, needed, more = _KINDS[word]
+    said: dict[str, Any] = known_keys(f"the attribute {name!r} in JSON", table, [*needed, *more, *_COMMON])
+    for key in needed:
+        if key not in said:
             raise InputError(f"the attribute {name!r} in JSON must have {key!r}, as every attribute of kind {word!r}.")
-    return name, _KINDS[word](**table)
-
-
-_KINDS: dict[str, Any] = {"categories": Categories, "integers": Integers, "bins": Bins, "coded": Coded}
+    return name, kind(**said)
 
 
 def measure_to_json(measure: Measure) -> dict[str, Any]:
@@ -65,7 +86,9 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
     >>> measure_to_json(Measure("income", 0, 100, unit="0.5"))
     {'column': 'income', 'low': '0', 'high': '100', 'unit': '1/2'}
     """
-    return {"column": measure.column, "low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
+    reading = measure.reading.to_json()
+    said = {"column": measure.column, "low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
+    return {**said, "reading": reading} if reading else said
 
 
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
@@ -75,9 +98,8 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     ('pay', Measure('income', 0, 100, unit='0.5'))
     """
     keys = ["name", "column", "low", "high", "unit"]
-    table = known_keys("a measure in JSON", value, keys)
+    fields: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     for key in keys:
-        if key not in table:
+        if key not in fields:
             raise InputError(f"a measure in JSON must have {key!r}.")
-    fields: dict[str, Any] = table
     return attribute_name("'name' of a measure in JSON", fields.pop("name")), Measure(**fields)

@@ -16,7 +16,7 @@ import numpy as np
 
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Bins, Domain, Integers
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
 from leastnoise._estimate._expansion import KEY, is_data_aware
 from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._least_squares import Estimate
@@ -282,13 +282,17 @@ def _share(part: FloatArray, rest: FloatArray, empty: float = 0.0) -> FloatArray
 def _ends(domain: Domain, attribute: str) -> tuple[FloatArray, FloatArray]:
     """Lower and upper end of the cells that are numbers."""
     kind = domain.kind(attribute)
-    if isinstance(kind, Bins):
+    if isinstance(kind, (Bins, Edges)):
         edges = np.array([float(edge) for edge in kind.edges])
         return edges[:-1], edges[1:]
     if isinstance(kind, Integers):
         numbers = np.arange(kind.low, kind.high + 1, dtype=np.float64)
         return numbers, numbers
-    raise refuse("the attribute of a distribution function", attribute, "one of Integers or Bins, whose cells are in order")
+    if isinstance(kind, Decimals):
+        numbers = np.array([float(value) for value in kind.values])
+        return numbers, numbers
+    allowed = "one of Integers, Decimals, Bins or Edges, whose cells are numbers"
+    raise refuse("the attribute of a distribution function", attribute, allowed)
 
 
 def _prefix(domain: Domain, attribute: str, where: Mapping[str, Any]) -> Product:

@@ -6,7 +6,7 @@ from html import escape
 
 import numpy as np
 
-from leastnoise._domain import Bins, Integers
+from leastnoise._domain import Bins, Dates, Decimals, Edges, Integers
 from leastnoise._release._tables import Table
 from leastnoise._workload import Product
 
@@ -16,6 +16,7 @@ MOST_COLUMNS = 90
 MOST_POINTS = 600
 MOST_LINES = 6
 MOST_HEAT = (60, 120, 2000)
+_ORDERED = (Integers, Decimals, Bins, Edges, Dates)
 _LETTER = 6.3  # width of a letter of the small type, about
 
 
@@ -133,7 +134,7 @@ def chart_kind(product: Product) -> str | None:
     if not kinds:
         return "total"
     if len(kinds) == 1:
-        ordered = kinds[0] == "identity" and isinstance(product.domain.kind(product.attributes[0]), (Integers, Bins))
+        ordered = kinds[0] == "identity" and isinstance(product.domain.kind(product.attributes[0]), _ORDERED)
         if kinds[0] == "prefix":
             return "line"
         if ordered and shape[0] > 12:
@@ -348,7 +349,9 @@ def _upright(table: Table, what: str, description: str, right: float = 12.0) -> 
 def _axis_words(table: Table, axis: int) -> str:
     """The name of an attribute, and what its labels on the axis are."""
     name = table.product.attributes[axis]
-    return f"{name}, from" if str(table.labels[axis][0])[:1] in "[(" and isinstance(table.product.domain.kind(name), Bins) else name
+    return (
+        f"{name}, from" if str(table.labels[axis][0])[:1] in "[(" and isinstance(table.product.domain.kind(name), (Bins, Edges)) else name
+    )
 
 
 def _grid_x(drawing: Drawing, scale: _Scale, top: float, bottom: float) -> None:

@@ -18,7 +18,7 @@ from leastnoise._accounting import (
     readable,
     zcdp_epsilon,
 )
-from leastnoise._domain import Bins, Categories, Domain, Integers, Kind, Measure
+from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure
 from leastnoise._plan import Plan, cost
 from leastnoise._release import _data_aware as aware
 from leastnoise._release._large import MOST_WRITTEN, is_large
@@ -127,16 +127,24 @@ def domain_words(name: str, kind: Kind) -> str:
     >>> print(domain_words("age", Integers(17, 90, outside="clip")))
     age: whole numbers from 17 to 90; rows with other values go to the nearest cell; rows with a null are dropped.
     """
-    if isinstance(kind, Categories):
-        cells = f"{len(kind.values)} categories"
-    elif isinstance(kind, Integers):
-        cells = f"whole numbers from {kind.low} to {kind.high}"
-    elif isinstance(kind, Bins):
-        cells = f"{kind.count} bins of equal width from {readable(kind.low)} to {readable(kind.high)}, closed on the {kind.closed}"
-    else:
-        cells = f"codes from 0 to {kind.codes - 1}"
     fate = {"drop": "are dropped", "clip": "go to the nearest cell", "other": "are counted in the cell 'other'"}
-    return f"{name}: {cells}; rows with other values {fate[kind.outside]}; rows with a null {fate[kind.null]}."
+    return f"{name}: {_cells(kind)}; rows with other values {fate[kind.outside]}; rows with a null {fate[kind.null]}."
+
+
+def _cells(kind: Kind) -> str:
+    if isinstance(kind, Categories):
+        return f"{len(kind.values)} categories"
+    if isinstance(kind, Integers):
+        return f"whole numbers from {kind.low} to {kind.high}" + (f", rounded ({kind.rounding})" if kind.rounding else "")
+    if isinstance(kind, Bins):
+        return f"{kind.count} bins of equal width from {readable(kind.low)} to {readable(kind.high)}, closed on the {kind.closed}"
+    if isinstance(kind, Edges):
+        return f"{kind.regular} bins from {readable(kind.low)} to {readable(kind.high)}, closed on the {kind.closed}"
+    if isinstance(kind, Decimals):
+        return f"numbers from {readable(kind.low)} to {readable(kind.high)} in steps of {readable(kind.step)}"
+    if isinstance(kind, Dates):
+        return f"days from {kind.start} to {kind.end} by {kind.by.replace('_', ' ')}, on the clock of {kind.zone}"
+    return f"codes from 0 to {kind.regular - 1}"
 
 
 def measure_words(name: str, measure: Measure) -> str:

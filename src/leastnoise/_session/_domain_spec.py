@@ -1,21 +1,47 @@
 """The domain as the tables of a spec file. Every message names the table it is about."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from leastnoise._check import InputError, refuse
-from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Kind, Measure, attribute_name, known_keys
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Coded,
+    Dates,
+    Decimals,
+    Domain,
+    Edges,
+    Integers,
+    Kind,
+    Measure,
+    Reading,
+    attribute_name,
+    known_keys,
+)
+from leastnoise._session._public_files import PublicFiles
 
-_SHAPES = ("categories", "integers", "bins", "size")
+# What may be said of how values are read: for all in [source], and for one attribute or measure beside it.
+READING = ("nulls", "decimal", "thousands", "currency", "trim", "ignore_case")
+_NO_FILES = PublicFiles(Path())
 
 
-def domain_from_spec(attributes: Mapping[str, Any], measures: Mapping[str, Any] | None = None) -> Domain:
+def domain_from_spec(
+    attributes: Mapping[str, Any],
+    measures: Mapping[str, Any] | None = None,
+    files: PublicFiles = _NO_FILES,
+    reading: Mapping[str, Any] | None = None,
+) -> Domain:
     """Read the tables ``[domain.*]`` and ``[measures.*]`` of a spec file.
 
     Args:
-        attributes: from attribute to table; a table has exactly one of ``categories = [...]``, ``integers = [low, high]``,
-            ``bins = { low, high, count, closed }`` and ``size = n``, and optionally ``outside`` and ``null``.
-        measures: from name to table with ``clip = [low, high]`` and optionally ``column`` (else the name itself) and ``unit``.
+        attributes: from attribute to table; a table has exactly one of ``categories``, ``integers``, ``decimals``, ``bins``, ``edges``,
+            ``dates`` and ``size``, and optionally what `kind_from_spec` names.
+        measures: from name to table with ``clip = [low, high]`` and optionally ``column`` (else the name itself), ``unit`` and how it is
+            read.
+        files: the public files that lists and maps may come from.
+        reading: how values are read where an attribute does not say otherwise.
 
     Returns:
         The domain.
@@ -29,16 +55,19 @@ def domain_from_spec(attributes: Mapping[str, Any], measures: Mapping[str, Any] 
     for what, tables in (("[domain]", attributes), ("[measures]", measures or {})):
         if not isinstance(tables, Mapping):
             raise refuse(what, tables, "a table of tables")
-    kinds = {name: kind_from_spec(name, table) for name, table in attributes.items()}
-    return Domain(kinds, measures={name: measure_from_spec(name, table) for name, table in (measures or {}).items()})
+    kinds = {name: kind_from_spec(name, table, files, reading) for name, table in attributes.items()}
+    return Domain(kinds, measures={name: measure_from_spec(name, table, reading) for name, table in (measures or {}).items()})
 
 
-def kind_from_spec(name: str, table: object) -> Kind:
+def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, reading: Mapping[str, Any] | None = None) -> Kind:
     """Read one table ``[domain.NAME]``.
 
     Args:
         name: the attribute.
-        table: the table; exactly one of ``categories``, ``integers``, ``bins`` and ``size``, and optionally ``outside`` and ``null``.
+        table: the table: a kind, and optionally ``outside``, ``null``, ``levels``, ``column`` and how values are read; ``spellings``
+            beside ``categories``, ``rounding`` beside ``integers``, ``closed`` beside ``edges``.
+        files: as for `domain_from_spec`.
+        reading: as for `domain_from_spec`.
 
     Returns:
         The kind.
@@ -51,38 +80,103 @@ def kind_from_spec(name: str, table: object) -> Kind:
     """
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
-    found: dict[str, Any] = known_keys(where, table, [*_SHAPES, "outside", "null"])
-    shapes = [key for key in _SHAPES if key in found]
+    beside = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
+    found: dict[str, Any] = known_keys(where, table, [*_MAKERS, "outside", "null", "column", "levels", *READING, *beside])
+    shapes = [key for key in _MAKERS if key in found]
     if len(shapes) != 1:
         listed = " and ".join(repr(key) for key in shapes) or "none of them"
-        raise InputError(f"{where} must have exactly one of 'categories', 'integers', 'bins' and 'size'; got {listed}.")
-    policies = {key: found[key] for key in ("outside", "null") if key in found}
-    shape, value = shapes[0], found[shapes[0]]
+        words = ", ".join(repr(key) for key in [*_MAKERS][:-1])
+        raise InputError(f"{where} must have exactly one of {words} and 'size'; got {listed}.")
+    shape = shapes[0]
+    for key, kind in beside.items():
+        if key in found and kind != shape:
+            raise InputError(f"{where} has {key!r}, which belongs to {kind!r} alone; it has {shape!r}.")
+    more = {key: found[key] for key in ("outside", "null", *beside) if key in found}
     try:
-        if shape == "categories":
-            if not isinstance(value, (list, tuple)):
-                raise refuse("categories", value, "a list of text or whole numbers")
-            return Categories(tuple(value), **policies)
-        if shape == "size":
-            return Coded(value, **policies)
-        if shape == "integers":
-            low, high = _bounds("integers", value)
-            return Integers(low, high, **policies)
-        bins: dict[str, Any] = known_keys("bins", value, ["low", "high", "count", "closed"])
-        for key in ("low", "high", "count"):
-            if key not in bins:
-                raise InputError(f"bins must have {key!r}; write for example bins = {{ low = 0, high = 200000, count = 500 }}.")
-        return Bins(**bins, **policies)
+        value = found[shape]
+        column = found.get("column")
+        if shape == "dates" and isinstance(value, Mapping) and "column" in value:
+            column, value = value["column"], {key: entry for key, entry in value.items() if key != "column"}
+        said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
+        more["reading"] = Reading(column=None if column == name else column, **said)
+        if "levels" in found:
+            more["levels"] = _levels(found["levels"], files)
+        return _MAKERS[shape](value, more, files)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
 
-def measure_from_spec(name: str, table: object) -> Measure:
+def _categories(value: Any, more: dict[str, Any], files: PublicFiles) -> Kind:
+    if isinstance(value, Mapping):
+        return Categories(files.categories(value), **more)
+    if not isinstance(value, (list, tuple)):
+        raise refuse("categories", value, "a list of text or whole numbers, or { file, column }")
+    return Categories(tuple(value), **more)
+
+
+def _bins(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
+    example = "bins = { low = 0, high = 200000, count = 500 }"
+    return Bins(**_parts("bins", value, ("low", "high", "count"), ("closed",), example), **more)
+
+
+def _decimals(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
+    example = 'decimals = { low = "120", high = "220", step = "0.5" }'
+    return Decimals(**_parts("decimals", value, ("low", "high", "step"), (), example), **more)
+
+
+def _dates(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
+    example = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
+    parts = _parts("dates", value, ("from", "to", "by"), ("zone", "format"), example)
+    return Dates(parts.pop("from"), parts.pop("to"), **parts, **more)
+
+
+def _parts(what: str, value: Any, needed: tuple[str, ...], more: tuple[str, ...], example: str) -> dict[str, Any]:
+    parts: dict[str, Any] = known_keys(what, value, [*needed, *more])
+    for key in needed:
+        if key not in parts:
+            raise InputError(f"{what} must have {key!r}; write for example {example}.")
+    return parts
+
+
+_MAKERS: dict[str, Callable[[Any, dict[str, Any], PublicFiles], Kind]] = {
+    "categories": _categories,
+    "integers": lambda value, more, _: Integers(*_bounds("integers", value), **more),
+    "decimals": _decimals,
+    "bins": _bins,
+    "edges": lambda value, more, _: Edges(value, **more),
+    "dates": _dates,
+    "size": lambda value, more, _: Coded(value, **more),
+}
+
+
+def _levels(value: object, files: PublicFiles) -> dict[str, Mapping[Any, Any]]:
+    """The levels as maps from cells to groups, or as widths."""
+    if not isinstance(value, Mapping):
+        raise refuse("levels", value, "a table of tables, such as levels.region = { file = 'stores.csv', key = 'name', value = 'region' }")
+    found: dict[str, Mapping[Any, Any]] = {}
+    for name, table in value.items():
+        if isinstance(table, Mapping) and "file" in table:
+            found[name] = files.groups(name, table)
+            continue
+        given = known_keys(f"levels.{name}", table, ["file", "key", "value", "groups", "width"])
+        if set(given) == {"width"}:
+            found[name] = given
+            continue
+        groups = given.get("groups")
+        if set(given) != {"groups"} or not isinstance(groups, Mapping) or not all(isinstance(cells, list) for cells in groups.values()):
+            allowed = "{ file, key, value }, { width = 5 } (whole numbers), or { groups = { north = ['Kiel'], south = ['Mainz'] } }"
+            raise refuse(f"levels.{name}", dict(given), allowed)
+        found[name] = {str(cell): group for group, cells in groups.items() for cell in cells}
+    return found
+
+
+def measure_from_spec(name: str, table: object, reading: Mapping[str, Any] | None = None) -> Measure:
     """Read one table ``[measures.NAME]``.
 
     Args:
         name: the measure.
-        table: ``clip = [low, high]``, and optionally ``column`` (else the name itself) and ``unit`` (else 1).
+        table: ``clip = [low, high]``, and optionally ``column`` (else the name itself), ``unit`` (else 1) and how it is read.
+        reading: how values are read where the measure does not say otherwise.
 
     Returns:
         The measure.
@@ -95,12 +189,13 @@ def measure_from_spec(name: str, table: object) -> Measure:
     """
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
-    found: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit"])
+    found: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING])
     if "clip" not in found:
         raise InputError(f"{where} must have 'clip', the public bounds of a value; write for example clip = [0, 200000].")
     try:
         low, high = _bounds("clip", found["clip"])
-        return Measure(found.get("column", name), low, high, found.get("unit", "1"))
+        said = {**(reading or {}), **{key: found[key] for key in READING if key in found}}
+        return Measure(found.get("column", name), low, high, found.get("unit", "1"), reading=Reading(**said))
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 

@@ -15,7 +15,7 @@ from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Integers
+from leastnoise._domain import Bins, Decimals, Edges, Integers
 from leastnoise._estimate import join
 from leastnoise._fitting import fit
 from leastnoise._kernel import Series
@@ -122,12 +122,15 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
             "Choose a lower bound of 0."
         )
     kind = domain.kind(measure.column) if measure.column in domain.names else None
-    if not isinstance(kind, (Bins, Integers)):
+    if not isinstance(kind, (Bins, Edges, Decimals, Integers)):
         raise InputError(
             f"{STRATEGY} chooses its threshold along the number that is summed, so the domain must have the attribute {measure.column} as "
             f"Integers or Bins. Add it, for example {measure.column} = Bins(0, {float(measure.high):g}, 500)."
         )
-    ends = kind.edges[1:] if isinstance(kind, Bins) else [Fraction(one) for one in range(kind.low, kind.high + 1)]
+    if kind.reading != measure.reading or (isinstance(kind, Integers) and kind.rounding is not None):
+        raise InputError(f"{STRATEGY} needs the attribute {measure.column} and the measure {name} to read the column in the same way.")
+    whole_numbers = [Fraction(one) for one in kind.regular_labels] if isinstance(kind, Integers) else []
+    ends = kind.edges[1:] if isinstance(kind, (Bins, Edges)) else kind.values if isinstance(kind, Decimals) else whole_numbers
     whole = [
         max(1, min(measure.high_units, -(-end.numerator * measure.unit.denominator // (end.denominator * measure.unit.numerator))))
         for end in ends

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from leastnoise._check import InputError, exact, one_of, refuse
-from leastnoise._domain import Bins, Integers, Kind
+from leastnoise._domain import Bins, Categories, Coded, Decimals, Edges, Integers, Kind, number_text
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, all_range_ends
 
 Label = str | int
-_KINDS = ("identity", "total", "prefix", "all_ranges", "ranges", "predicates", "matrix")
+_KINDS = ("identity", "total", "prefix", "all_ranges", "ranges", "predicates", "matrix", "level")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +19,9 @@ class QuerySet:
     """What is asked along one attribute.
 
     Args:
-        kind: identity, total, prefix, all_ranges, ranges, predicates or matrix.
-        arguments: for ranges pairs of bounds; for predicates lists of labels; for matrix rows of whole numbers; else empty.
+        kind: identity, total, prefix, all_ranges, ranges, predicates, matrix or level.
+        arguments: for ranges pairs of bounds; for predicates lists of labels; for matrix rows of whole numbers; for level its name alone;
+            else empty.
 
     >>> QuerySet("prefix").operator("age", Integers(17, 20))
     Prefix(size=4)
@@ -32,10 +32,15 @@ class QuerySet:
 
     def __post_init__(self) -> None:
         one_of("a query set", self.kind, _KINDS)
-        with_arguments = self.kind in ("ranges", "predicates", "matrix")
+        with_arguments = self.kind in ("ranges", "predicates", "matrix", "level")
         if with_arguments != bool(self.arguments):
             allowed = "at least one " + self.kind.rstrip("s") if with_arguments else "no arguments"
             raise InputError(f"{self.kind} must have {allowed}; got {len(self.arguments)}.")
+
+    @property
+    def word(self) -> str:
+        """What names of tables call it: a level by its own name."""
+        return str(self.arguments[0][0]) if self.kind == "level" else self.kind
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
         """The queries as an operator over the cells of an attribute.
@@ -61,6 +66,8 @@ class QuerySet:
                 lengths = sorted({len(row) for row in self.arguments})
                 raise refuse(f"every row of the matrix on {attribute}", f"rows of length {lengths}", f"{size} whole numbers, one a cell")
             return _as_ranges(np.array(self.arguments))
+        if self.kind == "level":
+            return _level(np.array(kind.level(self.arguments[0][0]).cells))
         simple: dict[str, Callable[[int], Operator]] = {"identity": Identity, "total": Total, "prefix": Prefix, "all_ranges": AllRanges}
         return simple[self.kind](size)
 
@@ -79,6 +86,8 @@ class QuerySet:
             return tuple(_up_to(kind, place, label) for place, label in enumerate(cells))
         if self.kind == "predicates":
             return tuple(" or ".join(str(label) for label in labels) for labels in self.arguments)
+        if self.kind == "level":
+            return kind.level(self.arguments[0][0]).labels
         if self.kind == "matrix":
             return tuple(f"row {place}" for place in range(len(self.arguments)))
         operator = self.operator(attribute, kind)
@@ -104,9 +113,17 @@ def _as_ranges(matrix: np.ndarray) -> Operator:
     return Dense(matrix)
 
 
+def _level(groups: np.ndarray) -> Operator:
+    """One query a group; the groups are numbered in the order in which they first occur."""
+    if (np.diff(groups) >= 0).all():
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        return Ranges(len(groups), starts, np.append(starts[1:], len(groups)) - 1)
+    return Dense((groups == np.arange(groups.max() + 1)[:, None]).astype(np.int64))
+
+
 def _up_to(kind: Kind, place: int, label: Label) -> str:
-    if isinstance(kind, Bins) and place < kind.count:
-        sign = "<" if kind.closed == "left" and place < kind.count - 1 else "<="
+    if isinstance(kind, (Bins, Edges)) and place < kind.regular:
+        sign = "<" if kind.closed == "left" and place < kind.regular - 1 else "<="
         # The upper edge is what a reader of a CDF looks for, not the text of the bin.
         return f"{sign} {str(label).rsplit(', ', 1)[1].rstrip(')]')}"
     return f"<= {label}"
@@ -116,7 +133,7 @@ def _cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
     """First and last cell of a range given in the attribute's own values."""
     if len(pair) != 2:
         raise refuse(f"a range on {attribute}", list(pair), "a pair [low, high]")
-    if isinstance(kind, Bins):
+    if isinstance(kind, (Bins, Edges)):
         edges = kind.edges
         bounds = [exact(f"a bound of a range on {attribute}", value) for value in pair]
         if not bounds[0] < bounds[1] or any(bound not in edges for bound in bounds):
@@ -124,9 +141,11 @@ def _cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
                 f"a range on {attribute}",
                 list(pair),
                 "two different edges of its bins, the lower first",
-                f"The bins are {_width(kind)} wide.",
+                f"The bins are {(kind.high - kind.low) / kind.count} wide." if isinstance(kind, Bins) else "",
             )
         return edges.index(bounds[0]), edges.index(bounds[1]) - 1
+    if not isinstance(kind, (Integers, Categories, Coded)):
+        return _labelled(attribute, kind, pair)
     first, last = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.size - 1)
     allowed = f"two whole numbers with {first} <= low <= high <= {last}"
     if (
@@ -137,8 +156,13 @@ def _cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
     return int(pair[0]) - first, int(pair[1]) - first
 
 
-def _width(kind: Bins) -> Fraction:
-    return (kind.high - kind.low) / kind.count
+def _labelled(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
+    """The cells of a range between two labels, both included: values of Decimals, periods of Dates."""
+    labels = [str(label) for label in kind.regular_labels]
+    ends = [number_text(exact(f"a bound of a range on {attribute}", end)) if isinstance(kind, Decimals) else str(end) for end in pair]
+    if any(end not in labels for end in ends) or not labels.index(ends[0]) <= labels.index(ends[1]):
+        raise refuse(f"a range on {attribute}", list(pair), f"two of its cells ({labels[0]} to {labels[-1]}), the lower first")
+    return labels.index(ends[0]), labels.index(ends[1])
 
 
 def _indicator(attribute: str, kind: Kind, labels: Iterable[Label]) -> list[int]:
@@ -192,7 +216,8 @@ def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
     """Given intervals.
 
     Args:
-        pairs: (low, high) each. For Integers values, both included; for Bins two edges; else cell positions, both included.
+        pairs: (low, high) each. For Integers, Decimals and Dates values, both included; for Bins and Edges two edges; else cell positions,
+            both included.
 
     >>> ln.ranges([(17, 24), (25, 64)]).arguments
     ((17, 24), (25, 64))
@@ -229,6 +254,20 @@ def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
     return QuerySet("matrix", tuple(tuple(int(value) for value in row) for row in table))
 
 
+def level(name: str) -> QuerySet:
+    """Every group of a level of the attribute, such as the regions of its stores.
+
+    Args:
+        name: of the level, as the attribute declares it.
+
+    >>> level("region").arguments
+    (('region',),)
+    """
+    if not isinstance(name, str) or not name:
+        raise refuse("level", name, "the name of a level")
+    return QuerySet("level", ((name,),))
+
+
 _PLAIN = {"identity": identity, "total": total, "prefix": prefix, "all_ranges": all_ranges}
 _WITH_ARGUMENTS = {"ranges": ranges, "predicates": predicates, "matrix": matrix}
 
@@ -254,7 +293,11 @@ def query_set(attribute: str, value: object) -> QuerySet:
         ((kind, arguments),) = value.items()
         if kind in _WITH_ARGUMENTS and isinstance(arguments, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in arguments):
             return _WITH_ARGUMENTS[kind](arguments)
+        if kind == "level":
+            return level(arguments)
     words = ", ".join(f"'{word}'" for word in _PLAIN)
     raise refuse(
-        f"the query set on {attribute}", value, f"{words}, or a table with one of ranges, predicates and matrix and a list of lists"
+        f"the query set on {attribute}",
+        value,
+        f"{words}, a table with level and its name, or one with one of ranges, predicates and matrix and a list of lists",
     )

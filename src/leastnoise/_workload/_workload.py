@@ -84,7 +84,7 @@ class Product:
         >>> queries(Domain(sex=["F", "M"], age=["young", "old"]), age="prefix").products[0].name
         'age:prefix'
         """
-        parts = [name if q.kind == "identity" else f"{name}:{q.kind}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
+        parts = [name if q.kind == "identity" else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
         table = " x ".join(parts) or "total"
         return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"
 

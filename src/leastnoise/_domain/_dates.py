@@ -1,0 +1,223 @@
+"""Dates and times as an attribute: cut into years, quarters, months, weeks, days or hours, or folded onto weekdays or hours of the day."""
+
+import datetime as dt
+import re
+import zoneinfo
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leastnoise._check import InputError, one_of, refuse
+from leastnoise._domain._kind import ORDERED, READ_AS_IT_IS, Kind, common, written
+from leastnoise._domain._levels import Label, Level, grouped, levels_of
+from leastnoise._domain._reading import Reading
+
+PERIODS = ("year", "quarter", "month", "week", "day", "hour")
+FOLDED = ("weekday", "hour_of_day")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_EPOCH = dt.date(1970, 1, 1)
+# 1970-01-01 was a Thursday
+_MONDAY = 3
+# The periods that every period lies in as a whole.
+_COARSER = {
+    "year": (),
+    "quarter": ("year",),
+    "month": ("quarter", "year"),
+    "week": (),
+    "day": ("weekday", "week", "month", "quarter", "year"),
+    "hour": ("hour_of_day", "day", "weekday", "week", "month", "quarter", "year"),
+    "weekday": (),
+    "hour_of_day": (),
+}
+_DIRECTIVES = {"Y": r"(?P<Y>[0-9]{4})", "m": r"(?P<m>[0-9]{1,2})", "d": r"(?P<d>[0-9]{1,2})", "H": r"(?P<H>[0-9]{1,2})"}
+_DIRECTIVES |= {"M": r"(?P<M>[0-9]{1,2})", "S": r"(?P<S>[0-9]{1,2})", "%": "%"}
+_ISO = (
+    r"(?P<Y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})"
+    r"(?:[ T](?P<H>[0-9]{2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,][0-9]+)?)?"
+    r" ?(?P<zone>Z|(?P<ahead>[+-])(?P<zh>[0-9]{2}):?(?P<zm>[0-9]{2})?)?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dates(Kind):
+    """A column of dates or time stamps between two public days, both included.
+
+    A value is a date, a time stamp or a text. A text is read as ``2024-05-01``, ``2024-05-01 13:45:00`` or ``2024-05-01T13:45Z``, or by
+    ``format``. A time stamp with a time zone (or a text with ``Z`` or ``+02:00``) is taken to the clock of ``zone``; one without is a
+    reading of that clock already. Whatever has no day is outside.
+
+    Args:
+        start: the first day, such as ``"2024-01-01"``.
+        end: the last day, not before ``start``.
+        by: the cells: ``year``, ``quarter``, ``month``, ``week`` (ISO weeks, from Monday), ``day`` or ``hour``, one after the other;
+            or ``weekday`` (Monday first) or ``hour_of_day`` (0 to 23), of all days together.
+        zone: the time zone of the cells, an IANA name such as ``"Europe/Berlin"``.
+        format: how texts are written, of ``%Y %m %d %H %M %S`` and letters that stand for themselves; None: as above.
+        null: what a null does: ``"drop"`` the row or ``"other"``.
+        outside: what a day before ``start`` or after ``end`` does: ``"drop"`` the row, ``"clip"`` to the nearest day, or ``"other"``.
+        reading: how values are read.
+        levels: public maps from cells to groups. Months have the levels quarter and year, days also weekday, week and month, hours also
+            day and hour_of_day, without saying so.
+
+    Raises:
+        InputError: a day, period, zone or format that cannot be used.
+
+    Edge cases: the first and the last cell hold the days from ``start`` and to ``end`` alone. A fraction of a second is cut off. In the
+        hour that a clock repeats in autumn both passes are in one cell.
+
+    >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
+    ('2024-11', '2024-12', '2025-01')
+    >>> ln.Dates("2024-12-30", "2025-01-06", by="week").labels
+    ('2025-W01', '2025-W02')
+    """
+
+    start: dt.date
+    end: dt.date
+    by: str
+    zone: str = "UTC"
+    format: str | None = None
+    null: str = "drop"
+    outside: str = "drop"
+    reading: Reading = READ_AS_IT_IS
+    levels: tuple[Level, ...] = ()
+
+    def __init__(
+        self,
+        start: dt.date | str,
+        end: dt.date | str,
+        by: str = "day",
+        *,
+        zone: str = "UTC",
+        format: str | None = None,  # noqa: A002 - the word users expect
+        null: str | None = "drop",
+        outside: str = "drop",
+        reading: Reading = READ_AS_IT_IS,
+        levels: Mapping[str, Mapping[Any, Any]] | Sequence[Level] = (),
+    ) -> None:
+        first, last = _day("start", start), _day("end", end)
+        if not first <= last:
+            raise InputError(f"start must not be after end; got start {first} and end {last}.")
+        one_of("by", by, (*PERIODS, *FOLDED))
+        try:
+            zoneinfo.ZoneInfo(zone)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+            raise refuse("zone", zone, "an IANA time zone that this machine knows, such as 'Europe/Berlin' or 'UTC'") from None
+        if format is not None:
+            _pattern(format)
+        fields = {"start": first, "end": last, "by": by, "zone": zone, "format": format}
+        count = _count(first, last, by)
+        for name, value in {**fields, **common("Dates", count, ORDERED, null, outside, reading)}.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "levels", levels_of(self.regular_labels, levels) if levels else ())
+
+    @property
+    def first(self) -> int:
+        """The number of the first cell's period; see `period_of`."""
+        return 0 if self.by in FOLDED else period_of((self.start - _EPOCH).days * 24, self.by)
+
+    @property
+    def regular(self) -> int:
+        """Number of periods."""
+        return _count(self.start, self.end, self.by)
+
+    @property
+    def regular_labels(self) -> tuple[Label, ...]:
+        """The periods, such as ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31 13:00`` and ``Monday``."""
+        return tuple(_label(self.first + place, self.by) for place in range(self.regular))
+
+    @property
+    def implied_levels(self) -> tuple[Level, ...]:
+        """The coarser periods that every cell lies in as a whole."""
+        hours = [_first_hour(self.first + place, self.by) for place in range(self.regular)]
+        return tuple(grouped(by, [_label(period_of(hour, by), by) for hour in hours]) for by in _COARSER[self.by])
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """How texts are written, with groups Y, m, d, H, M, S, and zone, ahead, zh, zm where it may have a time zone."""
+        return _pattern(self.format)
+
+    def __repr__(self) -> str:
+        parts = [repr(self.start.isoformat()), repr(self.end.isoformat()), repr(self.by)]
+        parts += [] if self.zone == "UTC" else [f"zone={self.zone!r}"]
+        return written(self, parts + ([] if self.format is None else [f"format={self.format!r}"]))
+
+
+def period_of(hour: Any, by: str) -> Any:
+    """The number of the period that an hour since 1970-01-01 00:00 lies in.
+
+    Args:
+        hour: an integer; for ``week``, ``day``, ``hour`` and the folded ones also an array of them.
+        by: the period.
+
+    >>> period_of(24 * 31, "month"), period_of(24 * 4, "weekday"), WEEKDAYS[period_of(0, "weekday")]
+    (1, 0, 'Thursday')
+    """
+    day = hour // 24
+    if by in ("week", "weekday"):
+        return (day + _MONDAY) // 7 if by == "week" else (day + _MONDAY) % 7
+    if by in ("hour", "hour_of_day"):
+        return hour if by == "hour" else hour % 24
+    if by == "day":
+        return day
+    date = _EPOCH + dt.timedelta(days=int(day))
+    months = (date.year - 1970) * 12 + date.month - 1
+    return {"year": date.year - 1970, "quarter": months // 3, "month": months}[by]
+
+
+def _first_hour(period: int, by: str) -> int:
+    """The first hour of a period, the other way round."""
+    if by in ("year", "quarter", "month"):
+        months = period * {"year": 12, "quarter": 3, "month": 1}[by]
+        return (dt.date(1970 + months // 12, months % 12 + 1, 1) - _EPOCH).days * 24
+    return {"week": (period * 7 - _MONDAY) * 24, "day": period * 24, "hour": period, "weekday": (period - _MONDAY) * 24}.get(by, period)
+
+
+def _label(period: int, by: str) -> Label:
+    if by == "weekday":
+        return WEEKDAYS[period]
+    if by == "hour_of_day":
+        return period
+    hour = _first_hour(period, by)
+    date = _EPOCH + dt.timedelta(days=hour // 24)
+    year, week, _ = date.isocalendar()
+    return {
+        "year": f"{date.year:04}",
+        "quarter": f"{date.year:04}-Q{(date.month + 2) // 3}",
+        "month": f"{date.year:04}-{date.month:02}",
+        "week": f"{year:04}-W{week:02}",
+        "day": date.isoformat(),
+        "hour": f"{date.isoformat()} {hour % 24:02}:00",
+    }[by]
+
+
+def _count(start: dt.date, end: dt.date, by: str) -> int:
+    if by in FOLDED:
+        return 7 if by == "weekday" else 24
+    first, last = ((day - _EPOCH).days * 24 for day in (start, end))
+    return int(period_of(last + 23, by) - period_of(first, by)) + 1
+
+
+def _day(name: str, value: object) -> dt.date:
+    if isinstance(value, str):
+        try:
+            value = dt.date.fromisoformat(value) if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value) else None
+        except ValueError:
+            value = None
+    # a day within, so that no time zone leads out of the years that calendars have
+    if not isinstance(value, dt.date) or isinstance(value, dt.datetime) or not 2 <= value.year <= 9998:
+        raise refuse(name, value, "a day such as '2024-01-31'")
+    return value
+
+
+def _pattern(written_as: object) -> re.Pattern[str]:
+    if written_as is None:
+        return re.compile(_ISO, re.ASCII)
+    allowed = "text with %Y, and each of %m, %d, %H, %M, %S at most once, such as '%d.%m.%Y'"
+    if not isinstance(written_as, str):
+        raise refuse("format", written_as, allowed)
+    parts = re.split("%(.)", written_as, flags=re.DOTALL)
+    words = parts[1::2]
+    wrong = [word for word in words if word not in _DIRECTIVES or (word != "%" and words.count(word) > 1)]
+    if wrong or "Y" not in words or any("%" in part for part in parts[::2]):
+        raise refuse("format", written_as, allowed)
+    return re.compile("".join(_DIRECTIVES[part] if place % 2 else re.escape(part) for place, part in enumerate(parts)), re.ASCII)

@@ -1,0 +1,88 @@
+"""Numeric columns that may be summed."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from leastnoise._check import Exact, InputError, exact, refuse
+from leastnoise._domain._kind import MOST, READ_AS_IT_IS, number_text, short
+from leastnoise._domain._names import attribute_name
+from leastnoise._domain._reading import Reading
+
+# Numerator and denominator of a unit stay within the doubles.
+LEAST_UNIT = Fraction(1, 10**100)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A numeric column to be summed: clipped to public bounds and counted in whole multiples of a unit.
+
+    Args:
+        column: the name of the column.
+        low: the least value that counts, exact, a multiple of ``unit``.
+        high: the greatest value that counts, above ``low``, a multiple of ``unit``.
+        unit: what one counts, exact and above 0: ``"0.01"`` sums cents, ``"1000"`` thousands.
+        reading: how its numbers are read where they are text.
+
+    Raises:
+        InputError: a bound that is not finite or not a multiple of the unit, ``low`` not below ``high``, or a bound of more than 2^53 -
+            1 units.
+
+    Guarantees: every row contributes a whole number of units between ``low_units`` and ``high_units``, whatever it holds: a value is
+    clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a null and text that is not a number
+    count as zero, clipped. It follows that one row changes a sum by at most ``largest`` units.
+
+    >>> pay = Measure("income", 0, 200_000, unit="0.01")
+    >>> pay.low_units, pay.high_units, pay.largest
+    (0, 20000000, 20000000)
+    """
+
+    column: str
+    low: Fraction
+    high: Fraction
+    unit: Fraction
+    reading: Reading = READ_AS_IT_IS
+
+    def __init__(self, column: str, low: Exact, high: Exact, unit: Exact = "1", *, reading: Reading = READ_AS_IT_IS) -> None:
+        if not isinstance(reading, Reading) or reading.column is not None:
+            raise refuse("reading", reading, "a Reading without a column", "The column of a measure is its first argument.")
+        name, first, last, step = (
+            attribute_name("the column of a measure", column),
+            exact("low", low),
+            exact("high", high),
+            exact("unit", unit),
+        )
+        if not LEAST_UNIT <= step <= 1 / LEAST_UNIT:
+            raise refuse("unit", unit, "a number above 0, between 1e-100 and 1e100")
+        if not first < last:
+            raise InputError(f"low must be below high; got low {number_text(first)} and high {number_text(last)}.")
+        for field, value in (("low", first), ("high", last)):
+            if (value / step).denominator != 1:
+                raise refuse(
+                    field, number_text(value), f"a whole multiple of the unit {number_text(step)}", "Choose another bound or unit."
+                )
+            if not abs(value / step) <= MOST:
+                raise refuse(
+                    field, number_text(value), f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit."
+                )
+        for field, content in {"column": name, "low": first, "high": last, "unit": step, "reading": reading}.items():
+            object.__setattr__(self, field, content)
+
+    @property
+    def low_units(self) -> int:
+        """The lower bound in units."""
+        return int(self.low / self.unit)
+
+    @property
+    def high_units(self) -> int:
+        """The upper bound in units."""
+        return int(self.high / self.unit)
+
+    @property
+    def largest(self) -> int:
+        """The greatest amount, in units, that one row can add to or take from a sum."""
+        return max(abs(self.low_units), abs(self.high_units))
+
+    def __repr__(self) -> str:
+        unit = [] if self.unit == 1 else [f"unit={short(self.unit)}"]
+        unit += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        return f"Measure({', '.join([repr(self.column), short(self.low), short(self.high), *unit])})"
