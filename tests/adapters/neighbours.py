@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adapters.pools import ARROW, DUCKDB, FIELDS, JUNK, NO_PARQUET, PANDAS, POLARS
-from leastnoise._adapters import _lines, read
-from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
+from leastnoise._adapters import CSV, _lines, read
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
 from leastnoise._table._columns import columns_of
 
 TEXTS = [
@@ -57,17 +57,53 @@ POLICIES = ("drop", "other")
 CONNECTION = duckdb.connect()
 
 
+def categories_of(rng, null, outside):
+    """Texts, some of them with another spelling."""
+    chosen = list(rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))])
+    if rng.random() < 0.5:
+        return Categories(chosen, null=null, outside=outside)
+    folded = list({text.strip().lower(): text for text in chosen}.values())
+    how = Reading(trim=True, ignore_case=True, nulls=["x"])
+    return Categories(folded, null=null, outside=outside, reading=how, spellings={folded[0]: ["m\xe4rz", "\xff"]})
+
+
 def kinds(rng):
     """A kind of attribute."""
     null, outside = (POLICIES[place] for place in rng.integers(0, 2, 2))
     clip = "clip" if rng.random() < 0.4 else outside
     categories, *numbers = [
-        lambda: Categories(list(rng.permutation(TEXTS)[: rng.integers(4, len(TEXTS))]), null=null, outside=outside),
+        lambda: categories_of(rng, null, outside),
         lambda: Integers(-1, 17, null=null, outside=clip),
         lambda: Bins(0, 1, 4, null=null, outside=clip),
         lambda: Coded(18, null=null, outside=outside),
+        lambda: Integers(-1, 17, null=null, outside=clip, rounding=["down", "nearest", "up"][rng.integers(3)], reading=reading(rng)),
+        lambda: Edges(["0", "0.1", "0.5", "17"], null=null, outside=clip, reading=reading(rng)),
+        lambda: Decimals("-1", "17", "0.5", null=null, outside=clip, reading=reading(rng)),
+        lambda: dates(rng, null, clip),
+        lambda: dates(rng, null, clip),
     ]
-    return (categories if rng.random() < 0.4 else numbers[rng.integers(3)])()
+    return (categories if rng.random() < 0.4 else numbers[rng.integers(len(numbers))])()
+
+
+def reading(rng):
+    """How values are read."""
+    decimal, thousands = [(".", ""), (".", ","), (",", "."), (",", "")][rng.integers(4)]
+    return Reading(
+        nulls=[[], ["x"], ["1", "-0"]][rng.integers(3)],
+        decimal=decimal,
+        thousands=thousands,
+        currency=[[], ["F", "€"]][rng.integers(2)],
+        trim=bool(rng.random() < 0.5),
+        ignore_case=bool(rng.random() < 0.5),
+    )
+
+
+def dates(rng, null, clip):
+    """Days around those of the pools."""
+    start, end = [("1970-01-01", "1970-01-02"), ("2024-05-01", "2024-11-01"), ("1969-12-30", "2024-12-31")][rng.integers(3)]
+    by = ["year", "quarter", "month", "week", "day", "weekday", "hour_of_day"][rng.integers(7)]
+    zone = ["UTC", "Europe/Berlin", "America/St_Johns"][rng.integers(3)]
+    return Dates(start, end, by, zone=zone, null=null, outside=clip, reading=reading(rng))
 
 
 class Rows:
@@ -228,8 +264,10 @@ class Pair:
         self.unit = {"unit_column": "id", "max_rows": int(rng.integers(1, 4))} if units else {}
         self.domain = Domain(
             {"mark": Integers(0, 200, null="other", outside="other"), "a": kinds(rng), "b": kinds(rng)},
-            measures={"m": Measure("b", -3, 20, unit="0.5")},
+            measures={"m": Measure("b", -3, 20, unit="0.5", reading=reading(rng))},
         )
+        encoding = ["utf-8", "utf-8", "latin-1", "cp1252"][rng.integers(4)]
+        self.layout = {"delimiter": ",", "encoding": encoding, "header": ["id", "mark", "a", "b"] if rng.random() < 0.3 else True}
         self.small = {
             "CHUNK": int(rng.choice([2, 3, 2**16])),
             "BLOCK": int(rng.choice([5, 33, 2**20])),
@@ -279,10 +317,10 @@ class Pair:
         return rows_of(read(opened, self.domain, entropy_bytes=entropy_of(keys), **self.unit))
 
     def _csv(self, lines):
-        content = b"id,mark,a,b\n" + b"".join(lines)
+        content = (b"id,mark,a,b\n" if self.layout["header"] is True else b"") + b"".join(lines)
         file = self.folder / f"x.{self.kind}"
         file.write_bytes(gzip.compress(content) + bytes(3) if self.kind == "csv.gz" else content)
-        return file
+        return CSV(file, **self.layout)
 
     def _records(self, lines):
         """How many records these lines are by themselves."""

@@ -430,7 +430,11 @@ DOMAIN = Domain(sex=["F", "M"])
         ("x.csv", b"\n\nsex\n", "must begin with a line of column names"),
         ("x.csv", b"PK\x03\x04\x00\x00", "must begin with a line of column names"),
         ("x.csv", b'"sex\nF"\n', "must begin with a line of column names"),
-        ("x.csv", b"\xff\xfes\0e\0x\0\n\0", "must be text in UTF-8; its first line is not. Save it as UTF-8, or as Parquet."),
+        (
+            "x.csv",
+            b"\xff\xfes\0e\0x\0\n\0",
+            'must be text in UTF-8; its first line is not. Say its encoding, for example [source] encoding = "latin-1"',
+        ),
         ("x.csv", b"x" * (2**20 + 5), "must begin with a line of column names of at most 1048576 bytes; its first line is longer."),
         (
             "x.csv.gz",

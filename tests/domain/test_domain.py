@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure, did_you_mean
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading, did_you_mean
 from leastnoise._session._domain_spec import domain_from_spec
 
 PEOPLE = Domain(
@@ -74,6 +74,19 @@ KINDS = st.one_of(
         st.sampled_from(["left", "right"]),
     ),
     st.builds(Coded, st.integers(1, 9), null=st.sampled_from(["drop", "other"])),
+    st.sampled_from(
+        [
+            Edges(["0", "9.99", "100/3"], closed="right", outside="clip", reading=Reading(decimal=",", thousands=".", currency=["€"])),
+            Decimals("120", "220", "0.5", outside="other", reading=Reading(column="height in cm", nulls=["NA", "-9"])),
+            Dates("2024-01-15", "2025-12-31", by="month", zone="Europe/Berlin", format="%d.%m.%Y", null="other"),
+            Dates(
+                "2024-01-01", "2024-01-31", levels={"half": {f"2024-01-{day:02}": "late" if day > 15 else "early" for day in range(1, 32)}}
+            ),
+            Categories(["yes", "no"], spellings={"yes": ["y", "1"]}, reading=Reading(trim=True, ignore_case=True)),
+            Categories(["Kiel", "Mainz"], outside="other", levels={"region": {"Kiel": "north", "Mainz": "south"}}),
+            Integers(0, 99, rounding="down", levels={"five": {"width": 5}}),
+        ]
+    ),
 )
 
 
@@ -81,6 +94,7 @@ KINDS = st.one_of(
 @settings(max_examples=100, deadline=None)
 def test_json_round_trip(kinds):
     domain = Domain(kinds)
+    assert all(eval(repr(domain.kind(name))) == domain.kind(name) for name in domain.names)  # noqa: S307
     assert Domain.from_json(json.loads(json.dumps(domain.to_json()))) == domain
 
 
@@ -144,21 +158,24 @@ def test_spec_form():
         (lambda: domain_from_spec(5), "[domain] must be a table of tables; got 5."),
         (
             lambda: domain_from_spec({"a": 5}),
-            "[domain.a] must be a table with keys among 'categories', 'integers', 'bins', 'size', 'outside', 'null'",
+            "[domain.a] must be a table with keys among 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'size'",
         ),
         (
             lambda: domain_from_spec({"a": {"catgories": ["x"]}}),
-            "[domain.a] has no key 'catgories'; allowed are 'categories', 'integers', 'bins',",
+            "[domain.a] has no key 'catgories'; allowed are 'categories', 'integers', 'decimals', 'bins',",
         ),
         (lambda: domain_from_spec({"a": {"catgories": ["x"]}}), "Did you mean 'categories'?"),
         (
             lambda: domain_from_spec({"a": {}}),
-            "[domain.a] must have exactly one of 'categories', 'integers', 'bins' and 'size'; got none of them.",
+            "must have exactly one of 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates' and 'size'; got none of them.",
         ),
         (lambda: domain_from_spec({"a": {"size": 2, "integers": [1, 2]}}), "got 'integers' and 'size'."),
         (lambda: domain_from_spec({"a": {"integers": [1]}}), "[domain.a]: integers must be a list of two numbers, [low, high]; got [1]."),
         (lambda: domain_from_spec({"a": {"integers": [2, 1]}}), "[domain.a]: low must be below high; got low 2 and high 1."),
-        (lambda: domain_from_spec({"a": {"categories": "x"}}), "[domain.a]: categories must be a list of text or whole numbers; got 'x'."),
+        (
+            lambda: domain_from_spec({"a": {"categories": "x"}}),
+            "[domain.a]: categories must be a list of text or whole numbers, or { file, column }; got 'x'.",
+        ),
         (lambda: domain_from_spec({"a": {"bins": {"low": 0, "high": 1}}}), "[domain.a]: bins must have 'count'"),
         (
             lambda: domain_from_spec({"a": {"bins": {"lo": 0}}}),

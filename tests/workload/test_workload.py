@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Coded, Domain, Integers, Measure
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure
 from leastnoise._linop import dense
 from leastnoise._workload import (
     QuerySet,
@@ -15,6 +15,7 @@ from leastnoise._workload import (
     all_ranges,
     from_json,
     identity,
+    level,
     marginals,
     matrix,
     predicates,
@@ -131,3 +132,34 @@ def test_a_spec_writes_query_sets_as_words_or_tables() -> None:
 def test_guards(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()  # type: ignore[operator]
+
+
+STORES = ["Kiel", "Mainz", "Flensburg", "Worms"]
+REGION = {"Kiel": "north", "Mainz": "south", "Flensburg": "north", "Worms": "south"}
+
+
+def test_a_level_is_the_sums_of_its_cells() -> None:
+    town = Categories(STORES, outside="other", levels={"region": REGION})
+    domain = Domain(town=town, age=Integers(13, 22, levels={"five": {"width": 5}}), month=Dates("2024-02-01", "2025-01-31", "month"))
+    asked = queries(domain, town=level("region"), age={"level": "five"}).products[0]
+    assert asked.name == "town:region x age:five"
+    assert asked.labels == (("north", "south", "other"), ("10 .. 14", "15 .. 19", "20 .. 24"))
+    assert np.asarray(dense(asked.operators[0])).tolist() == [[1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1]]
+    assert np.asarray(dense(asked.operators[1])).sum(axis=1).tolist() == [2, 5, 3]
+    quarters = queries(domain, month=level("quarter")).products[0]
+    assert quarters.labels == (("2024-Q1", "2024-Q2", "2024-Q3", "2024-Q4", "2025-Q1"),)
+    assert np.asarray(dense(quarters.operators[0])).sum(axis=1).tolist() == [2, 3, 3, 3, 1]
+    assert from_json(domain, queries(domain, town=level("region")).to_json()) == queries(domain, town=level("region"))
+    with pytest.raises(InputError, match=r"a level must be one of 'region'; got 'regio'. Did you mean 'region'"):
+        queries(domain, town=level("regio"))
+    with pytest.raises(InputError, match="a level must be declared; got 'region', and the attribute has none"):
+        queries(Domain(town=STORES), town=level("region"))
+
+
+def test_ranges_of_new_kinds_are_given_in_their_own_values() -> None:
+    domain = Domain(price=Edges([0, "9.99", 50, 500]), height=Decimals(1, 2, "0.5"), month=Dates("2024-01-01", "2024-12-31", "month"))
+    asked = queries(domain, price=ranges([("0", 50)]), height=ranges([(1, "1.5")]), month=ranges([("2024-02", "2024-04")])).products[0]
+    assert [(op.low.tolist(), op.high.tolist()) for op in asked.operators] == [([0], [1]), ([0], [1]), ([1], [3])]
+    assert queries(domain, price="prefix").products[0].labels == (("< 9.99", "< 50", "<= 500"),)
+    with pytest.raises(InputError, match="a range on height must be two of its cells \\(1 to 2\\), the lower first"):
+        queries(domain, height=ranges([(2, 1)]))

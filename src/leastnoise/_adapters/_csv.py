@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from leastnoise._adapters._arrow import to_column
-from leastnoise._adapters._column import Column, Source, not_whole
+from leastnoise._adapters._column import STRANGE, Column, Source, not_whole
+from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._lines import cut, split, whole_lines
 from leastnoise._check import InputError
 
@@ -19,13 +20,15 @@ _DELIMITERS = ",;\t|"
 _DAMAGED = (OSError, EOFError, zlib.error)
 
 
-def open_csv(path: Path) -> Source:
+def open_csv(path: Path, layout: CSV | None = None) -> Source:
     """Open a CSV file; only its header is read.
 
-    The delimiter is the one of comma, semicolon, tab and bar that the header holds most of. Fields may be quoted by ``"``, doubled within.
+    Fields may be quoted by ``"``, doubled within.
 
     Args:
         path: the file, ``.csv`` or ``.csv.gz``.
+        layout: what was said of it; None: UTF-8 with a header, and the delimiter of comma, semicolon, tab and bar that the header holds
+            most of.
 
     Returns:
         The source.
@@ -34,10 +37,14 @@ def open_csv(path: Path) -> Source:
         InputError: the file cannot be opened, or its first line is not a header.
     """
     what = f"the CSV file {str(path)!r}"
-    line = _first_line(path, what)
-    delimiter = max(_DELIMITERS, key=line.count)
-    fields = split(line.encode(), delimiter.encode())
-    if fields is None or not any(fields) or any(ord(character) < 32 and character != "\t" for character in line):
+    said = layout or CSV(path)
+    headed = isinstance(said.header, bool)
+    # a file without a header begins with a row, which has no say in anything
+    line = _first_line(path, what, said.encoding) if headed else ""
+    mark = said.delimiter or (max(_DELIMITERS, key=line.count) if headed else ",")
+    delimiter = mark.encode()
+    fields = split(line.encode(), delimiter) if isinstance(said.header, bool) else [name.encode() for name in said.header]
+    if fields is None or not any(fields) or (headed and any(ord(character) < 32 and character not in {"\t", mark} for character in line)):
         raise InputError(
             f"{what} must begin with a line of column names; its first line is not one. "
             "Check that the file is a CSV file whose lines end with LF or CRLF."
@@ -50,15 +57,29 @@ def open_csv(path: Path) -> Source:
         places = [names.index(name) for name in columns]
         try:
             with _opener(path)(path, "rb") as opened:
-                opened.readline(_HEADER + 1)
+                if headed:
+                    opened.readline(_HEADER + 1)
                 for block in whole_lines(opened.read):
-                    rows, fields = cut(block, delimiter.encode(), len(names), places)
+                    rows, fields = cut(block, delimiter, len(names), places)
                     buffers = [[None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(text)] for starts, text in fields]
-                    yield rows, [to_column(pa.Array.from_buffers(pa.binary(), rows, parts)) for parts in buffers]
+                    read = [to_column(pa.Array.from_buffers(pa.binary(), rows, parts)) for parts in buffers]
+                    yield rows, read if said.utf8 else [_decoded(column, said.encoding) for column in read]
         except _DAMAGED:
             raise InputError(not_whole(what)) from None
 
     return Source(what=what, names=tuple(names), total=None, chunks=chunks, strange={})
+
+
+def _decoded(column: Column, encoding: str) -> Column:
+    """The same column with its distinct texts decoded; bytes that the encoding does not have are no value."""
+    return Column([_text(raw, encoding) for raw in column.data], None, column.index)
+
+
+def _text(raw: object, encoding: str) -> object:
+    try:
+        return raw.decode(encoding) if isinstance(raw, bytes) else raw
+    except UnicodeDecodeError:
+        return STRANGE
 
 
 def csv_columns(path: Path) -> list[tuple[str, str]]:
@@ -77,7 +98,7 @@ def _opener(path: Path) -> Callable[..., Any]:
     return gzip.open if path.suffix.lower() == ".gz" else Path.open
 
 
-def _first_line(path: Path, what: str) -> str:
+def _first_line(path: Path, what: str, encoding: str) -> str:
     try:
         with _opener(path)(path, "rb") as opened:
             line: bytes = opened.readline(_HEADER)
@@ -88,6 +109,9 @@ def _first_line(path: Path, what: str) -> str:
     if len(line) == _HEADER:
         raise InputError(f"{what} must begin with a line of column names of at most {_HEADER} bytes; its first line is longer.")
     try:
-        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig")
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if encoding == "utf-8" else encoding)
     except UnicodeDecodeError:
-        raise InputError(f"{what} must be text in UTF-8; its first line is not. Save it as UTF-8, or as Parquet.") from None
+        raise InputError(
+            f"{what} must be text in {encoding.upper()}; its first line is not. "
+            'Say its encoding, for example [source] encoding = "latin-1", or save it as UTF-8 or Parquet.'
+        ) from None

@@ -3,10 +3,12 @@
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from leastnoise._adapters._column import Column, Source
 from leastnoise._adapters._csv import open_csv
+from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._parquet import open_parquet
 from leastnoise._check import InputError
 from leastnoise._domain import did_you_mean
@@ -56,14 +58,14 @@ def files(path: str | os.PathLike[str]) -> list[tuple[Path, str]]:
     return pairs
 
 
-def open_files(path: str | os.PathLike[str]) -> Source:
+def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Open the files that a path means, one after the other as one source.
 
     Args:
-        path: as for `files`.
+        path: as for `files`; or CSV files with their layout.
 
     Raises:
-        InputError: as for `files`; or the files do not have the same columns.
+        InputError: as for `files`; or the files do not have the same columns, or a layout is given of files that are no CSV.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("b.csv", "a.csv"):
@@ -71,16 +73,21 @@ def open_files(path: str | os.PathLike[str]) -> Source:
     ...     open_files(folder).names
     ('age', 'sex')
     """
+    layout = path if isinstance(path, CSV) else None
+    path = path.path if isinstance(path, CSV) else path
     found = files(path)
+    if layout is not None and any(OPENERS[ending] is not open_csv for _, ending in found):
+        raise InputError(f"delimiter, encoding and header are about CSV files; got {os.fsdecode(path)!r}. Leave them out.")
+    openers = OPENERS if layout is None else dict.fromkeys(OPENERS, partial(open_csv, layout=layout))
     if len(found) == 1:
         file, ending = found[0]
-        return OPENERS[ending](file)
+        return openers[ending](file)
     # of all files only these facts are kept, not the files themselves: there may be more than a process may hold open
     first: Source | None = None
     strange: dict[str, str] = {}
     total: int | None = 0
     for file, ending in found:
-        opened = OPENERS[ending](file)
+        opened = openers[ending](file)
         first = opened if first is None else first
         if sorted(opened.names) != sorted(first.names):
             raise InputError(
@@ -92,7 +99,7 @@ def open_files(path: str | os.PathLike[str]) -> Source:
 
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         for file, ending in found:
-            yield from OPENERS[ending](file).chunks(columns)
+            yield from openers[ending](file).chunks(columns)
 
     what = f"the source of {len(found)} files {os.fsdecode(path)!r}"
     return Source(what=what, names=first.names if first else (), total=total, chunks=chunks, strange=strange)

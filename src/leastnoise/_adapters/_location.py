@@ -4,9 +4,11 @@ import glob
 from pathlib import Path
 from typing import Any
 
+from leastnoise._adapters._layout import CSV
 
-def location(source: Any) -> str | None:
-    """The absolute path of a source that is files; None of any other.
+
+def location(source: Any) -> Any:
+    """The absolute path of a source that is files, with their layout where one was given, as plain values; None of any other.
 
     Args:
         source: the data.
@@ -14,7 +16,24 @@ def location(source: Any) -> str | None:
     >>> location("/data/people.csv"), location({"age": [1]})
     ('/data/people.csv', None)
     """
+    if isinstance(source, CSV):
+        return source.located()
     return str(Path(source).expanduser().absolute()) if isinstance(source, (str, Path)) else None
+
+
+def located(place: Any, moved: Any = None) -> Any:
+    """The source that `location` wrote down.
+
+    Args:
+        place: what it wrote.
+        moved: where the data are by now, if not there; a path has the same layout.
+
+    >>> located("/data/people.csv"), located(location(ln.CSV("/data/people.csv", ";"))).delimiter
+    ('/data/people.csv', ';')
+    """
+    if isinstance(place, dict) and (moved is None or isinstance(moved, (str, Path))):
+        return CSV(**{**place, "path": moved or place["path"]})
+    return place if moved is None else moved
 
 
 def dataset_name(source: Any) -> str | None:
@@ -27,6 +46,7 @@ def dataset_name(source: Any) -> str | None:
     >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
     ('people', 'visits', None)
     """  # noqa: D205 - one sentence
+    source = source.path if isinstance(source, CSV) else source
     if not isinstance(source, (str, Path)):
         return None
     folder = _folder_of_pattern(Path(source))

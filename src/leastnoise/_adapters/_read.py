@@ -8,6 +8,7 @@ import numpy as np
 
 from leastnoise._adapters._column import Source
 from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
+from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._units import Units
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
@@ -73,7 +74,11 @@ def read(
     opened = _open(source)
     kinds = {name: domain.kind(name) for name in (domain.names if attributes is None else attributes)}
     sums = {name: domain.measure(name) for name in (domain.measures if measures is None else measures)}
-    wanted = [*kinds, *(measure.column for measure in sums.values()), *([] if unit_column is None else [unit_column])]
+    wanted = [
+        *(kind.reading.column or name for name, kind in kinds.items()),
+        *(measure.column for measure in sums.values()),
+        *([] if unit_column is None else [unit_column]),
+    ]
     for name in wanted:
         _check_column(opened, name)
     if unit_column is not None and unit_column in opened.strange:
@@ -165,7 +170,7 @@ class _Collected:
 
 def _open(source: Any) -> Source:
     # the libraries that read are imported when something is read: the command line starts without them
-    if isinstance(source, (str, os.PathLike)):
+    if isinstance(source, (str, os.PathLike, CSV)):
         from leastnoise._adapters._files import open_files
 
         return open_files(source)

@@ -135,7 +135,7 @@ def carry_out(
     with Progress(f"reading {name}, measuring and writing") as progress:
         made = released(
             plan,
-            what.source,
+            what.source and what.data(what.source),
             ledger=ledger if seed is None else None,
             out=out,
             dataset=what.dataset,

@@ -4,6 +4,7 @@ import datetime as dt
 import re
 import zoneinfo
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -198,15 +199,14 @@ def _count(start: dt.date, end: dt.date, by: str) -> int:
 
 
 def _day(name: str, value: object) -> dt.date:
-    if isinstance(value, str):
-        try:
-            value = dt.date.fromisoformat(value) if re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value) else None
-        except ValueError:
-            value = None
-    # a day within, so that no time zone leads out of the years that calendars have
-    if not isinstance(value, dt.date) or isinstance(value, dt.datetime) or not 2 <= value.year <= 9998:
+    day = value
+    if isinstance(value, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value, re.ASCII):
+        with suppress(ValueError):
+            day = dt.date.fromisoformat(value)
+    # years within, so that no time zone leads out of those that calendars have
+    if not isinstance(day, dt.date) or isinstance(day, dt.datetime) or not 2 <= day.year <= 9998:
         raise refuse(name, value, "a day such as '2024-01-31'")
-    return value
+    return day
 
 
 def _pattern(written_as: object) -> re.Pattern[str]:

@@ -69,7 +69,7 @@ def options_text(choices: Choices, source: Any) -> str:
     return json.dumps({"choices": asdict(choices), "source": _adapters.location(source)})
 
 
-def read_options(text: str) -> tuple[Choices, str | None]:
+def read_options(text: str) -> tuple[Choices, Any]:
     """Read what `options_text` wrote.
 
     Raises:
@@ -168,9 +168,9 @@ def finish_one(
 _Nothing = type(None)
 
 
-def _given(data: Any, path: str | None) -> Any:
+def _given(data: Any, path: Any) -> Any:
     """The data that were given now, or else where they were."""
-    return path if data is None else data
+    return _adapters.located(path, data)
 
 
 def _observed(plan: Plan | DataAwarePlan, book: Ledger, receipt: Receipt, source: Any, progress: RowProgress) -> Observation:

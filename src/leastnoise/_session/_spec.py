@@ -2,20 +2,23 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._adapters import CSV
 from leastnoise._check import MOST_DIGITS, InputError, refuse, whole
 from leastnoise._domain import Domain, known_keys
 from leastnoise._plan import MOST_ROWS
 from leastnoise._release import table_place, written
-from leastnoise._session._domain_spec import domain_from_spec
+from leastnoise._session._domain_spec import READING, domain_from_spec
+from leastnoise._session._public_files import PublicFiles
 from leastnoise._workload import Workload, marginals, queries
 
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
 _MOST_LISTED = 10
+_LAYOUT = ("delimiter", "encoding", "header")
 _MOST_NESTED = 12
 _OUTPUT_VALUES = ("level", "formats", "covariances")
 _OUTPUT_FLAGS = ("non_negative", "integer", "nnls", "local_non_negative")
@@ -27,6 +30,7 @@ class Spec:
 
     Args:
         source: the data file, or None; ``plan`` needs none.
+        layout: what was said of how CSV files are laid out, as the arguments of `CSV`.
         privacy: budget, neighbours and unit.
         workload: what is asked, over the domain.
         rows: the number of rows where it is public, or None; for warnings alone.
@@ -43,6 +47,7 @@ class Spec:
     """
 
     source: Path | None
+    layout: Mapping[str, Any] = field(default_factory=dict)
     privacy: Privacy
     workload: Workload
     rows: int | None = None
@@ -56,6 +61,10 @@ class Spec:
     nnls: bool = False
     local_non_negative: bool = False
     covariances: tuple[str, ...] = ()
+
+    def data(self, path: Path) -> Any:
+        """The data at a path, with the layout that the spec says."""
+        return CSV(path, **self.layout) if self.layout else path
 
     @property
     def domain(self) -> Domain:
@@ -114,18 +123,22 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     for key in ("privacy", "domain", "workload"):
         if key not in found:
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
-    source = known_keys("[source]", found.get("source", {}), ["path"])
+    source: dict[str, Any] = known_keys("[source]", found.get("source", {}), ["path", "null", *_LAYOUT, *READING])
+    data = _path(folder, source.get("path"), "[source] path")
     plan = known_keys("[plan]", found.get("plan", {}), ["strategy"])
     output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
     privacy = _privacy(found["privacy"])
-    domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})))
+    reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
+    files = PublicFiles(folder, data)
+    domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
     workload = _workload(domain, found["workload"])
     covariances = _texts("[output] covariances", output.get("covariances", []))
     for key in covariances:
         table_place(written(workload.products), key)  # refuses a name that no table has, or several have
     return Spec(
-        source=_path(folder, source.get("path"), "[source] path"),
+        source=data,
+        layout=_layout(source),
         privacy=privacy,
         rows=_rows(found["privacy"]),
         workload=workload,
@@ -218,6 +231,16 @@ def _texts(name: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(entry, str) and entry for entry in value):
         raise refuse(name, value, "a list of texts that are not empty")
     return tuple(dict.fromkeys(value))
+
+
+def _layout(source: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of CSV files, checked."""
+    layout = {key: source[key] for key in _LAYOUT if key in source}
+    try:
+        CSV("data.csv", **layout)
+    except InputError as error:
+        raise InputError(f"[source]: {error}") from None
+    return layout
 
 
 def _flag(name: str, value: object) -> bool:
