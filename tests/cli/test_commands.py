@@ -274,7 +274,7 @@ def test_three_commands_from_a_csv_to_a_report(folder: Path, run: Run) -> None:
     unfilled = run("plan", "people.toml")
     assert unfilled.code == 2
     assert "people.toml still has 3 places to fill in: domain.sex, domain.age, domain.income. Replace every 'FILL IN'" in unfilled.err
-    text = re.sub(r"(?m)^# (categories|integers|bins).*\n", "", draft)
+    text = re.sub(r"(?m)^# (categories|integers|bins|dates).*\n", "", draft)
     text = text.replace('categories = ["FILL IN"]', 'categories = ["F", "M"]')
     text = text.replace('["FILL IN", "FILL IN"]', "[17, 90]").replace('low = "FILL IN", high = "FILL IN"', "low = 0, high = 1000")
     (folder / "people.toml").write_text(text, encoding="utf-8")
@@ -305,7 +305,7 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder: Path, run: Run) -> Non
         '[domain.rooms]\nintegers = ["FILL IN", "FILL IN"]',
         "[domain.employed]\ncategories = [true, false]",
         'unit = { column = "person_id", max_rows = "FILL IN" }',
-        '# The column "born" was left out: of type DATE',
+        '[domain.born]\ndates = { from = "FILL IN", to = "FILL IN", by = "month" }',
         '# The column "tags" was left out: of type INTEGER[]',
         '# queries = { height = "prefix" }',
     ):
@@ -313,7 +313,7 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder: Path, run: Run) -> Non
     assert "[domain.person_id]" not in draft
     refused = run("plan", "other.toml")
     assert refused.code == 2
-    assert "4 places to fill in" in refused.err
+    assert "5 places to fill in" in refused.err
 
 
 # --- the program as a whole -------------------------------------------------------------------------------------------------------

@@ -82,16 +82,17 @@ def _text(raw: object, encoding: str) -> object:
         return STRANGE
 
 
-def csv_columns(path: Path) -> list[tuple[str, str]]:
+def csv_columns(path: Path, layout: CSV | None = None) -> list[tuple[str, str]]:
     """The header of a CSV file; the types are unknown, since no value is looked at.
 
     Args:
         path: the file.
+        layout: as for `open_csv`.
 
     Returns:
         Name and ``"unknown"`` of each column, in order.
     """
-    return [(name, "unknown") for name in open_csv(path).names]
+    return [(name, "unknown") for name in open_csv(path, layout).names]
 
 
 def _opener(path: Path) -> Callable[..., Any]:

@@ -103,11 +103,11 @@ def read(
     return Table(domain, codes, values, unit_column=unit_column, max_rows=most, rows=kept)
 
 
-def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+def columns(path: str | os.PathLike[str] | CSV) -> list[tuple[str, str]]:
     """List the columns of a file, or of the first of several, from its header or schema alone.
 
     Args:
-        path: a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or a folder or pattern of them.
+        path: a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or a folder or pattern of them; or CSV files with their layout.
 
     Returns:
         Name and type of each column, in order: a Parquet file's types are in DuckDB's words such as ``VARCHAR``, ``BIGINT``, ``DOUBLE``;
@@ -128,8 +128,9 @@ def columns(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     from leastnoise._adapters._files import files
     from leastnoise._adapters._parquet import parquet_columns
 
-    file, ending = files(path)[0]
-    return parquet_columns(file) if ending == ".parquet" else csv_columns(file)
+    layout = path if isinstance(path, CSV) else None
+    file, ending = files(path.path if isinstance(path, CSV) else path)[0]
+    return parquet_columns(file) if ending == ".parquet" else csv_columns(file, layout)
 
 
 class _Collected:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -16,11 +16,17 @@ _WHOLE_NAME = re.compile(r"(^|[_\-. ])(age|year|hours|days|weeks|children|rooms|
 _NUMBER_NAME = re.compile(r"income|salary|wage|(^|_)pay|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$", flags=re.ASCII)
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 
+_DATE_NAME = re.compile(
+    r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$", flags=re.ASCII
+)
+
 _UNTYPED = "unknown"  # the type of a column of a CSV file
 _LINES = {
     "text": f'categories = ["{_BLANK}"]     # for example ["F", "M"], written as in the data',
     "whole": f'integers = ["{_BLANK}", "{_BLANK}"]     # lowest and highest, for example [17, 90]; for codes 0, 1, ... write size = 9',
-    "number": f'bins = {{ low = "{_BLANK}", high = "{_BLANK}", count = 100 }}     # for example low = 0, high = 200000',
+    "date": f'dates = {{ from = "{_BLANK}", to = "{_BLANK}", by = "month" }}     # for example from = "2024-01-01", to = "2024-12-31"; by'
+    ' year, quarter, month, week, day, hour or weekday; zone = "Europe/Berlin" if they have a zone, format = "%d.%m.%Y"',
+    "number": f'bins = {{ low = "{_BLANK}", high = "{_BLANK}", count = 100 }}     # low = 0, high = 200000; or edges = ["0", "9.99", "50"]',
 }
 
 _HEAD = """\
@@ -33,11 +39,19 @@ _HEAD = """\
 
 [source]
 path = {path}
-
+{layout}
 [privacy]
 epsilon = "1"                 # the budget of this release: smaller protects more; or rho = "1/2", or epsilon and delta
 neighbours = "add_remove"     # hides whether a person is in the table; "replace" hides what the person's rows say
 """
+_TEXTS = """\
+# How its texts are written is said here for all columns, or beside one of them; nothing is guessed from values:
+# encoding = "latin-1"          # if it is not UTF-8; delimiter = ";" if the header does not show it
+# decimal = ","                 # with thousands = "." and currency = ["€"] where numbers have them
+# null = ["NA", "-"]            # besides the empty text
+# trim = true                   # leave out blanks around texts; ignore_case = true: F is f
+"""
+_AS_USUAL: Mapping[str, str] = {}
 _ROW = """\
 unit = "row"                  # every row is another person; else unit = { column = "person_id", max_rows = 5 }
 """
@@ -84,26 +98,30 @@ level = 0.95                  # of the intervals
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="The spec file to write.  [default: FILE with the ending .toml]")
-def init(file: Path, out: Path | None) -> None:
+@click.option("--delimiter", help="What stands between the fields of a CSV file.  [default: what its header holds most of]")
+@click.option("--encoding", help="Of a CSV file, such as latin-1.  [default: utf-8]")
+def init(file: Path, out: Path | None, delimiter: str | None, encoding: str | None) -> None:
     """Draft a spec file from column names and types.
 
     No value of the data is written into it: what a column may hold is for you to say, from public knowledge.
     """
-    from leastnoise._session import columns
+    from leastnoise._session import CSV, columns
 
     spec = out or file.with_name(file.name.split(".")[0] + ".toml")
-    found = columns(file)
-    write_new(spec, draft(file, spec, found), "Edit that file, or choose another with --out.")
+    layout = {key: value for key, value in (("delimiter", delimiter), ("encoding", encoding)) if value is not None}
+    found = columns(CSV(file, delimiter, encoding or "utf-8") if layout else file)
+    write_new(spec, draft(file, spec, found, layout), "Edit that file, or choose another with --out.")
     click.echo(f"The draft is in {shown(spec)}. Replace every {_BLANK!r} in it, then run: leastnoise plan {shown(spec)}")
 
 
-def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
+def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapping[str, str] = _AS_USUAL) -> str:
     """Write the text of a spec.
 
     Args:
         file: the data.
         spec: where the draft will be.
         found: name and type of every column, types as DuckDB writes them, or "unknown".
+        layout: what is said of CSV files.
 
     Returns:
         A TOML text with a blank wherever a public value is needed.
@@ -116,7 +134,10 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]]) -> str:
     unusable = _unusable([name for name, _ in every])
     listed = [(name, kind) for name, kind in every if name not in unusable]
     identifier = next((name for name, _ in listed if _IDENTIFIER.search(name)), None)
-    parts = [_HEAD.format(file=_comment(file.name), spec=shown(spec), blank=_BLANK, path=_text(_relative(file, spec)))]
+    said = "".join(f"{key} = {_text(value)}\n" for key, value in layout.items())
+    said += _TEXTS if any(kind == _UNTYPED for _, kind in listed) else ""
+    place = _text(_relative(file, spec))
+    parts = [_HEAD.format(file=_comment(file.name), spec=shown(spec), blank=_BLANK, path=place, layout=said)]
     parts.append(_ROW if identifier is None else _COLUMN % (_text(identifier), _BLANK))
     parts.append(_DOMAIN)
     parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
@@ -149,6 +170,8 @@ def _unusable(names: Sequence[str]) -> dict[str, str]:
 def _kind(column: str, written: str) -> str:
     """What a type of DuckDB is for us, or what a name suggests where there is no type."""
     if written == _UNTYPED:
+        if _DATE_NAME.search(column.lower()):
+            return "date"
         return "whole" if _WHOLE_NAME.search(column.lower()) else "number" if _NUMBER_NAME.search(column.lower()) else "text"
     name = written.upper().split("(")[0].strip()
     if written.endswith("]"):
@@ -164,12 +187,10 @@ def _kind(column: str, written: str) -> str:
 
 def _attribute(name: str, written: str) -> str:
     kind = _kind(name, written)
-    if kind == "date":
-        return _left_out(name, f"of type {_comment(written)}; add a column with the year, say, and give its integers")
     if kind == "else":
         return _left_out(name, f"of type {_comment(written)}, which cannot be published")
     if kind == "truth":
-        return f"[domain.{_key(name)}]\ncategories = [true, false]\n"
+        return f'[domain.{_key(name)}]\ncategories = [true, false]     # also spellings = {{ true = ["yes"], false = ["no"] }}\n'
     others = [f"# {line}" for other, line in _LINES.items() if other != kind] if written == _UNTYPED else []
     return "\n".join([f"[domain.{_key(name)}]", _LINES[kind], *others, ""])
 

@@ -1,6 +1,6 @@
 """The one place that wires adapters, planner, kernel, estimate and release together; the automatic choice of a strategy lives here."""
 
-from leastnoise._adapters import columns, ledger_beside
+from leastnoise._adapters import CSV, columns, ledger_beside
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle, unknown_releases
 from leastnoise._session._audit import Audit, audit
@@ -14,6 +14,7 @@ from leastnoise._session._warnings import budget_warnings, error_warnings
 __all__ = [
     "BLANK",
     "BY_NAME",
+    "CSV",
     "IN_MEMORY",
     "MECHANISMS",
     "PLANNERS",
