@@ -62,6 +62,10 @@ proofs: env  ## after reading the proofs of changed files again: record that the
 docs: env  ## build the documentation into site/, any warning is an error
 	@mkdir -p build; $(BIN)/mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log; exit 1; }
 
+.PHONY: pictures
+pictures: env  ## the picture and the table of docs/architecture.md, from the code
+	@$(BIN)/python -m docs.architecture
+
 # Not the statistics of the noise, the losses by brute force and the killed processes, which have no guards and take long: without assert
 # statements a test sees nothing but guards.
 GUARDED := $(wildcard tests/check tests/accounting tests/domain tests/plan tests/table tests/kernel)

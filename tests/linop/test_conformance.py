@@ -143,7 +143,7 @@ def test_trees_are_judged_by_their_levels_alone() -> None:
 
 
 def test_an_unregistered_class_is_told_to_be_one() -> None:
-    with pytest.raises(InternalError, match=r"str has not registered this function; see docs/add-an-operator.md"):
+    with pytest.raises(InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"):
         apply("no operator", np.zeros(1))  # type: ignore[arg-type]
 
 

@@ -31,7 +31,7 @@ class Measure:
     clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a null and text that is not a number
     count as zero, clipped. It follows that one row changes a sum by at most ``largest`` units.
 
-    >>> pay = Measure("income", 0, 200_000, unit="0.01")
+    >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
     (0, 20000000, 20000000)
     """

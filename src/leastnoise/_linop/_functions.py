@@ -35,7 +35,7 @@ _ZERO_ONE = (Identity, Total, Prefix, AllRanges, Ranges, Tree)
 
 
 def _unknown(operator: object) -> InternalError:
-    return InternalError(f"The operator class {type(operator).__name__} has not registered this function; see docs/add-an-operator.md.")
+    return InternalError(f"The operator class {type(operator).__name__} has not registered this function; see CONTRIBUTING.md.")
 
 
 @singledispatch

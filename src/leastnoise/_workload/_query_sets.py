@@ -260,7 +260,7 @@ def level(name: str) -> QuerySet:
     Args:
         name: of the level, as the attribute declares it.
 
-    >>> level("region").arguments
+    >>> ln.level("region").arguments
     (('region',),)
     """
     if not isinstance(name, str) or not name:
