@@ -35,7 +35,7 @@ MODULES = {
     "inspect", "marshal", "mmap", "mock", "operator", "pdb", "pickle", "pkgutil", "profile", "cProfile", "runpy", "trace", "traceback",
     "tracemalloc", "types", "unittest", "weakref",
 }  # fmt: skip
-READERS = {"duckdb", "narwhals", "pandas", "polars", "pyarrow"}
+READERS = {"adbc_driver_manager", "adbc_driver_postgresql", "duckdb", "ibis", "narwhals", "pandas", "polars", "pyarrow", "pyspark"}
 BUILTINS = {
     "__builtins__", "__import__", "breakpoint", "compile", "delattr", "dir", "eval", "exec", "getattr", "globals", "locals", "memoryview",
     "setattr", "vars",

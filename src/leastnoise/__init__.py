@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
-    from leastnoise._adapters import CSV
+    from leastnoise._adapters import CSV, DatabaseTable
     from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
     from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
     from leastnoise._estimate import cdf, means, quantiles
@@ -39,7 +39,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "_check": ("BudgetError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
     "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
-    "_adapters": ("CSV",),
+    "_adapters": ("CSV", "DatabaseTable"),
     "_domain": ("Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "Reading"),
     "_estimate": ("cdf", "means", "quantiles"),
     "_kernel": ("Ledger",),
@@ -70,6 +70,7 @@ __all__ = [
     "BudgetError",
     "Categories",
     "Coded",
+    "DatabaseTable",
     "Dates",
     "Decimals",
     "Domain",

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import _inner_edges, amount_encoder, cell_encoder
+from leastnoise._adapters._encode import amount_encoder, cell_encoder, inner_edges
 from leastnoise._adapters._values import text
 from leastnoise._domain import Bins, Categories, Coded, Integers, Measure
 
@@ -94,7 +94,7 @@ def test_numbers_against_the_reference(kind, values):
 @settings(max_examples=150, deadline=None)
 def test_edges_are_the_nearest_doubles(low, more, count):
     kind = Bins(low, low + more, count)
-    assert _inner_edges(kind).tolist() == [float(edge) for edge in kind.edges[1:-1]]
+    assert inner_edges(kind).tolist() == [float(edge) for edge in kind.edges[1:-1]]
 
 
 @pytest.mark.parametrize("closed", ["left", "right"])

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure
-from leastnoise._kernel import _count, _share
+from leastnoise._kernel import _count
 from leastnoise._kernel._count import count
-from leastnoise._kernel._share import groups, windows
-from leastnoise._table import Table
+from leastnoise._table import Table, _share, groups, windows
 
 
 def made(sizes, rows, seed=0, measure=None):

@@ -1,7 +1,7 @@
 """From files and data frames to encoded private rows; nothing of a row leaves by a message, and no row makes reading fail."""
 
 from leastnoise._adapters._layout import CSV
-from leastnoise._adapters._location import dataset_name, ledger_beside, located, location
+from leastnoise._adapters._location import DatabaseTable, dataset_name, ledger_beside, located, location
 from leastnoise._adapters._read import columns, read
 
-__all__ = ["CSV", "columns", "dataset_name", "ledger_beside", "located", "location", "read"]
+__all__ = ["CSV", "DatabaseTable", "columns", "dataset_name", "ledger_beside", "located", "location", "read"]

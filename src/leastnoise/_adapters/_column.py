@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leastnoise._check.arrays import Array, BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from leastnoise._adapters._engine import Engine
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text to stay within some tens of MiB.
 CHUNK = 2**16
@@ -65,6 +69,7 @@ class Source:
         total: the number of rows where it is known beforehand; shown as progress alone.
         chunks: given the columns wanted, yields for each chunk its number of rows and its columns in that order.
         strange: columns whose declared type no rule reads, with the type.
+        engine: where the rows can be counted, None if they can only be read.
     """
 
     what: str
@@ -72,6 +77,7 @@ class Source:
     total: int | None
     chunks: Callable[[Sequence[str]], Iterator[tuple[int, list[Column]]]]
     strange: dict[str, str]
+    engine: "Engine | None" = None
 
 
 def not_whole(what: str) -> str:

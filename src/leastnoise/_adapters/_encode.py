@@ -131,7 +131,7 @@ _ROUNDING: dict[str | None, Callable[[FloatArray], FloatArray]] = {
 def _binned(kind: Bins | Edges) -> Placing:
     """IntArray of bins: a number and an edge are compared as the doubles nearest to them."""
     null, outside = _policies(kind)
-    inner = _inner_edges(kind) if isinstance(kind, Bins) else np.array([float(edge) for edge in kind.edges[1:-1]])
+    inner = inner_edges(kind)
     lowest, highest = float(kind.low), float(kind.high)
     # a value on an edge lies in the bin above it where bins are closed on the left
     side: Literal["left", "right"] = "right" if kind.closed == "left" else "left"
@@ -152,8 +152,8 @@ def _binned(kind: Bins | Edges) -> Placing:
 def _stepped(kind: Decimals) -> Placing:
     """IntArray of numbers in equal steps: a number is one of them if the doubles nearest to both are the same."""
     null, outside = _policies(kind)
-    values = _multiples(kind.low, kind.step, kind.regular)
-    between = _multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1)
+    values = multiples(kind.low, kind.step, kind.regular)
+    between = multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1)
 
     def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
         missing = np.isnan(numbers)
@@ -168,14 +168,24 @@ def _stepped(kind: Decimals) -> Placing:
     return place
 
 
-def _inner_edges(kind: Bins) -> FloatArray:
-    """The doubles nearest to the edges between bins."""
+def inner_edges(kind: Bins | Edges) -> FloatArray:
+    """The doubles nearest to the edges between bins.
+
+    >>> inner_edges(Bins(0, 1, 4)).tolist()
+    [0.25, 0.5, 0.75]
+    """
+    if isinstance(kind, Edges):
+        return np.array([float(edge) for edge in kind.edges[1:-1]])
     width = (kind.high - kind.low) / kind.count
-    return _multiples(kind.low + width, width, kind.count - 1)
+    return multiples(kind.low + width, width, kind.count - 1)
 
 
-def _multiples(first: Fraction, step: Fraction, count: int) -> FloatArray:
-    """The doubles nearest to first, first + step ..., shape (count,)."""
+def multiples(first: Fraction, step: Fraction, count: int) -> FloatArray:
+    """The doubles nearest to first, first + step ..., shape (count,).
+
+    >>> multiples(Fraction(1, 10), Fraction(1, 10), 3).tolist()
+    [0.1, 0.2, 0.3]
+    """
     common = math.lcm(first.denominator, step.denominator)
     start, more = int(first * common), int(step * common)
     if max(abs(start), abs(start + more * count), common) < 2**53:

@@ -1,10 +1,16 @@
 """Where data are, for whoever names them or finishes a release later. Nothing of them is read."""
 
 import glob
+import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leastnoise._adapters._layout import CSV
+from leastnoise._check import InputError, refuse
+
+_VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def location(source: Any) -> Any:
@@ -46,6 +52,8 @@ def dataset_name(source: Any) -> str | None:
     >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
     ('people', 'visits', None)
     """  # noqa: D205 - one sentence
+    if isinstance(source, DatabaseTable):
+        return source.parts[-1]
     source = source.path if isinstance(source, CSV) else source
     if not isinstance(source, (str, Path)):
         return None
@@ -71,3 +79,51 @@ def _folder_of_pattern(place: Path) -> Path | None:
         return None
     first = next(folder for folder in reversed([place, *place.parents]) if glob.has_magic(folder.name))
     return first.parent.absolute()
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseTable:
+    """A table or view of a database, and where the way to it is found.
+
+    Args:
+        table: its name as it is stored, ``"visits"`` or ``"public.visits"``.
+        connection: ``"env:NAME"``: the environment variable that holds the URL of the database, ``postgresql://...``. The URL itself, which
+            may hold a password, is in no spec, plan, log or release.
+
+    Raises:
+        InputError: a name of another form, or a connection that is not an environment variable's name.
+
+    >>> ln.DatabaseTable("public.visits", "env:VISITS_URL").parts
+    ('public', 'visits')
+    """
+
+    table: str
+    connection: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, str) or not 1 <= len(self.parts) <= 2 or not all(self.parts):
+            raise refuse("table", self.table, "a name such as 'visits' or 'public.visits'")
+        if not isinstance(self.connection, str) or not _VARIABLE.fullmatch(self.connection):
+            # what was given may be a URL with a password, so it is not shown
+            raise InputError(
+                "connection must be 'env:' and the name of an environment variable that holds the URL, as in 'env:VISITS_URL'."
+            )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Schema, if it is named, and table."""
+        return tuple(self.table.split("."))
+
+    def url(self) -> str:
+        """The URL of the database; for the adapter alone.
+
+        Raises:
+            InputError: the environment does not have the variable.
+        """
+        name = self.connection.removeprefix("env:")
+        found = os.environ.get(name)
+        if not found:
+            raise InputError(
+                f"The environment variable {name} must hold the URL of the database, such as postgresql://user@host/name; it is not set."
+            )
+        return found

@@ -9,6 +9,7 @@ import numpy as np
 from leastnoise._adapters._column import Source
 from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
 from leastnoise._adapters._layout import CSV
+from leastnoise._adapters._location import DatabaseTable
 from leastnoise._adapters._units import Units
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
@@ -28,10 +29,11 @@ def read(
     measures: Sequence[str] | None = None,
     unit_column: str | None = None,
     max_rows: int = 1,
+    tables: Mapping[str | None, Sequence[tuple[str, ...]]] | None = None,
     entropy_bytes: Callable[[int], bytes] = os.urandom,
     progress: Progress | None = None,
 ) -> Table:
-    """Read private rows and encode them, in one pass and chunk by chunk.
+    """Read private rows and encode them, in one pass and chunk by chunk; or have them counted where they are.
 
     Args:
         source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern (``visits/*.csv``) of them; a pandas,
@@ -41,6 +43,8 @@ def read(
         measures: the measures to read, None for all of the domain.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if each row is a unit.
+        tables: for each measure that is summed, or None for rows, the attributes of every marginal that will be asked of the table; None
+            where that is not known. A source that is an engine then encodes, bounds and counts the rows itself, if it can.
         entropy_bytes: where the choice takes its random bytes from; replaced in tests alone.
         progress: called after each chunk with the number of rows read and the number there are, None where that is not known. That
             number is private:
@@ -85,6 +89,13 @@ def read(
         raise InputError(
             f"the unit column {unit_column!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[unit_column]}."
         )
+    if opened.engine is not None and tables is not None:
+        from leastnoise._adapters._engine import Wish, counted
+
+        wish = Wish(kinds=kinds, sums=sums, tables=tables, unit_column=unit_column, max_rows=most)
+        found = counted(opened.engine, wish, entropy_bytes)
+        if found is not None:
+            return Table.counted(domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most)
     cells = [cell_encoder(kind) for kind in kinds.values()]
     amounts = [amount_encoder(measure) for measure in sums.values()]
     collected = _Collected(kinds, sums)
@@ -175,6 +186,10 @@ def _open(source: Any) -> Source:
         from leastnoise._adapters._files import open_files
 
         return open_files(source)
+    if isinstance(source, DatabaseTable):
+        from leastnoise._adapters._postgres import open_postgres
+
+        return open_postgres(source)
     if type(source).__name__ == "DuckDBPyRelation":
         from leastnoise._adapters._duckdb import open_relation
 

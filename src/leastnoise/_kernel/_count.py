@@ -8,13 +8,13 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
-from leastnoise._kernel._share import groups, windows
-from leastnoise._table import Codes, Table, Values, code_dtype, columns_of
+from leastnoise._table import Codes, Counted, Table, Values, code_dtype, columns_of, counted_of, groups, windows
 
 # Rows combined at a time: the combined codes (8 bytes each) and a table of counts together stay in a few MiB of cache.
 _BLOCK = 2**17
 # float64 sums of whole numbers are exact while they stay below this.
 _EXACT = 2**53
+_OTHER_PLAN = "The table was counted for the tables of another plan. Read the source again for this plan."
 # A value of up to 2^53 units is counted in two parts of at most 26 and 28 bits, so that a block's float64 sums of either stay exact.
 _LOW_BITS = 26
 
@@ -53,6 +53,11 @@ def count(
     >>> [(attributes, counts.tolist()) for attributes, counts in count(people, [("sex",), ("zone", "sex"), ()])]
     [(('sex',), [1, 2]), (('zone', 'sex'), [0, 1, 0, 0, 1, 1]), ((), [3])]
     """
+    counted = counted_of(table)
+    if counted is not None:
+        if limits is not None:
+            raise InputError(_OTHER_PLAN)
+        return _looked_up(table, counted, attribute_sets, measure)
     values = None
     largest = 1
     if measure is not None:
@@ -69,6 +74,22 @@ def count(
         for attributes in sets:
             _positions(attributes, places, table)
     return _count(table, sets, places, values, largest)
+
+
+def _looked_up(
+    table: Table, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """Marginals of tables that were counted where the rows are (A5)."""
+    domain = table.domain
+    places = {name: place for place, name in enumerate(domain.names) if name in table.attributes}
+    for attributes in sets:
+        wanted = _positions(attributes, places, table)
+        within = [names for summed, names in counted.tables if summed == measure and set(attributes) <= set(names)]
+        if not within:
+            raise InputError(_OTHER_PLAN)
+        axes = min(within, key=lambda names: math.prod(domain.kind(name).size for name in names))
+        whole = counted.tables[measure, axes].reshape([domain.kind(name).size for name in axes])
+        yield tuple(attributes), _summed(whole, tuple(places[name] for name in axes), wanted)
 
 
 def _count(

@@ -102,8 +102,19 @@ def read_table(plan: Plan | DataAwarePlan, source: Any, progress: RowProgress = 
         measures=measures,
         unit_column=plan.privacy.unit_column,
         max_rows=plan.privacy.max_rows,
+        tables=_tables(plan),
         progress=progress,
     )
+
+
+def _tables(plan: Plan | DataAwarePlan) -> dict[str | None, list[tuple[str, ...]]] | None:
+    """The marginals that are measured, by measure, where the plan says all of them."""
+    if isinstance(plan, DataAwarePlan) or any(block.limits is not None for block in plan.blocks):
+        return None
+    tables: dict[str | None, list[tuple[str, ...]]] = {}
+    for block in plan.blocks:
+        tables.setdefault(block.measure, []).append(block.attributes)
+    return tables
 
 
 def room_for(plan: Plan | DataAwarePlan) -> int:

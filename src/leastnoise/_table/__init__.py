@@ -1,6 +1,20 @@
-"""Encoded private rows behind an opaque handle."""
+"""Encoded private rows, or counts of them, behind an opaque handle."""
 
-from leastnoise._table._columns import Codes, Columns, Values, columns_of
+from leastnoise._table._columns import Codes, Columns, Counted, Values, Wanted, columns_of, counted_of
+from leastnoise._table._share import Group, groups, windows
 from leastnoise._table._table import Table, code_dtype
 
-__all__ = ["Codes", "Columns", "Table", "Values", "code_dtype", "columns_of"]
+__all__ = [
+    "Codes",
+    "Columns",
+    "Counted",
+    "Group",
+    "Table",
+    "Values",
+    "Wanted",
+    "code_dtype",
+    "columns_of",
+    "counted_of",
+    "groups",
+    "windows",
+]

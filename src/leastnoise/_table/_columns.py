@@ -1,4 +1,4 @@
-"""Where the rows of a table are kept: not in the handle, so that whoever holds a `Table` holds nothing that leads to them.
+"""Where the rows of a table, or its counts, are kept: not in the handle, so that whoever holds a `Table` holds nothing that leads to them.
 
 Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody else. The labels (T1 ...) refer to
 PROOFS-table.md beside this file.
@@ -12,10 +12,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Values = IntArray
+# A measure to be summed, or None for rows, and the attributes of a marginal.
+Wanted = tuple[str | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
@@ -33,11 +36,22 @@ class Columns:
     rows: int
 
 
-_KEPT: WeakKeyDictionary[object, Columns] = WeakKeyDictionary()  # T3
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
+class Counted:
+    """Private counts of rows that stay where they are.
+
+    Attributes:
+        tables: marginals, flat and row-major in the order of their attributes: rows, or units of a measure.
+    """
+
+    tables: Mapping[Wanted, IntArray]
 
 
-def keep(handle: object, columns: Columns) -> None:
-    """Keep the rows of a new handle for as long as it lives.
+_KEPT: WeakKeyDictionary[object, Columns | Counted] = WeakKeyDictionary()  # T3
+
+
+def keep(handle: object, columns: Columns | Counted) -> None:
+    """Keep the rows or counts of a new handle for as long as it lives.
 
     >>> class Handle: ...
     >>> handle = Handle()
@@ -51,7 +65,27 @@ def keep(handle: object, columns: Columns) -> None:
 def columns_of(handle: object) -> Columns:
     """The rows behind a handle; for the kernel.
 
+    Raises:
+        InternalError: the handle has counts.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._table import Table
     >>> columns_of(Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
     3
     """
-    return _KEPT[handle]
+    kept = _KEPT[handle]
+    if not isinstance(kept, Columns):
+        raise InternalError("The rows of this table were counted where they are; please report this.")
+    return kept
+
+
+def counted_of(handle: object) -> Counted | None:
+    """The counts behind a handle, None if it has rows; for the kernel.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._table import Table
+    >>> counted_of(Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})) is None
+    True
+    """
+    kept = _KEPT[handle]
+    return kept if isinstance(kept, Counted) else None

@@ -1,14 +1,16 @@
 """The opaque handle on encoded private rows."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, InternalError
+from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
-from leastnoise._table._columns import Codes, Columns, Values, keep
+from leastnoise._table._columns import Codes, Columns, Counted, Values, Wanted, keep
 
 
 class Table:
@@ -69,10 +71,57 @@ class Table:
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
-        facts = {"domain": domain, "attributes": tuple(columns), "measures": tuple(sums), "unit_column": unit_column, "max_rows": max_rows}
+        self._have(domain, tuple(columns), tuple(sums), unit_column, max_rows)
+        keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
+
+    @classmethod
+    def counted(
+        cls,
+        domain: Domain,
+        attributes: Sequence[str],
+        measures: Sequence[str],
+        tables: Mapping[Wanted, IntArray],
+        *,
+        unit_column: str | None = None,
+        max_rows: int = 1,
+    ) -> "Table":
+        """The handle on rows that stay where they are, and of which marginals have been counted there.
+
+        Args:
+            domain: as above.
+            attributes: those that were read: a row that one of them drops is in no marginal.
+            measures: those that were read.
+            tables: for a measure, or None for rows, and some attributes their marginal: int64, flat, row-major.
+            unit_column: as above.
+            max_rows: as above.
+
+        Raises:
+            InternalError: counts that do not fit the domain; the message names the attributes, never a number.
+
+        >>> import numpy as np
+        >>> Table.counted(Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
+        <Table of private rows over Domain(sex=Categories(['F', 'M']))>
+        """
+        made = object.__new__(cls)
+        read = tuple(name for name in domain.names if name in attributes)
+        sums = tuple(name for name in domain.measures if name in measures)
+        kept = {}
+        for (measure, names), counts in tables.items():
+            cells = math.prod(domain.kind(name).size for name in names)
+            known = set(names) <= set(read) and (measure is None or measure in sums)
+            if not known or counts.shape != (cells,) or counts.dtype != np.int64:
+                raise InternalError(f"the counts of {names!r} must be int64 numbers of cells that were read.")  # T4
+            if measure is None and int(counts.min()) < 0:
+                raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
+            kept[measure, tuple(names)] = _frozen(counts)
+        made._have(domain, read, sums, unit_column, max_rows)
+        keep(made, Counted(tables=kept))
+        return made
+
+    def _have(self, domain: Domain, attributes: tuple[str, ...], measures: tuple[str, ...], unit_column: str | None, max_rows: int) -> None:
+        facts = {"domain": domain, "attributes": attributes, "measures": measures, "unit_column": unit_column, "max_rows": max_rows}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
-        keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
 
     def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
         """Refuse columns that are not in the table.
@@ -139,6 +188,10 @@ def _values(name: str, column: npt.ArrayLike, low: int, high: int) -> Values:
         raise InternalError(f"the values of {name!r} must be a flat array of integers.")
     if array.size and not (int(array.min()) >= low and int(array.max()) <= high):
         raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")  # T1
-    copy = array.astype(np.int64, order="C")  # T2
+    return _frozen(array)  # T2
+
+
+def _frozen(array: npt.NDArray[Any]) -> IntArray:
+    copy: IntArray = array.astype(np.int64, order="C")
     copy.flags.writeable = False
     return copy

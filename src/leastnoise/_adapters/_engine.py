@@ -1,0 +1,209 @@
+"""Counting in an engine: it encodes, bounds contributions and counts, and only counts of cells come back (E7 of PROOFS-adapters.md).
+
+An adapter gives an `Engine`: what its columns hold, and a way to run queries on one snapshot. The SQL is the same for all of them.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from leastnoise._adapters._sql import Expression, Value, amount_of, cell_of, text, unit_of, whole
+from leastnoise._check import InternalError
+from leastnoise._check.arrays import IntArray
+from leastnoise._domain import Kind, Measure
+from leastnoise._table import Wanted, groups
+
+# More cells than this are not sent for: then the rows are read, and counted here. 128 MiB of counts.
+MOST_CELLS = 2**24
+# Tables of counts are kept below 2^17 cells where smaller ones can be summed out of them, as for so many rows.
+_ROWS = 2**20
+_KEY_BYTES = 16
+
+Run = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Engine:
+    """Where rows can be counted.
+
+    Attributes:
+        dialect: of sqlglot.
+        relation: what stands after FROM.
+        values: for each column that can be used the expression of its value, and what that holds.
+        hashed: a keyed hash of a text, as an expression that orders by its bytes.
+        most_sets: GROUPING SETS in one query; 1 for plain GROUP BY alone.
+        session: gives, for as long as it is entered, a function from a query to a reader of Arrow batches, all on one
+            snapshot of the data. It
+            raises InputError alone, without a word of the engine's own messages, which may quote a row.
+    """
+
+    dialect: str
+    relation: Expression
+    values: Mapping[str, Value]
+    hashed: Callable[[Expression], Expression]
+    most_sets: int
+    session: Callable[[], AbstractContextManager[Run]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be counted, all of it public.
+
+    Attributes:
+        kinds: the attributes that are read, in the order of the domain.
+        sums: the measures that are read.
+        tables: for each measure that is summed, or None for rows, the attributes of its marginals.
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: how many rows of a unit count.
+    """
+
+    kinds: Mapping[str, Kind]
+    sums: Mapping[str, Measure]
+    tables: Mapping[str | None, Sequence[tuple[str, ...]]]
+    unit_column: str | None
+    max_rows: int
+
+
+def counted(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> dict[Wanted, IntArray] | None:
+    """Count in the engine.
+
+    Args:
+        engine: where.
+        wish: what.
+        entropy_bytes: where the key of the choice of rows comes from.
+
+    Returns:
+        Marginals that hold all that were wished for; None if the engine cannot do it by its SQL, and the rows are to be read. That depends
+        on the wish and on the columns' types alone.
+
+    Raises:
+        InputError: the engine failed.
+
+    Guarantees: as `leastnoise._adapters.read`. Which rows of a unit count depends on that unit's rows and the key alone (E7).
+    """
+    sets = {names for wanted in wish.tables.values() for names in wanted}
+    order, sizes = list(wish.kinds), [kind.size for kind in wish.kinds.values()]
+    covers = [
+        tuple(order[place] for place in group.attributes)
+        for group in groups([tuple(sorted(order.index(name) for name in names)) for names in sorted(sets)], sizes, _ROWS)
+    ]
+    rows = encoded(engine, wish, entropy_bytes)
+    if rows is None or sum(_cells(cover, wish) for cover in covers) > MOST_CELLS:
+        return None
+    found: dict[Wanted, IntArray] = {}
+    with engine.session() as run:
+        for start in range(0, len(covers), engine.most_sets):
+            some = covers[start : start + engine.most_sets]
+            answer = run(_grouped(rows, some, wish).sql(engine.dialect)).read_all()
+            for cover in some:
+                found.update(_tables(answer, cover, wish))
+    return found
+
+
+def encoded(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> exp.Select | None:
+    """The rows that count, encoded: for attribute i the cell ``ci``, for measure i the amount ``vi``; None where a column has no SQL."""
+    sources = [kind.reading.column or name for name, kind in wish.kinds.items()]
+    wanted = [*sources, *(measure.column for measure in wish.sums.values()), *([] if wish.unit_column is None else [wish.unit_column])]
+    if not set(wanted) <= set(engine.values):
+        return None
+    # each value is computed once, and called by a name of ours
+    given = {name: f"r{place}" for place, name in enumerate(dict.fromkeys(wanted))}
+    values = {name: Value(engine.values[name].held, exp.column(given[name])) for name in given}
+    cells = [cell_of(kind, values[source]) for source, kind in zip(sources, wish.kinds.values(), strict=True)]
+    amounts = [amount_of(measure, values[measure.column]) for measure in wish.sums.values()]
+    unit = [] if wish.unit_column is None else [unit_of(values[wish.unit_column])]
+    columns = {**_named("c", cells), **_named("v", amounts), **_named("u", unit)}
+    if any(column is None for column in columns.values()):
+        return None
+    raw = _selected({short: engine.values[name].it for name, short in given.items()}, engine.relation.copy())
+    rows = _selected({name: column for name, column in columns.items() if column is not None}, raw.subquery("raw"))
+    if wish.unit_column is not None:
+        known = rows.where(exp.Not(this=exp.Paren(this=values[wish.unit_column].is_null)))
+        rows = _bounded(known, list(columns), engine, wish.max_rows, entropy_bytes)
+    kept = [exp.GTE(this=exp.column(f"c{place}"), expression=whole(0)) for place in range(len(cells))]
+    return exp.select("*").from_(rows.subquery("encoded")).where(*kept) if kept else rows
+
+
+def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
+    """At least one column, as a query must have."""
+    return exp.select(*[exp.alias_(it.copy(), name) for name, it in (columns or {"nothing": whole(0)}).items()]).from_(source)
+
+
+def _named(letter: str, expressions: Sequence[Expression | None]) -> dict[str, Expression | None]:
+    return {f"{letter}{place}": one for place, one in enumerate(expressions)}
+
+
+def _bounded(rows: exp.Select, names: list[str], engine: Engine, most: int, entropy_bytes: Callable[[int], bytes]) -> exp.Select:
+    """At most so many rows of each unit: they are numbered in the order of what they are encoded as, and the numbers chosen by a key."""
+    key = entropy_bytes(_KEY_BYTES).hex()
+    unit = exp.column("u0")
+    numbered = exp.select("*", _numbered(unit, [exp.column(name) for name in names if name != "u0"], "place")).from_(rows.subquery("units"))
+    parts = [text(f"{key}:"), unit, text(":"), exp.cast(exp.column("place"), "TEXT")]
+    ordered = exp.select("*", _numbered(unit, [engine.hashed(reduce(_joined, parts)), exp.column("place")], "turn"))
+    chosen = exp.select("*").from_(ordered.from_(numbered.subquery("numbered")).subquery("ordered"))
+    return chosen.where(exp.LTE(this=exp.column("turn"), expression=whole(most)))
+
+
+def _joined(one: Expression, other: Expression) -> Expression:
+    return exp.DPipe(this=one.copy(), expression=other.copy(), safe=True)
+
+
+def _numbered(unit: Expression, order: list[Expression], name: str) -> Expression:
+    window = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[unit.copy()],
+        order=exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=True) for one in order or [unit]]),
+    )
+    return exp.alias_(window, name)
+
+
+def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:
+    """IntArray and sums of every cell that occurs in each of some marginals; in a row of one marginal, the cells of others are null."""
+    places = {name: place for place, name in enumerate(wish.kinds)}
+    used = sorted({places[name] for cover in covers for name in cover})
+    numbers = [exp.alias_(exp.Count(this=exp.Star()), "n")]
+    numbers += [
+        exp.alias_(exp.cast(exp.Coalesce(this=exp.Sum(this=exp.column(f"v{place}")), expressions=[whole(0)]), "BIGINT"), f"s{place}")
+        for place in range(len(wish.sums))
+    ]
+    query = exp.select(*(exp.column(f"c{place}") for place in used), *numbers).from_(rows.subquery("kept"))
+    sets = [[exp.column(f"c{places[name]}") for name in cover] for cover in covers]
+    if len(sets) > 1:
+        return query.group_by(exp.GroupingSets(expressions=[exp.Tuple(expressions=one) for one in sets]))
+    return query.group_by(*sets[0]) if sets[0] else query
+
+
+def _cells(names: Sequence[str], wish: Wish) -> int:
+    return math.prod(wish.kinds[name].size for name in names)
+
+
+def _tables(answer: Any, cover: tuple[str, ...], wish: Wish) -> Iterator[tuple[Wanted, IntArray]]:
+    """The marginals of one set of attributes, from an answer that may have those of others too."""
+    import pyarrow as pa
+
+    places = {f"c{place}": name for place, name in enumerate(wish.kinds)}
+    own = np.ones(answer.num_rows, dtype=np.bool_)
+    cells: list[IntArray] = []
+    for column, name in places.items():
+        if column in answer.column_names:
+            given = answer.column(column)
+            own &= given.is_null().to_numpy() != (name in cover)
+    for name in cover:
+        column = next(column for column, attribute in places.items() if attribute == name)
+        cells.append(answer.column(column).filter(pa.array(own)).cast(pa.int64()).to_numpy())
+    shape = tuple(wish.kinds[name].size for name in cover)
+    where: IntArray = np.ravel_multi_index(cells, shape) if cells else np.zeros(int(own.sum()), dtype=np.int64)
+    if len(np.unique(where)) != len(where):
+        raise InternalError("A cell was counted twice; please report this.")
+    numbers: dict[str | None, str] = {None: "n", **{name: f"s{place}" for place, name in enumerate(wish.sums)}}
+    for measure, column in numbers.items():
+        if measure in wish.tables:
+            counts = np.zeros(_cells(cover, wish), dtype=np.int64)
+            counts[where] = answer.column(column).filter(pa.array(own)).cast(pa.int64()).to_numpy()
+            yield (measure, cover), counts

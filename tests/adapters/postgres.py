@@ -1,0 +1,54 @@
+"""A server of PostgreSQL of its own for the tests, started from Debian's packages and stopped at the end."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from waiting import HANGS
+
+
+def _programs():
+    found = [Path(path).parent for name in ("initdb", "pg_ctl") if (path := shutil.which(name))]
+    return [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), *found]
+
+
+@contextmanager
+def server():
+    """Give the URL of a server with an empty database; skip the test where there is none to start."""
+    programs = next((folder for folder in _programs() if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed; apt-get install postgresql")
+    folder = Path(tempfile.mkdtemp(prefix="leastnoise-postgres-", dir="/tmp"))
+    # the server refuses to run as root
+    user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    if user:
+        shutil.chown(folder, "postgres")
+
+    def run(*command):
+        subprocess.run([*user, *map(str, command)], check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=HANGS)
+
+    try:
+        # of a locale that sorts and compares otherwise than by bytes where it can
+        run(programs / "initdb", "-D", folder / "data", "-A", "trust", "-U", "tester", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c log_statement=all"
+        run(programs / "pg_ctl", "-D", folder / "data", "-o", options, "-l", folder / "log", "-w", "start")
+        try:
+            yield f"postgresql://tester:PASSWORDMARK@/postgres?host={folder}"
+        finally:
+            run(programs / "pg_ctl", "-D", folder / "data", "-m", "immediate", "-w", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fill(url, sentences):
+    """Carry out sentences of SQL."""
+    import adbc_driver_postgresql.dbapi as driver
+
+    with driver.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        for sentence in sentences:
+            cursor.execute(sentence)

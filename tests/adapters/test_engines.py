@@ -1,0 +1,329 @@
+"""The contract of sources that count: the same counts, to the last row, as reading the same rows here."""
+
+import itertools
+import math
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from adapters.postgres import fill, server
+from leastnoise import DatabaseTable, Domain, InputError
+from leastnoise._adapters import _engine, _postgres, read
+from leastnoise._adapters._engine import Wish
+from leastnoise._domain import Bins, Categories, Coded, Decimals, Edges, Integers, Measure, Reading
+from leastnoise._kernel._count import count
+from leastnoise._table import counted_of
+
+# ------------------------------------------------------------------------------------------------------------ the rows
+
+WHOLE = [0, 1, -1, 2, 3, 16, 17, 18, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), None]
+DOUBLE = [0.0, -0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 3.5, 17.0, -1.0, -0.5, 0.30000000000000004, 0.005, 0.015, 5e-324, 2.3e-308, -1e-320]
+DOUBLE += [1e15 + 0.5, 2**53 + 2.0, 1e300, -1.7e308, math.inf, -math.inf, math.nan, None]
+TEXT = [
+    "F",
+    "M",
+    "f",
+    " F",
+    "F ",
+    "",
+    None,
+    "17",
+    "17.0",
+    "17.00",
+    "017",
+    "17.",
+    "17.01",
+    "-0",
+    "-0.0",
+    "0",
+    "0.0",
+    "1.0.0",
+    "x",
+    "é",
+    "e\u0301",
+]
+TEXT += ["O'Brien", 'say "x"', "%.0%", "17.0\n", "true", "false", "ß", "ẞ", "SS", "{F}", "$1", ":a", "1" * 500, "17." + "0" * 500]
+FLAG = [True, False, None]
+EXACT = ["0", "0.1", "0.30", "1.50", "17.00", "17", "-1", "NaN", "1e400", "-1e400", "1e-400", "0.1" + "0" * 60 + "1", None]
+ROWS = 500
+
+
+def columns():
+    """Values of every pool, of which each occurs and many go together; units have up to some ten rows."""
+    rng = np.random.default_rng(1)
+    pools = {"n": WHOLE, "x": DOUBLE, "t": TEXT, "b": FLAG}
+    found = {
+        name: [pool[place] for place in [*range(len(pool)), *rng.integers(0, len(pool), ROWS - len(pool))]] for name, pool in pools.items()
+    }
+    found["u"] = [None if place == 0 else int(place) for place in rng.integers(0, 120, ROWS)]
+    found["w"] = [None if place == 0 else "" if place == 1 else f"u:{place}'" for place in rng.integers(0, 120, ROWS)]
+    found["e"] = [EXACT[place] for place in rng.integers(0, len(EXACT), ROWS)]
+    return found
+
+
+COLUMNS = columns()
+TYPES = {"n": pa.int64(), "x": pa.float64(), "t": pa.string(), "b": pa.bool_(), "u": pa.int64(), "w": pa.string()}
+ARROW = pa.table({name: pa.array(COLUMNS[name], kind) for name, kind in TYPES.items()})
+
+KINDS = [
+    Integers(0, 17),
+    Integers(-(2**31), 9 - 2**31, outside="clip"),
+    Integers(-1, 3, null="other", outside="clip"),
+    Integers(0, 3, outside="other"),
+    Coded(18, null="other"),
+    Bins(0, 1, 4),
+    Bins("0.1", "0.5", 4, closed="right", outside="clip"),
+    Bins(-1, 3, 7, null="other", outside="other"),
+    Categories(["F", "M", "17", "0", "é", "O'Brien", "%.0%", "true"], outside="other"),
+    Categories(["false", "17.00", "-1", "x", "{F}", "$1", ":a", 'say "x"', "-0", "F "], null="other"),
+]
+KINDS += [
+    Edges(["-0.5", "0.1", "0.3", 17], closed="right", null="other"),
+    Edges([0, 1, 18], outside="clip"),
+    Decimals("-0.5", "2.5", "0.25", outside="other"),
+    Decimals(0, 1, "0.1", outside="clip"),
+    Categories(["F", "M"], spellings={"F": ["f", " F"], "M": ["x", "17.0"]}, outside="other"),
+    Categories(["FALSE", "ß", "f"], reading=Reading(ignore_case=True, trim=True), outside="other"),
+    Integers(0, 3, reading=Reading(nulls=["17", "-1"]), null="other", outside="other"),
+    Integers(0, 3, rounding="down", null="other"),
+    Bins(0, 20, 5000, outside="clip"),
+]
+MEASURES = [
+    Measure("x", 0, 10),
+    Measure("x", -5, 20, unit="0.01"),
+    Measure("n", -7, 2**40),
+    Measure("n", 1, 2, unit="0.5"),
+    Measure("b", 0, 1),
+]
+MEASURES += [Measure("x", -1000, 3000, unit="1000"), Measure("x", "0.3", "0.9", unit="0.3")]
+
+
+def counts(source, domain, tables, **options):
+    """Every wanted marginal, and whether the rows stayed where they are."""
+    table = read(source, domain, tables=tables, **options)
+    found = {(measure, names): cells.tolist() for measure, wanted in tables.items() for names, cells in count(table, wanted, measure)}
+    return found, counted_of(table) is not None
+
+
+# ------------------------------------------------------------------------------------------------------------ the sources
+
+
+@pytest.fixture(scope="session")
+def url():
+    with server() as found:
+        types = {"n": "bigint", "x": "double precision", "t": "text", "b": "boolean", "u": "bigint", "w": "varchar(20)", "e": "numeric"}
+        listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
+        lines = ["(" + ", ".join(_literal(COLUMNS[name][row], types[name]) for name in types) + ")" for row in range(ROWS)]
+        fill(found, [f"CREATE TABLE visits ({listed})", f"INSERT INTO visits VALUES {', '.join(lines)}"])
+        yield found
+
+
+def _literal(value, kind):
+    if value is None:
+        return "NULL"
+    text = str(value).replace("'", "''")
+    return f"'{text}'::{kind}"
+
+
+@pytest.fixture
+def postgres(url, monkeypatch):
+    monkeypatch.setenv("VISITS_URL", url)
+    return DatabaseTable("public.visits", "env:VISITS_URL")
+
+
+@pytest.fixture(params=["postgres"])
+def engine(request):
+    return request.getfixturevalue(request.param)
+
+
+# ------------------------------------------------------------------------------------------------------------ the contract
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+def test_an_attribute_has_the_same_counts(engine, kind):
+    taken = []
+    for name in ("n", "x", "t", "b"):
+        domain = Domain({name: kind})
+        expected, _ = counts(ARROW, domain, {None: [(name,), ()]})
+        found, here = counts(engine, domain, {None: [(name,), ()]})
+        assert found == expected
+        taken.append(here)
+    assert taken == [has_sql(kind, name) for name in ("n", "x", "t", "b")]
+
+
+def has_sql(kind, name):
+    """Text that is a number, doubles that are text, and readings of texts are read here."""
+    special = kind.reading != Reading() or kind.size > 4096
+    if special or (name == "x" and getattr(kind, "rounding", None)):
+        return False
+    return name in {"n", "b"} or (name == "t") == isinstance(kind, Categories)
+
+
+def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):
+    domain = Domain(
+        {"n": KINDS[2], "x": KINDS[7], "t": KINDS[8], "b": KINDS[4]},
+        measures={f"m{place}": measure for place, measure in enumerate(MEASURES)},
+    )
+    pairs = [*itertools.combinations(domain.names, 2), ("t", "n"), ()]
+    tables = {None: pairs, **{name: [("t",), (), ("b", "x")] for name in domain.measures}}
+    expected, _ = counts(ARROW, domain, tables)
+    found, here = counts(engine, domain, tables)
+    assert here
+    assert found == expected
+
+
+@pytest.mark.parametrize("unit", ["u", "w"])
+def test_units_with_few_rows_have_the_same_counts(engine, unit):
+    domain = Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
+    tables = {None: [("t", "b")], "m": [("b",)]}
+    options = {"unit_column": unit, "max_rows": ROWS}
+    assert counts(engine, domain, tables, **options) == (counts(ARROW, domain, tables, **options)[0], True)
+
+
+@pytest.mark.parametrize("unit", ["u", "w"])
+def test_units_with_many_rows_are_cut_by_the_key_alone(engine, unit):
+    domain = Domain({"t": Categories(["F", "M"], null="other", outside="other"), "b": KINDS[4]}, measures={"m": MEASURES[1]})
+    tables = {None: [(), ("t", "b")], "m": [()]}
+    units = {value: COLUMNS[unit].count(value) for value in COLUMNS[unit] if value not in (None, "")}
+    seen = []
+    for key in (b"1", b"1", b"2"):
+        options = {"unit_column": unit, "max_rows": 2, "entropy_bytes": lambda size, key=key: key * size}
+        found, here = counts(engine, domain, tables, **options)
+        assert here
+        assert found[None, ()] == [sum(min(rows, 2) for rows in units.values())]
+        seen.append(found)
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
+    domain = Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
+    table = read(engine, domain, tables={None: [("t",)]})
+    for names, measure in ((("b",), None), (("t",), "m")):
+        with pytest.raises(InputError, match="counted for the tables of another plan"):
+            list(count(table, [names], measure))
+
+
+# ------------------------------------------------------------------------------------------------------------ Postgres
+
+
+def exact_table():
+    return pa.table({"e": pa.array([None if one is None else float(Decimal(one)) for one in COLUMNS["e"]])})
+
+
+@pytest.mark.parametrize("kind", [Integers(0, 17, outside="clip"), Bins(0, 1, 4, null="other", outside="other")])
+def test_decimals_of_any_length_are_numbers(postgres, kind):
+    domain = Domain({"e": kind}, measures={"m": Measure("e", -1, 20, unit="0.1")})
+    tables = {None: [("e",)], "m": [()]}
+    found, here = counts(postgres, domain, tables)
+    assert here
+    assert found == counts(exact_table(), domain, tables)[0]
+    assert found == counts(postgres, domain, {**tables, None: [("e",)]}, attributes=["e"])[0]
+
+
+def test_rows_that_have_no_sql_are_read(postgres):
+    domain = Domain({"e": Categories(["0.1", "17", "1.5"], outside="other"), "x": Categories(["0.1", "17"], outside="other")})
+    expected = [EXACT_TEXT.get(one, 3) for one in COLUMNS["e"] if one is not None and one != "NaN"]
+    found, here = counts(postgres, domain, {None: [("e",)]}, attributes=["e"])
+    assert not here
+    assert found[None, ("e",)] == np.bincount(expected, minlength=4).tolist()
+
+
+EXACT_TEXT = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
+
+
+def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
+    stamps = ["2024-05-01 13:45:00", "2024-05-01", "infinity", "-infinity", "290000-01-01", "0044-03-15 BC", None]
+    lines = ", ".join(
+        f"({_literal(one, 'timestamp')}, {_literal(one, 'timestamptz')}, {_literal(one, 'date')}, '[1]'::json)" for one in stamps
+    )
+    fill(
+        url,
+        ["SET timezone = 'Asia/Tokyo'", "DROP TABLE IF EXISTS times", "CREATE TABLE times (a timestamp, b timestamptz, c date, j json)"],
+    )
+    fill(url, ["SET timezone = 'UTC'", f"INSERT INTO times VALUES {lines}"])
+    source = DatabaseTable("times", postgres.connection)
+    known = Categories(["2024-05-01", "2024-05-01 13:45:00"], null="other", outside="other")
+    domain = Domain(a=known, b=known, c=known, j=Categories(["1"], null="other", outside="other"))
+    found, here = counts(source, domain, {None: [(name,) for name in domain.names]})
+    assert not here
+    assert list(found.values()) == [[1, 1, 5], [1, 1, 5], [2, 0, 5], [0, 7]]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("nowhere", "the table 'nowhere' of PostgreSQL does not exist, or has no columns."),
+        ('public.vis"its', "does not exist, or has no columns."),
+        ("forbidden", "the table 'forbidden' of PostgreSQL cannot be read. Check that env:VISITS_URL is"),
+        ("failing", "the table 'failing' of PostgreSQL cannot be read."),
+    ],
+)
+def test_a_failing_server_says_nothing_of_its_own(url, monkeypatch, table, message):
+    fill(
+        url,
+        [
+            "DROP TABLE IF EXISTS forbidden",
+            "CREATE TABLE forbidden (b boolean)",
+            "CREATE OR REPLACE VIEW failing AS SELECT 1 / (1 - u) > 0 AS b FROM visits",
+        ],
+    )
+    fill(url, ["DROP ROLE IF EXISTS stranger", "CREATE ROLE stranger LOGIN", "GRANT SELECT ON failing TO stranger"])
+    monkeypatch.setenv("VISITS_URL", url.replace("tester:", "stranger:"))
+    for tables in (None, {None: [("b",)]}):
+        with pytest.raises(InputError) as error:
+            read(DatabaseTable(table, "env:VISITS_URL"), Domain(b=["true"]), tables=tables)
+        assert message in str(error.value)
+        assert "MARK" not in str(error.value)
+        assert "division" not in str(error.value)
+    fill(url, ["DROP OWNED BY stranger", "DROP ROLE stranger"])
+
+
+def test_a_server_that_cannot_be_reached(monkeypatch):
+    monkeypatch.setenv("VISITS_URL", "postgresql://tester:PASSWORDMARK@/postgres?host=/nowhere")
+    with pytest.raises(InputError, match=r"cannot be read\. Check that env:VISITS_URL is the URL") as error:
+        read(DatabaseTable("visits", "env:VISITS_URL"), Domain(b=["true"]))
+    assert "MARK" not in str(error.value)
+    monkeypatch.delenv("VISITS_URL")
+    with pytest.raises(InputError, match="The environment variable VISITS_URL must hold the URL of the database"):
+        read(DatabaseTable("visits", "env:VISITS_URL"), Domain(b=["true"]))
+
+
+@pytest.mark.parametrize("connection", ["postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5])
+def test_a_connection_is_the_name_of_a_variable(connection):
+    with pytest.raises(InputError, match="connection must be 'env:' and the name of an environment variable") as error:
+        DatabaseTable("visits", connection)
+    assert "MARK" not in str(error.value)
+
+
+@pytest.mark.parametrize("table", ["", "a.b.c", ".visits", "visits.", 5])
+def test_a_table_is_named(table):
+    with pytest.raises(InputError, match="table must be a name such as"):
+        DatabaseTable(table, "env:VISITS_URL")
+
+
+def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
+    domain = Domain({"t": Categories(["F", "M"], null="other", outside="other"), "b": KINDS[4]})
+    tables = {None: [("t",), ("b",), ("t", "b")]}
+    expected, _ = counts(postgres, domain, tables)
+    opened = _postgres.open_postgres(postgres)
+    wish = Wish(kinds={name: domain.kind(name) for name in domain.names}, sums={}, tables=tables, unit_column=None, max_rows=1)
+    # one query for each set of attributes, and rows that come in between
+    with opened.engine.session() as run:
+        run("SELECT count(*) FROM visits").read_all()
+
+        @contextmanager
+        def same():
+            yield run
+
+        fill(url, ["INSERT INTO visits (t, b) VALUES ('F', true)"])
+        try:
+            found = _engine.counted(replace(opened.engine, session=same, most_sets=1), wish, bytes)
+        finally:
+            fill(url, ["DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS NULL AND t = 'F' AND b AND e IS NULL"])
+    assert found[None, ("t", "b")].tolist() == expected[None, ("t", "b")]
+    with pytest.raises(InputError, match="cannot be read"), opened.engine.session() as run:
+        run("CREATE TABLE written AS SELECT 1")
