@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -10,13 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import leastnoise as ln
 from adapters.postgres import fill, server
 from leastnoise import DatabaseTable, Domain, InputError
 from leastnoise._adapters import _engine, _postgres, read
 from leastnoise._adapters._engine import Wish
 from leastnoise._domain import Bins, Categories, Coded, Decimals, Edges, Integers, Measure, Reading
 from leastnoise._kernel._count import count
+from leastnoise._session import parse_spec
 from leastnoise._table import counted_of
+from waiting import HANGS
 
 # ------------------------------------------------------------------------------------------------------------ the rows
 
@@ -207,6 +212,14 @@ def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
             list(count(table, [names], measure))
 
 
+def test_a_release_is_the_same_from_every_source(engine):
+    domain = Domain({"t": KINDS[8], "x": KINDS[7]}, measures={"m": MEASURES[1]})
+    plan = ln.plan(ln.marginals(domain, ways=2) + ln.queries(domain, x="prefix", sum="m"), ln.PureDP(1), unit_column="u", max_rows=ROWS)
+    here, there = (ln.release(plan, source, seed=5) for source in (ARROW, engine))
+    assert here.answers["answer"].tolist() == there.answers["answer"].tolist()
+    assert here.observation.plan.digest() == there.observation.plan.digest()
+
+
 # ------------------------------------------------------------------------------------------------------------ Postgres
 
 
@@ -303,6 +316,36 @@ def test_a_connection_is_the_name_of_a_variable(connection):
 def test_a_table_is_named(table):
     with pytest.raises(InputError, match="table must be a name such as"):
         DatabaseTable(table, "env:VISITS_URL")
+
+
+SPEC = """
+[source]
+table = "public.visits"
+connection = "env:VISITS_URL"
+[privacy]
+epsilon = "1"
+[domain.t]
+categories = ["F", "M"]
+[[workload]]
+marginals = { ways = 1 }
+"""
+
+
+def test_a_spec_names_a_table_and_nothing_holds_the_password(postgres, tmp_path):
+    spec = tmp_path / "visits.toml"
+    spec.write_text(SPEC, encoding="utf-8")
+    command = [sys.executable, "-c", "from leastnoise._cli import main; main()", "release", str(spec), "--out", str(tmp_path / "out")]
+    said = subprocess.run(command, check=True, capture_output=True, timeout=HANGS)
+    assert (tmp_path / "visits.ledger").exists()
+    for file in [spec, *(path for path in tmp_path.rglob("*") if path.is_file())]:
+        assert b"PASSWORDMARK" not in file.read_bytes()
+    assert b"PASSWORDMARK" not in said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("part", ['table = "visits"', 'connection = "env:A"', 'table = "visits"\nconnection = "env:A"\npath = "a.csv"'])
+def test_a_source_is_files_or_a_table(part, tmp_path):
+    with pytest.raises(InputError, match=r"\[source\] must have path, or table and connection"):
+        parse_spec(SPEC.replace('table = "public.visits"\nconnection = "env:VISITS_URL"', part), tmp_path)
 
 
 def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):

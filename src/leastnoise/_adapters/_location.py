@@ -61,16 +61,19 @@ def dataset_name(source: Any) -> str | None:
     return (folder or Path(source)).name.split(".")[0] or "data"
 
 
-def ledger_beside(source: str | Path) -> Path:
+def ledger_beside(source: Any) -> Path:
     """The ledger's file, unless its user says so: beside a file or folder, and in the folder where a pattern begins.
 
     Args:
-        source: the data.
+        source: the path of the data, or a table, whose ledger is in the working folder.
 
     >>> ledger_beside("/data/people.csv").as_posix(), ledger_beside("/data/visits/*.csv").as_posix()
     ('/data/people.ledger', '/data/visits/visits.ledger')
     """
-    folder, name = _folder_of_pattern(Path(source)), f"{dataset_name(source)}.ledger"
+    name = f"{dataset_name(source)}.ledger"
+    if isinstance(source, DatabaseTable):
+        return Path(name)
+    folder = _folder_of_pattern(Path(source))
     return Path(source).with_name(name) if folder is None else folder / name
 
 

@@ -77,6 +77,8 @@ def case(ifs: Sequence[tuple[Expression, Expression]], otherwise: Expression, of
     >>> case([(exp.column("a"), whole(1))], exp.Null()).sql()
     "CASE WHEN a THEN CAST('1' AS BIGINT) ELSE NULL END"
     """
+    if not ifs:
+        return otherwise.copy()
     built = exp.Case(this=None if of is None else of.copy())
     for condition, then in ifs:
         built = built.when(condition.copy(), then.copy(), copy=False)
@@ -121,7 +123,7 @@ def _(kind: Categories, value: Value) -> Expression | None:
         found = case([(text(form), cell) for form, cell in cells], _without_zeros(cells, value, outside), value.it)
     elif value.held == "integer":
         known = [(form, cell) for form, cell in cells if _WHOLE.fullmatch(form) and str(int(form)) == form and abs(int(form)) < 2**63]
-        found = case([(whole(int(form)), cell) for form, cell in known], outside, value.it) if known else outside
+        found = case([(whole(int(form)), cell) for form, cell in known], outside, value.it)
     elif value.held == "boolean":
         known = [(form, cell) for form, cell in cells if form in {"true", "false"}]
         found = case([(value.it if form == "true" else exp.Not(this=value.it.copy()), cell) for form, cell in known], outside)

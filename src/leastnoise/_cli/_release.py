@@ -131,7 +131,7 @@ def carry_out(
     """
     from leastnoise._session import release as released
 
-    name = what.source.name if what.source else "the data"
+    name = what.source.name if isinstance(what.source, Path) else "the data"
     with Progress(f"reading {name}, measuring and writing") as progress:
         made = released(
             plan,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._adapters import CSV
+from leastnoise._adapters import CSV, DatabaseTable
 from leastnoise._check import MOST_DIGITS, InputError, refuse, whole
 from leastnoise._domain import Domain, known_keys
 from leastnoise._plan import MOST_ROWS
@@ -29,13 +29,13 @@ class Spec:
     """A spec file, read and checked.
 
     Args:
-        source: the data file, or None; ``plan`` needs none.
+        source: the path of the data, or a table of a database, or None; ``plan`` needs none.
         layout: what was said of how CSV files are laid out, as the arguments of `CSV`.
         privacy: budget, neighbours and unit.
         workload: what is asked, over the domain.
         rows: the number of rows where it is public, or None; for warnings alone.
         strategy: "auto" or the name of a strategy.
-        ledger: the ledger's file, or None for the one beside the source.
+        ledger: the ledger's file, or None for the one beside the files of the source.
         dataset: the data set's name in the ledger, or None for the source's file name.
         level: of the intervals.
         formats: of the answers' files.
@@ -46,7 +46,7 @@ class Spec:
         covariances: tables, by id or name, whose covariances are written too.
     """
 
-    source: Path | None
+    source: Path | DatabaseTable | None
     layout: Mapping[str, Any] = field(default_factory=dict)
     privacy: Privacy
     workload: Workload
@@ -62,9 +62,9 @@ class Spec:
     local_non_negative: bool = False
     covariances: tuple[str, ...] = ()
 
-    def data(self, path: Path) -> Any:
-        """The data at a path, with the layout that the spec says."""
-        return CSV(path, **self.layout) if self.layout else path
+    def data(self, place: Path | DatabaseTable) -> Any:
+        """The data at a place, with the layout that the spec says."""
+        return CSV(place, **self.layout) if self.layout and isinstance(place, Path) else place
 
     @property
     def domain(self) -> Domain:
@@ -123,8 +123,9 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     for key in ("privacy", "domain", "workload"):
         if key not in found:
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
-    source: dict[str, Any] = known_keys("[source]", found.get("source", {}), ["path", "null", *_LAYOUT, *READING])
+    source: dict[str, Any] = known_keys("[source]", found.get("source", {}), ["path", "table", "connection", "null", *_LAYOUT, *READING])
     data = _path(folder, source.get("path"), "[source] path")
+    stored = _table(source)
     plan = known_keys("[plan]", found.get("plan", {}), ["strategy"])
     output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
@@ -137,13 +138,13 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     for key in covariances:
         table_place(written(workload.products), key)  # refuses a name that no table has, or several have
     return Spec(
-        source=data,
+        source=stored or data,
         layout=_layout(source),
         privacy=privacy,
         rows=_rows(found["privacy"]),
         workload=workload,
         strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
-        ledger=_path(folder, ledger.get("path"), "[ledger] path"),
+        ledger=_path(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
         level=checked_level(output.get("level", 0.95)),
         formats=checked_formats(output.get("formats", ["csv", "parquet"])),
@@ -241,6 +242,16 @@ def _layout(source: Mapping[str, Any]) -> dict[str, Any]:
     except InputError as error:
         raise InputError(f"[source]: {error}") from None
     return layout
+
+
+def _table(source: Mapping[str, Any]) -> DatabaseTable | None:
+    """The table of a database, where one is named."""
+    given = [key for key in ("table", "connection") if key in source]
+    if given and (given != ["table", "connection"] or "path" in source):
+        raise InputError(
+            '[source] must have path, or table and connection. A connection is "env:" and the name of an environment variable.'
+        )
+    return DatabaseTable(source["table"], source["connection"]) if given else None
 
 
 def _flag(name: str, value: object) -> bool:

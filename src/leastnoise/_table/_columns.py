@@ -68,9 +68,7 @@ def columns_of(handle: object) -> Columns:
     Raises:
         InternalError: the handle has counts.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._table import Table
-    >>> columns_of(Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
+    >>> columns_of(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
     3
     """
     kept = _KEPT[handle]
@@ -82,9 +80,7 @@ def columns_of(handle: object) -> Columns:
 def counted_of(handle: object) -> Counted | None:
     """The counts behind a handle, None if it has rows; for the kernel.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._table import Table
-    >>> counted_of(Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})) is None
+    >>> counted_of(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})) is None
     True
     """
     kept = _KEPT[handle]

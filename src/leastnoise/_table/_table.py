@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check import InputError, InternalError
-from leastnoise._check.arrays import IntArray
+from leastnoise._check.arrays import Array, IntArray
 from leastnoise._domain import Domain
 from leastnoise._table._columns import Codes, Columns, Counted, Values, Wanted, keep
 
@@ -98,8 +98,7 @@ class Table:
         Raises:
             InternalError: counts that do not fit the domain; the message names the attributes, never a number.
 
-        >>> import numpy as np
-        >>> Table.counted(Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
+        >>> Table.counted(ln.Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
         <Table of private rows over Domain(sex=Categories(['F', 'M']))>
         """
         made = object.__new__(cls)
@@ -191,7 +190,7 @@ def _values(name: str, column: npt.ArrayLike, low: int, high: int) -> Values:
     return _frozen(array)  # T2
 
 
-def _frozen(array: npt.NDArray[Any]) -> IntArray:
+def _frozen(array: Array) -> IntArray:
     copy: IntArray = array.astype(np.int64, order="C")
     copy.flags.writeable = False
     return copy
