@@ -386,7 +386,8 @@ def prefix_release(size: int = 2**20) -> None:
         estimate = Estimate(observation)
         estimate.marginal(("x",))
         marks.append(time.process_time())
-        answers, variances = estimate.answers(asked.products[0]), estimate.variances(asked.products[0])
+        found = estimate.estimate(asked.products[0])
+        answers, variances = found.values, found.noise_std**2
         marks.append(time.process_time())
         (block,) = plan.blocks
         scales = block.scale.denominator * block.row_weights()

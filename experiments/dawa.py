@@ -171,7 +171,7 @@ def ours(table: Table, plan: DataAwarePlan, seed: Sequence[int]) -> tuple[Reals,
     series = Series.simulated(plan, table, SeededEntropy(abs(hash(tuple(seed))) % 2**32))
     observation = ready(plan)(series)
     product = queries(plan.domain, cell="identity").products[0]
-    return data_aware(observation).answers(product), observation.plan.details["data_aware"]["regime"]
+    return data_aware(observation).estimate(product).values, observation.plan.details["data_aware"]["regime"]
 
 
 def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> dict[str, dict[str, list[float]]]:

@@ -148,7 +148,7 @@ def errors(x: Wholes, epsilon: str, trials: int, seed: Sequence[int]) -> tuple[d
         observation = ready(made)(Series.simulated(made, table, entropy))
         regimes.append(observation.plan.details["data_aware"]["regime"])
         tables = {
-            OURS: data_aware(observation).answers(cells),
+            OURS: data_aware(observation).estimate(cells).values,
             "D": Estimate(simulate(fixed, table, entropy)).marginal(("row", "column")).reshape(shape),
             **{one.label: one.run(x, epsilon, entropy) for one in TWO_DIMENSIONS if one.most_cells >= x.size},
         }

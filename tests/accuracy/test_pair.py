@@ -83,15 +83,15 @@ def test_a_large_plan_of_two_tables_is_estimated_with_the_error_that_it_promises
     asked = queries(domain, a=matrix([[1] * 8 + [0] * 8]), c=prefix()) + queries(domain, b=identity()) + queries(domain)
     runs = [Estimate(simulate(plan, table, SeededEntropy(seed))) for seed in range(200)]
     for product in asked.products:
-        found = np.array([run.answers(product) for run in runs]).reshape(200, -1)
-        ratio = (found.var(axis=0, ddof=1) / runs[0].variances(product).reshape(-1)).mean()
+        found = np.array([run.values(product) for run in runs]).reshape(200, -1)
+        ratio = (found.var(axis=0, ddof=1) / runs[0].estimate(product).noise_std.reshape(-1) ** 2).mean()
         # The mean of ratios that are 1 in expectation, each with a standard deviation of sqrt(2 / 199) or little more: 5 of them.
         assert abs(ratio - 1) < 5 * 1.3 * math.sqrt(2 / 199), product.name
     cells, total = (queries(domain, **asked) for asked in ({"a": identity(), "b": identity()}, {}))
-    summed = runs[0].answers(cells.products[0]).sum()
-    assert summed == pytest.approx(float(runs[0].answers(total.products[0]).sum()))  # answers agree
-    mean = np.mean([float(run.answers(total.products[0]).sum()) for run in runs])
-    assert abs(mean - 4000) < 5 * math.sqrt(float(runs[0].variances(total.products[0]).sum()) / 200)  # no bias
+    summed = runs[0].values(cells.products[0]).sum()
+    assert summed == pytest.approx(float(runs[0].values(total.products[0]).sum()))  # answers agree
+    mean = np.mean([float(run.values(total.products[0]).sum()) for run in runs])
+    assert abs(mean - 4000) < 5 * math.sqrt(float((runs[0].estimate(total.products[0]).noise_std ** 2).sum()) / 200)  # no bias
 
 
 def test_very_unequal_weights_leave_no_rounding_error_in_the_estimate() -> None:
@@ -106,4 +106,4 @@ def test_very_unequal_weights_leave_no_rounding_error_in_the_estimate() -> None:
         Observation(plan, tuple(part.astype(np.int64).reshape(-1) for part in (sums, cells.sum((0, 2)))), receipt="", private=False)
     )
     (product,) = queries(domain, a=identity(), b=identity(), c=identity()).products
-    assert np.abs((estimate.answers(product) - cells) / np.sqrt(estimate.variances(product))).max() < 1e-4
+    assert np.abs((estimate.values(product) - cells) / estimate.estimate(product).noise_std).max() < 1e-4

@@ -143,10 +143,10 @@ def test_what_is_determined_is_answered_right_and_everything_else_is_refused(dat
     for _ in range(4):
         product = data.draw(questions(plan.domain))
         if is_determined(plan, product):
-            np.testing.assert_allclose(estimate.answers(product).reshape(-1), asked_rows(product) @ cells, atol=1e-5)
-            assert (estimate.variances(product) >= -1e-9).all()
+            np.testing.assert_allclose(estimate.values(product).reshape(-1), asked_rows(product) @ cells, atol=1e-5)
+            assert (estimate.estimate(product).noise_std >= 0).all()
         else:
-            for call in (estimate.answers, estimate.variances):
+            for call in (estimate.values, estimate.estimate):
                 with pytest.raises(UnsupportedQuery, match="do not determine"):
                     call(product)
             if product.is_marginal:
@@ -190,10 +190,10 @@ def test_means_need_sums_and_counts_by_the_same_groups() -> None:
 def test_the_cells_of_non_negative_least_squares_do_not_answer_more() -> None:
     apart = released(queries(PEOPLE, age=ranges([(0, 31), (32, 63)])) + queries(PEOPLE, work=identity()))
     cells = nnls(apart.observation)
-    assert cells.answers(queries(PEOPLE, work=identity()).products[0]).shape == (2,)
+    assert cells.estimate(queries(PEOPLE, work=identity()).products[0]).values.shape == (2,)
     for product in (queries(PEOPLE, age=prefix()), queries(PEOPLE, age=ranges([(0, 31)]), work=identity())):
         with pytest.raises(InputError, match="do not determine"):
-            cells.answers(product.products[0])
+            cells.estimate(product.products[0])
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_tree", "dawa_levels"])
@@ -256,14 +256,14 @@ def test_whatever_is_answered_holds_the_truth_as_often_as_it_says() -> None:
         for product in QUESTIONS:
             if not is_determined(plan, product):
                 with pytest.raises(UnsupportedQuery, match="Ask for the t"):
-                    estimate.answers(product)
+                    estimate.values(product)
                 refused += 1
                 continue
             for _ in range(3):
                 again = estimate.like(simulate(plan, SMALL_TABLE, SeededEntropy(int(generator.integers(2**31)))))
-                answers, truth = again.answers(product).reshape(-1), asked_rows(product) @ SMALL_ROWS
+                answers, truth = again.values(product).reshape(-1), asked_rows(product) @ SMALL_ROWS
                 cell = int(generator.integers(len(truth)))
-                deviation = float(np.sqrt(again.variances(product).reshape(-1)[cell]))
+                deviation = float(again.estimate(product).noise_std.reshape(-1)[cell])
                 margin = interval_multiplier(plan.noise, level) * deviation + 0.5 / plan.grid
                 misses += bool(abs(answers[cell] - truth[cell]) > margin)
                 trials += 1

@@ -10,7 +10,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import DataAware, data_aware, is_data_aware, join
+from leastnoise._estimate import data_aware, is_data_aware, join
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
@@ -52,7 +52,6 @@ def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **fa
 def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: Product) -> None:
     observation = observed(regime, mechanism, np.arange(SIZE) * 3)
     found = data_aware(observation)
-    assert isinstance(found, DataAware)
     basis = np.diff(found.at_edges(np.arange(SIZE + 1)).toarray(), axis=0)  # type: ignore[attr-defined]
     first = data_aware(observed("shrunk", mechanism, np.arange(SIZE) * 3))
     prior, noise, error = (np.diag(one) for one in (first.variance, first.noise, first.error))  # type: ignore[attr-defined]
@@ -68,12 +67,12 @@ def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: 
         noise, error = (keep @ one @ keep.T + gain @ own @ gain.T for one in (noise, error))
     asked = rows_of(product) @ basis
     whole, loud = np.einsum("ij,jk,ik->i", asked, error, asked), np.einsum("ij,jk,ik->i", asked, noise, asked)
-    moved = (found.answers(product).reshape(-1) - asked @ mean) ** 2
-    assert np.allclose(found.variances(product).reshape(-1), loud)
-    assert np.allclose(found.approximations(product).reshape(-1), whole - loud + moved, atol=1e-9 * whole.max())
+    moved = (found.estimate(product).values.reshape(-1) - asked @ mean) ** 2
+    assert np.allclose(found.estimate(product).noise_std.reshape(-1) ** 2, loud)
+    assert np.allclose(found.estimate(product).approximation_std.reshape(-1) ** 2, whole - loud + moved, atol=1e-9 * whole.max())
     assert (whole >= loud * (1 - 1e-9)).all()
     if (basis @ mean >= 0).all():
-        assert np.allclose(found.answers(product).reshape(-1), asked @ mean)
+        assert np.allclose(found.estimate(product).values.reshape(-1), asked @ mean)
 
 
 @pytest.mark.parametrize("mechanism", PRIVACY)
@@ -81,9 +80,9 @@ def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: 
 def test_given_the_partition_the_noise_of_expanded_buckets_is_what_is_said(mechanism: str, product: Product) -> None:
     cells = np.repeat([30, 4, 90, 10], np.diff(STARTS, append=SIZE))  # even inside the buckets: all error is noise
     draws = [data_aware(observed("buckets", mechanism, cells, seed, bounded=False)) for seed in range(400)]
-    found = np.array([one.answers(product).reshape(-1) for one in draws])
+    found = np.array([one.estimate(product).values.reshape(-1) for one in draws])
     truth = rows_of(product) @ cells
-    said = draws[0].variances(product).reshape(-1)
+    said = draws[0].estimate(product).noise_std.reshape(-1) ** 2
     # 400 draws: the mean is within 5 standard errors, and the variance within 40% (Laplace: 6 standard errors), once in a million.
     assert (np.abs(found.mean(axis=0) - truth) <= 5 * np.sqrt(said / 400) + 1e-9).all()
     assert (np.abs(((found - truth) ** 2).mean(axis=0) - said) <= 0.4 * said + 1e-9).all()
@@ -101,9 +100,9 @@ def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_boun
     for start, length, square in zip(STARTS, lengths, squares, strict=True):
         errors = [np.sqrt(square) * (rows[:, start + at] - rows[:, start : start + length].mean(axis=1)) for at in range(length)]
         expected = expected + (np.mean(np.square(errors), axis=0) if length > 1 else 0.0)
-    assert np.allclose(found.approximations(product).reshape(-1), expected)
+    assert np.allclose(found.estimate(product).approximation_std.reshape(-1) ** 2, expected)
     unknown = data_aware(observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9), bounded=bounded))
-    assert np.isnan(unknown.approximations(product)).all()
+    assert np.isnan(unknown.estimate(product).approximation_std).all()
 
 
 def test_what_buckets_hide_is_bounded_by_their_choice_their_counts_and_the_test() -> None:
@@ -121,7 +120,7 @@ def test_what_buckets_hide_is_bounded_by_their_choice_their_counts_and_the_test(
 def test_bounded_buckets_are_not_negative() -> None:
     for seed in range(20):
         found = data_aware(observed("buckets", Noise.DISCRETE_LAPLACE, np.zeros(SIZE, dtype=int), seed, bounded=True))
-        assert (found.answers(ASKED[0]) >= 0).all()
+        assert (found.estimate(ASKED[0]).values >= 0).all()
 
 
 @pytest.mark.parametrize(

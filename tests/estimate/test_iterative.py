@@ -120,11 +120,11 @@ def test_a_plan_without_product_form_on_many_cells_is_iterative_and_its_estimate
     np.testing.assert_allclose(known.joint.gram(cells.reshape(-1, 1)), gathered, atol=1e-6 * np.abs(gathered).max())
     np.testing.assert_allclose(cells.sum(axis=1), estimate.marginal(("a",)), rtol=1e-9)
     (product,) = queries(plan.domain, a="prefix")
-    np.testing.assert_allclose(estimate.answers(product), np.cumsum(estimate.marginal(("a",))), rtol=1e-9)
+    np.testing.assert_allclose(estimate.values(product), np.cumsum(estimate.marginal(("a",))), rtol=1e-9)
     made = promised(queries(plan.domain, a="prefix") + queries(plan.domain, b="identity"), plan)
     assert made.promise is not None
     assert [table.queries for table in made.promise.tables] == [70, 70]
-    assert np.sqrt(estimate.variances(product).mean()) == pytest.approx(made.promise.tables[0].rmse)
+    assert np.sqrt((estimate.estimate(product).noise_std ** 2).mean()) == pytest.approx(made.promise.tables[0].rmse)
 
 
 def test_the_automatic_choice_may_refuse_to_iterate() -> None:

@@ -38,7 +38,7 @@ def test_answers_are_those_of_dense_least_squares(case: Case) -> None:
     estimate = Estimate(observe(case, observed))
     for product in case.workload:
         expected = dense_answers(case, product, observed[product.measure])
-        np.testing.assert_allclose(estimate.answers(product), expected, rtol=1e-8, atol=1e-6)
+        np.testing.assert_allclose(estimate.values(product), expected, rtol=1e-8, atol=1e-6)
 
 
 @every
@@ -50,7 +50,7 @@ def test_noiseless_observations_give_the_truth(case: Case) -> None:
     for product in case.workload:
         operators = dict(zip(product.attributes, product.operators, strict=True))
         asked = joint_rows([operators.get(name, Total(DOMAIN.kind(name).size)) for name in NAMES])
-        np.testing.assert_allclose(estimate.answers(product).reshape(-1), asked @ truth[product.measure], atol=1e-6)
+        np.testing.assert_allclose(estimate.values(product).reshape(-1), asked @ truth[product.measure], atol=1e-6)
 
 
 @every
@@ -74,4 +74,4 @@ def test_what_was_not_measured_is_refused() -> None:
     dense = CASES[4]
     estimate = Estimate(observe(dense, {None: np.zeros(len(dense.strategy(None)[0]), dtype=int)}))
     with pytest.raises(UnsupportedQuery, match="measures nothing of pay"):
-        estimate.answers(marginals(DOMAIN, ways=1, sum="pay").products[0])
+        estimate.values(marginals(DOMAIN, ways=1, sum="pay").products[0])

@@ -45,7 +45,7 @@ def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy:
     exact = [1 + int(np.searchsorted(truth, share)) for share in shares]
     inside = quantiles_inside = 0
     releases, first = 200, Estimate(simulate(plan, TABLE, SeededEntropy(0)))
-    first.answers(queries(DOMAIN, age="prefix").products[0])
+    first.values(queries(DOMAIN, age="prefix").products[0])
     for seed in range(releases):
         found = cdf(first.like(simulate(plan, TABLE, SeededEntropy(seed))), "age", level=0.8, draws=19, seed=seed)
         held = bool((found.low <= truth + 1e-12).all() and (truth <= found.high + 1e-12).all())
@@ -67,7 +67,7 @@ def test_simulated_noise_has_the_promised_variances() -> None:
     product = queries(DOMAIN, age="prefix").products[0]
     noise = simulated_noise(estimate, product, 3000, seed=3)
     # Variances of 3000 draws of about normal noise are off by 2.6%: 30 of them, 5 standard errors.
-    assert noise.var(axis=0) == pytest.approx(estimate.variances(product), rel=0.14)
+    assert noise.var(axis=0) == pytest.approx(estimate.estimate(product).noise_std ** 2, rel=0.14)
 
 
 def test_conditions_choose_rows() -> None:

@@ -224,7 +224,7 @@ def test_promised_error_is_realised(case: Case) -> None:
             truth = cube[product.measure].sum(axis=tuple(axis for axis, name in enumerate(NAMES) if name not in product.attributes))
             for axis, operator in enumerate(product.operators):
                 truth = np.moveaxis(np.tensordot(_dense(operator), truth, axes=(1, axis)), 0, axis)
-            total += product.importance * float(((estimate.answers(product) - truth) ** 2).sum())
+            total += product.importance * float(((estimate.values(product) - truth) ** 2).sum())
         errors.append(total)
     expected = sum(product.importance * known[product.measure].total(product) for product in case.workload)
     spread = np.std(errors) / np.sqrt(len(errors))

@@ -118,9 +118,9 @@ def test_few_cells(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], way:
     observation = ready(made)(Series.simulated(made, Table(domain, {"a": [0] * 50, "b": [0] * 50}), SeededEntropy(1)))
     found = data_aware(observation)
     for product in asked:
-        assert np.isfinite(found.answers(product)).all()
-        assert (found.variances(product) > 0).all()
-        assert (found.approximations(product) >= 0).all()
+        assert np.isfinite(found.estimate(product).values).all()
+        assert (found.estimate(product).noise_std > 0).all()
+        assert (found.estimate(product).approximation_std >= 0).all()
 
 
 # --- error bars --------------------------------------------------------------------------------------------------------------------
@@ -151,7 +151,9 @@ def test_noise_given_the_blocks_is_exact(privacy: Privacy, way: tuple[str, int])
     assert np.allclose(spread.counts, covariance @ on_blocks.T @ (precision * np.concatenate(values)), atol=1e-6)
     for product in WORKLOAD:
         asked = matrix_of(product) @ expand
-        assert np.allclose(found.variances(product).reshape(-1), np.einsum("ij,jk,ik->i", asked, covariance, asked), rtol=1e-6)
+        assert np.allclose(
+            found.estimate(product).noise_std.reshape(-1) ** 2, np.einsum("ij,jk,ik->i", asked, covariance, asked), rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("way", WAYS[1:3], ids=str)

@@ -80,7 +80,7 @@ def runs(plan: Plan, workload: Workload, table: Table, first_seed: int) -> Reali
         estimate = Estimate(simulate(plan, table, SeededEntropy(seed)))
         total, inside = 0.0, 0
         for product, true, half in zip(workload, exact, half_widths, strict=True):
-            error = estimate.answers(product) - true
+            error = estimate.values(product) - true
             total += product.importance * float(np.sum(error**2))
             inside += int(np.sum(np.abs(error) <= half))
         ratios.append(total / plan.expected_error().total_squared_error)

@@ -50,11 +50,11 @@ def test_error_bars_cover_the_noise_given_the_threshold(budget: object) -> None:
     setting = sums.setting_of(sums.plan_truncated_sums(BY_SEX, Privacy(budget)))  # type: ignore[arg-type]
     plan = sums.sums_plan(setting, threshold)
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
-    assert estimate.variances(product) == pytest.approx(first.variances(product))
+    assert estimate.estimate(product).noise_std == pytest.approx(first.estimate(product).noise_std)
     scaled = []
     for seed in range(150):
-        answers = estimate.like(simulate(plan, TABLE, SeededEntropy(seed))).answers(product)
-        scaled.append((answers - cut_sums(threshold)) / np.sqrt(estimate.variances(product)))
+        answers = estimate.like(simulate(plan, TABLE, SeededEntropy(seed))).values(product)
+        scaled.append((answers - cut_sums(threshold)) / estimate.estimate(product).noise_std)
     squares = np.mean(np.square(scaled), axis=(1, 2))
     # Each of 150 releases gives a mean square of about 1; they vary because answers of one release are alike.
     assert abs(squares.mean() - 1) < 4.5 * squares.std() / np.sqrt(150)
@@ -72,7 +72,7 @@ def test_more_budget_cuts_higher_and_the_loss_is_estimated() -> None:
     exact = np.maximum(AMOUNTS - int(facts["threshold"]), 0).sum()  # type: ignore[call-overload]
     # Counts of the tail have noise of 14 records; what lies above the threshold is a matter of some such numbers times up to 2000.
     assert made.losses(asked.products[0]) == pytest.approx(exact, abs=60_000)
-    assert (made.approximations(asked.products[0]) == made.losses(asked.products[0]) ** 2).all()
+    assert (made.estimate(asked.products[0]).approximation_std == np.abs(made.losses(asked.products[0]))).all()
 
 
 def test_groups_share_the_loss() -> None:
@@ -87,8 +87,8 @@ def test_groups_without_the_number_have_one_limit_a_row() -> None:
     asked = ln.queries(DOMAIN, sex="identity", sum="wages")
     made, facts, _ = carried_out(asked, ln.PureDP(5), 1)
     threshold = int(facts["threshold"])  # type: ignore[call-overload]
-    assert made.answers(asked.products[0]) == pytest.approx(
-        cut_sums(threshold)[:, -1], abs=6 * np.sqrt(made.variances(asked.products[0])).max()
+    assert made.estimate(asked.products[0]).values == pytest.approx(
+        cut_sums(threshold)[:, -1], abs=6 * made.estimate(asked.products[0]).noise_std.max()
     )
     assert made.losses(asked.products[0]).shape == (2,)
 

@@ -7,15 +7,16 @@ noise, for buckets the deviations that their choice and the test could not see; 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer, Estimator
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
 from leastnoise._estimate._least_squares import Estimate
@@ -31,25 +32,6 @@ from leastnoise._workload import Product
 KEY = "data_aware"
 
 
-@runtime_checkable
-class Answers(Protocol):
-    """What a release needs of an estimate."""
-
-    def answers(self, product: Product) -> FloatArray:
-        """Answers, shape ``product.shape``."""
-
-    def variances(self, product: Product) -> FloatArray:
-        """Variance of the noise in them, same shape."""
-
-
-@runtime_checkable
-class DataAware(Answers, Protocol):
-    """What a release of a data-aware mechanism needs besides."""
-
-    def approximations(self, product: Product) -> FloatArray:
-        """Estimated square of the rest of the error, same shape; NaN where nothing that was paid for tells."""
-
-
 def is_data_aware(details: Mapping[str, Any]) -> bool:
     """Whether the details of a plan say that it was chosen by looking at the data.
 
@@ -59,7 +41,7 @@ def is_data_aware(details: Mapping[str, Any]) -> bool:
     return KEY in details
 
 
-def data_aware(observation: Observation) -> DataAware:
+def data_aware(observation: Observation) -> Estimator:
     """The estimate that belongs to a data-aware release, by its regime.
 
     Args:
@@ -97,22 +79,14 @@ class Independent:
     """Least squares on the measurements of a data-independent plan: no approximation.
 
     Args:
-        estimate: of the observation.
+        estimator: of the observation.
     """
 
-    estimate: Estimate
+    estimator: Estimate
 
-    def answers(self, product: Product) -> FloatArray:
-        """Least squares."""
-        return self.estimate.answers(product)
-
-    def variances(self, product: Product) -> FloatArray:
-        """Exact."""
-        return self.estimate.variances(product)
-
-    def approximations(self, product: Product) -> FloatArray:
-        """Zero."""
-        return np.zeros(product.shape)
+    def estimate(self, product: Product) -> Answer:
+        """Least squares: no approximation, exact errors."""
+        return replace(self.estimator.estimate(product), approximation_std=np.zeros(product.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,11 +134,17 @@ class Expanded:
     def _even(self) -> FloatArray:
         return np.asarray(np.repeat(self.counts / self.buckets.lengths, self.buckets.lengths))
 
-    def answers(self, product: Product) -> FloatArray:
-        """Uniform expansion."""
-        return answers_of(product, self.cells)
+    def estimate(self, product: Product) -> Answer:
+        """Uniform expansion. The rest of its error: what is hidden in each bucket as if it lay in one cell, and what the bounds changed."""
+        values = answers_of(product, self.cells)
+        noise = np.sqrt(self._variances(product))
+        if self.hidden is None:
+            return Answer(values, noise, np.full(product.shape, np.nan))
+        square = self.hidden.squares(self.buckets.lengths, self.counts, np.diag(self.covariance))
+        moved = answers_of(product, self._even) - values
+        return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
 
-    def variances(self, product: Product) -> FloatArray:
+    def _variances(self, product: Product) -> FloatArray:
         """Given the partition: of least squares, before any bounds."""
         operator = operator_of(product, self.buckets.size)
         ends = ends_of(operator)
@@ -183,14 +163,6 @@ class Expanded:
         """The bucket in which an edge lies, and the part of it before the edge."""
         bucket = np.minimum(np.searchsorted(self.buckets.starts, edges, side="right") - 1, len(self.counts) - 1)
         return bucket, (edges - self.buckets.starts[bucket]) / self.buckets.lengths[bucket]
-
-    def approximations(self, product: Product) -> FloatArray:
-        """As if what is hidden in each bucket lay in one of its cells, anywhere; and the square of what the bounds changed."""
-        if self.hidden is None:
-            return np.full(product.shape, np.nan)
-        square = self.hidden.squares(self.buckets.lengths, self.counts, np.diag(self.covariance))
-        moved = answers_of(product, self._even) - self.answers(product)
-        return np.asarray(self._unevenness(product, square) + moved**2)
 
     def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
         """Squared errors of answers where each bucket has its deviation in one cell, anywhere."""

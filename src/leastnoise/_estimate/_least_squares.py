@@ -30,6 +30,7 @@ from leastnoise._accuracy import (
     used,
 )
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer
 from leastnoise._linop import along, apply, apply_transpose
 from leastnoise._observation import Observation
 from leastnoise._plan import Block
@@ -249,8 +250,16 @@ class Estimate:
                 cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
         return np.asarray(cube)
 
-    def answers(self, product: Product) -> FloatArray:
-        """The least squares answers to one product of the workload, shape ``product.shape``.
+    def estimate(self, product: Product) -> Answer:
+        """The least squares answers to one product, with the errors that the plan promised.
+
+        Raises:
+            InputError: the measurements do not determine them.
+        """
+        return Answer(self.values(product), np.sqrt(np.maximum(self._part(product.measure)[0].variances(product), 0.0)))
+
+    def values(self, product: Product) -> FloatArray:
+        """The values of ``estimate`` alone, for whoever simulates; shape ``product.shape``.
 
         Raises:
             InputError: the measurements do not determine them.
@@ -260,10 +269,6 @@ class Estimate:
         for axis, operator in enumerate(product.operators):
             cube = along(apply, operator, cube, axis)
         return cube
-
-    def variances(self, product: Product) -> FloatArray:
-        """The variance of every answer, shape ``product.shape``: what the plan promised."""
-        return self._part(product.measure)[0].variances(product)
 
 
 def _pair_gathered(known: PairStructure, blocks: Sequence[tuple[Block, FloatArray, float]]) -> FloatArray:

@@ -27,6 +27,7 @@ import numpy as np
 from leastnoise._accuracy import subsets
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._linop import along, apply
@@ -69,8 +70,8 @@ class LocallyNonNegative:
         # What is left of rounding below 0 is far below any noise.
         return np.maximum(from_residual_parts(self.parts, tuple(names), [self.sizes[name] for name in names]), 0.0)
 
-    def answers(self, product: Product) -> FloatArray:
-        """The answers that a table's cells give to a product on its attributes, shape ``product.shape``.
+    def estimate(self, product: Product) -> Answer:
+        """The answers that a table's cells give to a product on its attributes; their errors are not known.
 
         Raises:
             InputError: its attributes are inside no asked table.
@@ -78,7 +79,8 @@ class LocallyNonNegative:
         cube = self.marginal(product.attributes)
         for axis, operator in enumerate(product.operators):
             cube = along(apply, operator, cube, axis)
-        return cube
+        unknown = np.full(product.shape, np.nan)
+        return Answer(cube, unknown, unknown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +182,7 @@ def _precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: 
         cells: dict[str, Any] = {name: identity() for name in tau}
         product = queries(domain, cells, sum=measure).products[0]
         inside = sum(spread[one] * parts[one].size / part.size for one in subsets(tau) if one != tau)
-        spread[tau] = max(float(estimate.variances(product).sum()) - inside, 0.0)
+        spread[tau] = max(float((estimate.estimate(product).noise_std ** 2).sum()) - inside, 0.0)
         dimension = math.prod(n - 1 for n in part.shape)
         precision[tau] = dimension / spread[tau] if spread[tau] > 0 else 0.0
     return precision

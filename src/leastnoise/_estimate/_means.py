@@ -78,13 +78,14 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
     estimate = linear(source)
     sets: dict[str, Any] = {name: identity() for name in names}
     summed, counted = queries(plan.domain, sets, sum=measure).products[0], queries(plan.domain, sets).products[0]
-    sums, counts = estimate.answers(summed), estimate.answers(counted)
+    above, below = estimate.estimate(summed), estimate.estimate(counted)
+    sums, counts = above.values, below.values
     ends = (float(bounds.low_units), float(bounds.high_units))
     low, high = ratio_interval(
         sums,
         counts,
-        estimate.variances(summed),
-        estimate.variances(counted),
+        above.noise_std**2,
+        below.noise_std**2,
         interval_multiplier(plan.noise, float(level)),
         ends,
         steps=(0.5 / plan.grid, 0.5 / plan.grid),

@@ -27,6 +27,7 @@ import numpy as np
 from leastnoise._accuracy import Joint, Structure, block_variance, structure
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer
 from leastnoise._linop import along, apply
 from leastnoise._observation import Observation
 from leastnoise._plan import Plan
@@ -35,6 +36,8 @@ from leastnoise._workload import Product, marginals
 Names = tuple[str, ...]
 GAP = 1e-4
 MOST_CELLS = 2**20
+REPETITIONS = 50
+"""Simulated releases behind the errors of an answer."""
 WEAK_TOTAL = 2.0
 _MOST_STEPS = 20000
 _CHECK_EVERY = 25
@@ -69,17 +72,34 @@ class NonNegativeCells:
     _simulated: dict[tuple[int, int], list[FloatArray]] = field(default_factory=dict, repr=False)
     _structures: list[Structure] = field(default_factory=list, repr=False)
 
-    def answers(self, product: Product) -> FloatArray:
-        """The answers that these cells give to a product, shape ``product.shape``; they agree with each other.
+    def estimate(self, product: Product, repetitions: int = REPETITIONS, *, seed: int = _SEED) -> Answer:
+        """The answers that these cells give to a product; they agree with each other.
+
+        Their errors are those in simulated releases in which these cells are the truth: ``noise_std`` the standard deviation,
+        ``approximation_std`` the size of the bias, ``std`` the root mean square error. The true errors depend on the true cells, which are
+        not known: this is their value at the estimate (a parametric bootstrap), not a promise made before the data were seen. Its own
+        Monte Carlo error is about 1 / sqrt(2 repetitions).
+
+        Args:
+            product: the queries.
+            repetitions: number of simulated releases, at least 2; they are made once for all products.
+            seed: of the simulated noise, which protects nobody and is public.
 
         Raises:
             InputError: the product is of another measure, or the measurements do not determine it.
         """
+        whole("repetitions", repetitions, 2)
         if product.measure == self.measure:
             if not self._structures:
                 self._structures.append(structure(self.plan, self.measure))
             self._structures[0].require(product)
-        return self._answered(product, self.cells)
+        values, bias, square = self._answered(product, self.cells), np.zeros(product.shape), np.zeros(product.shape)
+        for found in self._simulations(repetitions, seed):
+            for column in found.T:
+                error = self._answered(product, column.reshape(self.joint.shape)) - values
+                bias += error / repetitions
+                square += error**2 / repetitions
+        return Answer(values, np.sqrt(np.maximum(square - bias**2, 0.0)), np.abs(bias))
 
     def _answered(self, product: Product, cells: FloatArray) -> FloatArray:
         if product.measure != self.measure or any(name not in self.joint.names for name in product.attributes):
@@ -88,24 +108,6 @@ class NonNegativeCells:
         for axis, operator in enumerate(product.operators):
             cube = along(apply, operator, cube, axis)
         return np.asarray(cube)
-
-    def simulated_rmse(self, product: Product, repetitions: int = 100, *, seed: int = _SEED) -> FloatArray:
-        """Root mean square errors of ``answers`` in simulated releases in which these cells are the truth, shape ``product.shape``.
-
-        Bias and noise together. The true errors depend on the true cells, which are not known: this is their value at the estimate
-        (a parametric bootstrap), not a promise made before the data were seen. Its own Monte Carlo error is about 1 / sqrt(2 repetitions).
-
-        Args:
-            product: the queries.
-            repetitions: number of simulated releases, at least 2.
-            seed: of the simulated noise, which protects nobody and is public.
-        """
-        whole("repetitions", repetitions, 2)
-        truth, total = self._answered(product, self.cells), np.zeros(product.shape)
-        for found in self._simulations(repetitions, seed):
-            for column in found.T:
-                total += (self._answered(product, column.reshape(self.joint.shape)) - truth) ** 2
-        return np.sqrt(total / repetitions)
 
     def _simulations(self, repetitions: int, seed: int) -> list[FloatArray]:
         """The cells of simulated releases, in batches of shape (cells, releases); made once for all products."""
@@ -120,18 +122,6 @@ class NonNegativeCells:
                 batches.append(_solved(self.joint, exact + noise, self.keep, self.levels, GAP, insist=False)[0])
             self._simulated[repetitions, seed] = batches
         return self._simulated[repetitions, seed]
-
-    def words(self, repetitions: int = 100) -> str:
-        """What was done, and what its errors mean, in two sentences for a release."""
-        fixed = "no sum fixed"
-        if self.keep is not None:
-            sums = ["the total", *("the marginal on " + " x ".join(names) for names in self.levels)]
-            fixed = f"{' and '.join(sums)} fixed to {'its' if len(sums) == 1 else 'their'} own estimate, at least 0"
-        return (
-            f"Non-negative least squares over the joint table of {' x '.join(self.joint.names)}, with {fixed}: biased, and it agrees "
-            f"across tables. Its errors are root mean square errors in {repetitions} simulated releases in which the estimate itself was "
-            "the truth; they depend on the data and are no promise of the plan."
-        )
 
 
 def weak_total(plan: Plan, measure: str | None = None) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 
 from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, apply_transpose, block_tree
@@ -75,13 +76,19 @@ class Blocks:
         cells[self.order] = np.repeat(self.counts / lengths, lengths)
         return cells.reshape(self.shape)
 
-    def answers(self, product: Product) -> FloatArray:
-        """The product of queries on the table, in the product's shape."""
-        return self._asked(product, self.cells)
+    def estimate(self, product: Product, noise: FloatArray, square: FloatArray | None) -> Answer:
+        """Uniform expansion, bounded.
 
-    def moved(self, product: Product) -> FloatArray:
-        """By how much the bounds changed the answers, in the product's shape."""
-        return self._asked(product, self.cells - self._even)
+        Args:
+            product: the queries.
+            noise: standard errors of their answers before any bounds.
+            square: of the deviation that each block may have inside; None where nothing tells.
+        """
+        values = self._asked(product, self.cells)
+        if square is None:
+            return Answer(values, noise, np.full(product.shape, np.nan))
+        moved = self._asked(product, self.cells - self._even)
+        return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
 
     def _asked(self, product: Product, table: FloatArray) -> FloatArray:
         for axis, name in enumerate(self.attributes):
@@ -122,7 +129,7 @@ class Blocks:
         )
         return np.asarray((rows[:, None, :] * columns).reshape(-1, len(self.counts)))
 
-    def unevenness(self, product: Product, square: FloatArray) -> FloatArray:
+    def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
         """Squared error where each block has its deviation in one cell, anywhere: its square times the variance of a query's entries."""
         return self.by_queries(product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ square, squares=True)
 
@@ -163,17 +170,14 @@ class Grid:
         blocks = Blocks.of((second.attributes[0], second.attributes[1]), shape, order, parts, counts)
         return Grid(blocks, layers, noise, _differences(values[1][:count], laplace_variances(noise[0]), parts, base, counts))
 
-    def answers(self, product: Product) -> FloatArray:
-        """Uniform expansion, bounded."""
-        return self.blocks.answers(product)
+    def estimate(self, product: Product) -> Answer:
+        """Uniform expansion, bounded.
 
-    def variances(self, product: Product) -> FloatArray:
-        """Given the blocks: of least squares, before any bounds."""
-        return self.blocks.by_queries(product, lambda weights: block_errors(self.layers, self.scales, weights) ** 2)
-
-    def approximations(self, product: Product) -> FloatArray:
-        """As if a part were as uneven inside as parts that lie together differ beyond noise; and the square of what bounds changed."""
-        return np.asarray(self.blocks.unevenness(product, self.square) + self.blocks.moved(product) ** 2)
+        The noise is that of least squares given the blocks, before any bounds; the rest of the error is as if a part were as uneven inside
+        as parts that lie together differ beyond noise, and what the bounds changed.
+        """
+        noise = self.blocks.by_queries(product, lambda weights: block_errors(self.layers, self.scales, weights))
+        return self.blocks.estimate(product, noise, self.square)
 
 
 def _parts(ranges: Ranges) -> int:
@@ -228,21 +232,16 @@ class Rectangles:
         names = (factor.attributes[0], factor.attributes[1])
         return Rectangles(Blocks.of(names, shape, factor.operator.order, coarse.starts, np.asarray(counts)), covariance, hidden)
 
-    def answers(self, product: Product) -> FloatArray:
-        """Uniform expansion, bounded."""
-        return self.blocks.answers(product)
+    def estimate(self, product: Product) -> Answer:
+        """Uniform expansion, bounded.
 
-    def variances(self, product: Product) -> FloatArray:
-        """Given the buckets: of least squares, before any bounds."""
-        return self.blocks.by_queries(product, lambda weights: np.maximum(((weights @ self.covariance) * weights).sum(axis=1), 0.0))
-
-    def approximations(self, product: Product) -> FloatArray:
-        """As if what is hidden in each bucket lay in one of its cells, anywhere; and the square of what the bounds changed."""
-        if self.hidden is None:
-            return np.full(product.shape, np.nan)
+        The noise is that of least squares given the buckets, before any bounds; the rest of the error is as if what is hidden in each
+        bucket lay in one of its cells, anywhere, and what the bounds changed.
+        """
         blocks = self.blocks
-        square = self.hidden.squares(blocks.heights * blocks.widths, blocks.counts, np.diag(self.covariance))
-        return np.asarray(blocks.unevenness(product, square) + blocks.moved(product) ** 2)
+        noise = blocks.by_queries(product, lambda rows: np.sqrt(np.maximum(((rows @ self.covariance) * rows).sum(axis=1), 0.0)))
+        areas, own = blocks.heights * blocks.widths, np.diag(self.covariance)
+        return blocks.estimate(product, noise, None if self.hidden is None else self.hidden.squares(areas, blocks.counts, own))
 
 
 def on_plane(observation: Observation, facts: Mapping[str, Any]) -> Grid | Rectangles:

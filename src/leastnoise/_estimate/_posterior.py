@@ -8,6 +8,7 @@ import numpy as np
 
 from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink
 from leastnoise._linop import Coarse, Tree, dense
@@ -142,18 +143,12 @@ class Posterior:
         parts = [self.mean[None, a:b] for a, b in zip(self._offsets[:-1], self._offsets[1:], strict=True)]
         return np.asarray(self.halving.together(self.mean[None, :1], parts, bounded=bounded)[0])
 
-    def answers(self, product: Product) -> FloatArray:
-        """Posterior means."""
-        return answers_of(product, self.cells)
-
-    def variances(self, product: Product) -> FloatArray:
-        """Of the noise, with the factors of shrinking held fixed."""
-        return self._spreads(product)[0]
-
-    def approximations(self, product: Product) -> FloatArray:
-        """What the checked errors have besides noise, and the square of what the bounds changed."""
-        moved = answers_of(product, self._together(bounded=False)) - self.answers(product)
-        return np.asarray(self._spreads(product)[1] + moved**2)
+    def estimate(self, product: Product) -> Answer:
+        """Posterior means; the noise with the factors of shrinking held fixed, and what the checked errors and the bounds add to it."""
+        values = answers_of(product, self.cells)
+        noise, rest = self._spreads(product)
+        moved = answers_of(product, self._together(bounded=False)) - values
+        return Answer(values, np.sqrt(noise), np.sqrt(rest + moved**2))
 
     def _spreads(self, product: Product) -> tuple[FloatArray, FloatArray]:
         operator = operator_of(product, self.halving.size)

@@ -50,7 +50,7 @@ def linear(source: HasObservation) -> Estimate:
 
     >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, strategy="total",
     ...             blocks=(Block((), 9),))
-    >>> linear(Estimate(Observation(plan, (np.array([100]),), "", private=False))).answers(queries(plan.domain).products[0])
+    >>> linear(Estimate(Observation(plan, (np.array([100]),), "", private=False))).values(queries(plan.domain).products[0])
     array(100.)
     """
     plan = source.observation.plan
@@ -187,7 +187,7 @@ def cdf(
     product = _prefix(domain, attribute, where or {})
     estimate = linear(source)
     shape = len(values)
-    upto = estimate.answers(product).reshape(-1)[:shape]
+    upto = estimate.values(product).reshape(-1)[:shape]
     pilot = min(_PILOT, draws)
     noise = simulated_noise(estimate, product, pilot + draws, seed).reshape(pilot + draws, -1)[:, :shape]
     both = np.concatenate([noise, noise[:, -1:] - noise[:, :-1]], axis=1)
@@ -269,7 +269,7 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
         values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
         for place in places:
             values[place] = np.rint(_noise(plan, place, 1, generator)[:, 0] * plan.grid).astype(np.int64)
-        found[draw] = estimate.like(Observation(plan, tuple(values), "", private=False)).answers(product)
+        found[draw] = estimate.like(Observation(plan, tuple(values), "", private=False)).values(product)
     return found
 
 

@@ -5,11 +5,12 @@ threshold: every record of an interval between two candidates is taken at the mi
 proportion to their sums.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray
+from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._linop import along, apply
 from leastnoise._observation import Observation
@@ -21,12 +22,12 @@ class Truncated:
     """Least squares on truncated sums.
 
     Args:
-        estimate: of the observation.
+        estimator: of the observation.
         attribute: the number.
         excess: estimated loss in each of its cells, in units, shape (n,).
     """
 
-    estimate: Estimate
+    estimator: Estimate
     attribute: str
     excess: FloatArray
 
@@ -44,13 +45,9 @@ class Truncated:
             excess[int(start) : int(stop)] = float(loss) / max(int(stop) - int(start), 1)
         return Truncated(Estimate(observation), name, excess)
 
-    def answers(self, product: Product) -> FloatArray:
-        """Least squares answers about the cut values, shape ``product.shape``."""
-        return self.estimate.answers(product)
-
-    def variances(self, product: Product) -> FloatArray:
-        """Exact, given the threshold."""
-        return self.estimate.variances(product)
+    def estimate(self, product: Product) -> Answer:
+        """Least squares answers about the cut values; the noise is exact given the threshold, the rest is the estimated loss."""
+        return replace(self.estimator.estimate(product), approximation_std=np.abs(self.losses(product)))
 
     def losses(self, product: Product) -> FloatArray:
         """What the cut is estimated to have taken from each answer, shape ``product.shape``, in units; never subtracted from anything."""
@@ -62,13 +59,9 @@ class Truncated:
         others = tuple(place for place in range(len(product.attributes)) if place != axis)
         if not others:
             return np.broadcast_to(lost, product.shape).copy()
-        cells = np.maximum(self.estimate.cells(tuple(product.attributes[place] for place in others), product.measure), 0.0)
+        cells = np.maximum(self.estimator.cells(tuple(product.attributes[place] for place in others), product.measure), 0.0)
         share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
         for place, other in enumerate(others):
             share = along(apply, product.operators[other], share, place)
         outer = np.multiply.outer(share, lost)
         return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
-
-    def approximations(self, product: Product) -> FloatArray:
-        """Estimated square of the error that is not noise, shape ``product.shape``."""
-        return self.losses(product) ** 2

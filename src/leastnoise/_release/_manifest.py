@@ -12,13 +12,13 @@ import numpy as np
 from leastnoise._accounting import covers
 from leastnoise._accuracy import block_variance
 from leastnoise._domain import Domain
-from leastnoise._estimate import projection_method
+from leastnoise._estimate import REPETITIONS, projection_method
 from leastnoise._plan import Plan
 from leastnoise._release import _data_aware as aware
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry, in_batches
 from leastnoise._release._release import Release
-from leastnoise._release._tables import REPETITIONS, key_columns
+from leastnoise._release._tables import key_columns
 
 FORMAT = 1
 MOST_LISTED = 200

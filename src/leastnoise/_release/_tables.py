@@ -11,7 +11,7 @@ import numpy as np
 
 from leastnoise._check import InputError, one_of
 from leastnoise._check.arrays import Array, FloatArray
-from leastnoise._estimate import Answers, DataAware, LocallyNonNegative, NonNegativeCells, non_negative, whole_numbers
+from leastnoise._estimate import Estimator, non_negative, whole_numbers
 from leastnoise._release._extras import table_place
 from leastnoise._workload import Product, QuerySet
 
@@ -32,7 +32,6 @@ NUMBERS = (
 )
 SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")  # columns that not every table of a release has
 MAY_BE_UNKNOWN = ("approximation_std", *SOMETIMES)  # columns of which an entry may be missing
-REPETITIONS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +156,13 @@ class Tables(Sequence[Table]):
 
     def __init__(
         self,
-        estimate: Answers,
+        estimator: Estimator,
         products: tuple[Product, ...],
         options: Options,
-        joint: Mapping[str | None, NonNegativeCells] | None = None,
-        local: Mapping[str | None, LocallyNonNegative] | None = None,
+        joint: Mapping[str | None, Estimator] | None = None,
+        local: Mapping[str | None, Estimator] | None = None,
     ) -> None:
-        self._estimate = estimate
+        self._estimator = estimator
         self._joint = joint or {}
         self._local = local or {}
         self._products = products
@@ -215,30 +214,29 @@ class Tables(Sequence[Table]):
 
     def _table(self, place: int) -> Table:
         product, options = self._products[place], self._options
-        counted = self._estimate.answers(product)
-        spread = np.sqrt(self._estimate.variances(product))
-        biased = non_negative(product, counted) if options.non_negative else None
-        rounded = whole_numbers(product, counted if biased is None else biased) if options.integer else None
-        answer, noise_std = in_unit(product, counted), in_unit(product, spread)
-        rest = self._estimate.approximations(product) if isinstance(self._estimate, DataAware) else None
-        whole = spread if rest is None else np.sqrt(spread**2 + np.nan_to_num(rest))
-        margin = in_unit(product, options.multiplier * whole + options.half_step)
-        cells, local = self._joint.get(product.measure), self._local.get(product.measure)
+        found = self._estimator.estimate(product)
+        biased = non_negative(product, found.values) if options.non_negative else None
+        rounded = whole_numbers(product, found.values if biased is None else biased) if options.integer else None
+        answer, rest = in_unit(product, found.values), found.approximation_std
+        margin = in_unit(product, options.multiplier * found.std + options.half_step)
+        cells, local = (
+            None if one is None else one.estimate(product) for one in (kind.get(product.measure) for kind in (self._joint, self._local))
+        )
         return Table(
             id=f"q{place + 1}",
             name=product.name,
             product=product,
             labels=self.labels(product),
             answer=answer,
-            noise_std=noise_std,
-            approximation_std=None if rest is None else in_unit(product, np.sqrt(rest)),
+            noise_std=in_unit(product, found.noise_std),
+            approximation_std=None if rest is None else in_unit(product, rest),
             low=answer - margin,
             high=answer + margin,
             non_negative=None if biased is None else in_unit(product, biased),
             integer=rounded if rounded is None or product.measure is None else in_unit(product, rounded.astype(np.float64)),
-            nnls=None if cells is None else in_unit(product, cells.answers(product)),
-            nnls_rmse=None if cells is None else in_unit(product, cells.simulated_rmse(product, REPETITIONS)),
-            local=None if local is None else in_unit(product, local.answers(product)),
+            nnls=None if cells is None else in_unit(product, cells.values),
+            nnls_rmse=None if cells is None else in_unit(product, cells.std),
+            local=None if local is None else in_unit(product, local.values),
         )
 
 

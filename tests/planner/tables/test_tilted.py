@@ -227,5 +227,5 @@ def test_attributes_of_one_cell(name: str) -> None:
         assert found.plan is not None, found.reason
         totals.append(found.total)
         simulated = Estimate(simulate(found.plan, Table(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 0]}), SeededEntropy(0)))
-        assert all(simulated.answers(product).shape == product.shape for product in workload)
+        assert all(simulated.values(product).shape == product.shape for product in workload)
     assert totals[0] == pytest.approx(totals[1], rel=1e-6)
