@@ -14,8 +14,9 @@ from contracts.sources import code_lines
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
 TRUSTED = ("_kernel", "_table", "_adapters", "_plan", "_linop", "_accounting", "_domain", "_observation", "_check")
 # Folders and patterns of files, and counting in an engine (SQL of every kind, a file an engine), are on this side too (about 700 lines).
-# Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines).
-CEILING = 7_500
+# Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines);
+# counting how rows fit, for the data's holder, is there too (100).
+CEILING = 7_600
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leastnoise._plan import Plan
     from leastnoise._release import Release, read_release
     from leastnoise._session import audit, compare, plan, read_spec, release, resume
+    from leastnoise._session._fit import check
     from leastnoise._workload import (
         Workload,
         all_ranges,
@@ -45,6 +46,7 @@ _HOMES = {
     "_kernel": ("Ledger",),
     "_plan": ("Plan",),
     "_release": ("Release", "read_release"),
+    "_session._fit": ("check",),
     "_session": ("audit", "compare", "plan", "read_spec", "release", "resume"),
     "_workload": (
         "Workload",
@@ -92,6 +94,7 @@ __all__ = [
     "all_ranges",
     "audit",
     "cdf",
+    "check",
     "compare",
     "identity",
     "level",

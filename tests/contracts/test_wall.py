@@ -67,6 +67,7 @@ LEAKS = {
     "the source under another name": "def f(source):\n    rows = source",
     "the number of rows": "from leastnoise import _adapters\nrows = []\n_adapters.read(source, domain, progress=rows.append)",
     "the display of progress replaced": "def f(progress):\n    progress = [].append",
+    "exact counts for the data's holder": "from leastnoise._adapters._fit import rows_fit",
     "keys that are not random": "from leastnoise import _adapters\n_adapters.read(source, domain, entropy_bytes=bytes)",
     "a field of a table set by a function": "def f(self):\n    object.__setattr__(self, 'max_rows', 1)",
     "a field of a table set by a method of another class": "class A:\n    def f(self):\n        object.__setattr__(self, 'max_rows', 1)",
@@ -134,12 +135,20 @@ def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) ->
     assert contracts_of(copy).returncode == 0
     file = copy / "src" / "leastnoise" / "_session" / "_dawa.py"
     whole = file.read_text(encoding="utf-8")
-    file.write_text(whole + "\nfrom leastnoise._kernel._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n", encoding="utf-8")
+    check = "\nfrom leastnoise._session._fit import check\nfrom leastnoise._adapters._fit import Fit\n"
+    file.write_text(
+        whole + check + "\nfrom leastnoise._kernel._count import count\nROWS = getattr(Series, '_ta' + 'ble')\n", encoding="utf-8"
+    )
     try:
         run = contracts_of(copy)
     finally:
         file.write_text(whole, encoding="utf-8")
     assert run.returncode == 1
-    for contract in ("only the kernel counts", "nothing opens, watches or patches what holds private rows"):
+    for contract in (
+        "exact counts for the data's holder: what makes a release cannot reach them",
+        "how rows fit is asked by its own command alone",
+        "only the kernel counts",
+        "nothing opens, watches or patches what holds private rows",
+    ):
         assert f"{contract} BROKEN" in run.stdout
     assert "_session/_dawa.py" in run.stdout

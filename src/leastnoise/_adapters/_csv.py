@@ -70,6 +70,18 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     return Source(what=what, names=tuple(names), total=None, chunks=chunks, strange={})
 
 
+def count_lines(path: Path, layout: CSV | None = None) -> int:
+    """The lines of a CSV file after its header, records or not; private, and for the data's holder alone.
+
+    Args:
+        path: the file.
+        layout: as for `open_csv`.
+    """
+    headed = layout is None or isinstance(layout.header, bool)
+    with _opener(path)(path, "rb") as opened:
+        return sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
+
+
 def _decoded(column: Column, encoding: str) -> Column:
     """The same column with its distinct texts decoded; bytes that the encoding does not have are no value."""
     return Column([_text(raw, encoding) for raw in column.data], None, column.index)

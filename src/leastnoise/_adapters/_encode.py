@@ -26,11 +26,12 @@ Encoder = Callable[[Column], IntArray]
 DROP = -1
 
 
-def cell_encoder(kind: Kind) -> Encoder:
+def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
     """Make the function that encodes a column of an attribute.
 
     Args:
         kind: the attribute.
+        marks: what stands for a null and for what is outside; None: what the attribute's policies say.
 
     Returns:
         A function from a column to int64 cells, -1 where the row is to be dropped.
@@ -40,16 +41,17 @@ def cell_encoder(kind: Kind) -> Encoder:
     >>> cell_encoder(Categories(["F", "M"], outside="other"))(Column(["M", "x", ""])).tolist()
     [1, 2, -1]
     """
+    null, outside = marks or _policies(kind)
     if isinstance(kind, Categories):
         lookup, reading = kind.lookup, kind.reading
-        null, outside = _policies(kind)
         return _by_value(lambda values: np.array([_category(value, lookup, reading, null, outside) for value in values], dtype=np.int64))
     if isinstance(kind, Dates):
-        return date_encoder(kind, *_policies(kind))
+        return date_encoder(kind, null, outside)
     if isinstance(kind, (Integers, Coded)):
-        return _numeric(_whole(kind), kind.reading)
+        return _numeric(_whole(kind, null, outside), kind.reading)
     if isinstance(kind, (Bins, Edges, Decimals)):
-        return _numeric(_stepped(kind) if isinstance(kind, Decimals) else _binned(kind), kind.reading)
+        place = _stepped(kind, null, outside) if isinstance(kind, Decimals) else _binned(kind, null, outside)
+        return _numeric(place, kind.reading)
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
 
 
@@ -100,10 +102,9 @@ def _category(value: object, lookup: dict[str, int], reading: Reading, null: int
 Placing = Callable[[FloatArray, BoolArray], IntArray]
 
 
-def _whole(kind: Integers | Coded) -> Placing:
+def _whole(kind: Integers | Coded, null: int, outside: int) -> Placing:
     """IntArray of whole numbers. Bounds stay below 2^53, so reading an integer as a double moves it across neither of them."""
     low, high = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.codes - 1)
-    null, outside = _policies(kind)
     rounded = _ROUNDING[kind.rounding if isinstance(kind, Integers) else None]
 
     def place(numbers: FloatArray, strange: BoolArray) -> IntArray:
@@ -128,9 +129,8 @@ _ROUNDING: dict[str | None, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-def _binned(kind: Bins | Edges) -> Placing:
+def _binned(kind: Bins | Edges, null: int, outside: int) -> Placing:
     """IntArray of bins: a number and an edge are compared as the doubles nearest to them."""
-    null, outside = _policies(kind)
     inner = inner_edges(kind)
     lowest, highest = float(kind.low), float(kind.high)
     # a value on an edge lies in the bin above it where bins are closed on the left
@@ -149,9 +149,8 @@ def _binned(kind: Bins | Edges) -> Placing:
     return place
 
 
-def _stepped(kind: Decimals) -> Placing:
+def _stepped(kind: Decimals, null: int, outside: int) -> Placing:
     """IntArray of numbers in equal steps: a number is one of them if the doubles nearest to both are the same."""
-    null, outside = _policies(kind)
     values = multiples(kind.low, kind.step, kind.regular)
     between = multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1)
 

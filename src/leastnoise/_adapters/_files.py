@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from leastnoise._adapters._column import Column, Source
-from leastnoise._adapters._csv import open_csv
+from leastnoise._adapters._csv import count_lines, open_csv
 from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._parquet import open_parquet
 from leastnoise._check import InputError
@@ -103,6 +103,13 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
     what = f"the source of {len(found)} files {os.fsdecode(path)!r}"
     return Source(what=what, names=first.names if first else (), total=total, chunks=chunks, strange=strange)
+
+
+def count_lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
+    """The lines of CSV files without their headers, records or not; None of other files. Private."""
+    layout = path if isinstance(path, CSV) else None
+    found = files(path.path if isinstance(path, CSV) else path)
+    return sum(count_lines(file, layout) for file, _ in found) if all(OPENERS[ending] is open_csv for _, ending in found) else None
 
 
 def _hidden(file: Path) -> bool:

@@ -75,20 +75,9 @@ def read(
     most = whole("max_rows", max_rows, 1)
     if unit_column is None and most != 1:
         raise refuse("max_rows", max_rows, "1 where each row is a unit", "Name the unit_column whose rows are to be bounded.")
-    opened = _open(source)
     kinds = {name: domain.kind(name) for name in (domain.names if attributes is None else attributes)}
     sums = {name: domain.measure(name) for name in (domain.measures if measures is None else measures)}
-    wanted = [
-        *(kind.reading.column or name for name, kind in kinds.items()),
-        *(measure.column for measure in sums.values()),
-        *([] if unit_column is None else [unit_column]),
-    ]
-    for name in wanted:
-        _check_column(opened, name)
-    if unit_column is not None and unit_column in opened.strange:
-        raise InputError(
-            f"the unit column {unit_column!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[unit_column]}."
-        )
+    opened, wanted = opened_for(source, kinds, sums, unit_column)
     if opened.engine is not None and tables is not None:
         from leastnoise._adapters._engine import Wish, counted
 
@@ -112,6 +101,36 @@ def read(
             progress(collected.read, opened.total)
     codes, values, kept = collected.columns(None if units is None else units.keep(most, entropy_bytes))
     return Table(domain, codes, values, unit_column=unit_column, max_rows=most, rows=kept)
+
+
+def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measure], unit_column: str | None) -> tuple[Source, list[str]]:
+    """Open a source and find the columns that are needed of it.
+
+    Args:
+        source: as for `read`.
+        kinds: the attributes to read.
+        sums: the measures to read.
+        unit_column: the column of the privacy units, or None.
+
+    Returns:
+        The source, and the columns: of the attributes, of the measures, of the unit if there is one.
+
+    Raises:
+        InputError: as for `read`.
+    """
+    opened = _open(source)
+    wanted = [
+        *(kind.reading.column or name for name, kind in kinds.items()),
+        *(measure.column for measure in sums.values()),
+        *([] if unit_column is None else [unit_column]),
+    ]
+    for name in wanted:
+        _check_column(opened, name)
+    if unit_column is not None and unit_column in opened.strange:
+        raise InputError(
+            f"the unit column {unit_column!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[unit_column]}."
+        )
+    return opened, wanted
 
 
 def columns(path: str | os.PathLike[str] | CSV) -> list[tuple[str, str]]:

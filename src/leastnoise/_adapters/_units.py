@@ -41,6 +41,13 @@ class Units:
         units = column.rows(found if where is None else found[where], -1)
         self._chunks.append(units)
 
+    def _units(self) -> IntArray:
+        return np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64)
+
+    def known(self) -> BoolArray:
+        """Where rows have a unit."""
+        return self._units() >= 0
+
     def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes]) -> BoolArray:
         """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any other value.
 
@@ -65,7 +72,7 @@ class Units:
         Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is then preferred, which the argument
         above does not mind.
         """
-        units = np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64)
+        units = self._units()
         rows = len(units)
         keys = np.empty(rows, dtype=np.uint64)
         for start in range(0, rows, _BLOCK):

@@ -15,6 +15,7 @@ import click
 from leastnoise._check import InternalError, LeastNoiseError, PaidError, cause, runs
 from leastnoise._cli._answer import answer
 from leastnoise._cli._audit import audit
+from leastnoise._cli._check import check
 from leastnoise._cli._demo import demo
 from leastnoise._cli._experiments import experiments
 from leastnoise._cli._init import init
@@ -54,7 +55,7 @@ def program() -> None:
     """
 
 
-for _command in (init, plan, compare, release, resume, answer, ledger, audit, demo, experiments):
+for _command in (init, check, plan, compare, release, resume, answer, ledger, audit, demo, experiments):
     program.add_command(_command)
 
 

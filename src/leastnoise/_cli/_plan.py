@@ -31,13 +31,13 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
     from leastnoise._cli._release import warn, warn_of_bias
     from leastnoise._plan import Plan
     from leastnoise._release import check_columns
-    from leastnoise._session import budget_warnings, error_warnings, planned, read_spec
+    from leastnoise._session import budget_warnings, error_warnings, planned, read_spec, spec_warnings
 
     what = read_spec(spec)
     if out is not None:
         check_new(out, _EXISTS)
     warn_of_bias(what)
-    warned = budget_warnings(what.privacy, what.rows)
+    warned = (*budget_warnings(what.privacy, what.rows), *spec_warnings(what))
     warn(warned)
     with within_memory(), Progress("planning") as progress:
         made = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))

@@ -43,7 +43,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise._release import check_columns, check_target, notices
-    from leastnoise._session import budget_warnings, error_warnings, ledger_beside, planned, read_spec
+    from leastnoise._session import budget_warnings, error_warnings, ledger_beside, planned, read_spec, spec_warnings
 
     what = read_spec(spec)
     warn_of_bias(what)
@@ -56,7 +56,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     if seed is None:
         known = settle_earlier(paying)
         check_left(paying, what.privacy)
-    warn(budget_warnings(what.privacy, what.rows))
+    warn((*budget_warnings(what.privacy, what.rows), *spec_warnings(what)))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     with within_memory(), Progress("planning") as progress:

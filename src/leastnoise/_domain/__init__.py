@@ -5,6 +5,7 @@ The rule that turns a value into a cell is written in `leastnoise._domain._kinds
 
 from leastnoise._domain._dates import FOLDED, Dates, period_of
 from leastnoise._domain._domain import Domain
+from leastnoise._domain._json import kind_from_json, kind_to_json
 from leastnoise._domain._kind import Kind, number_text
 from leastnoise._domain._kinds import Categories, Coded, Integers
 from leastnoise._domain._levels import RESERVED, Label, Level
@@ -32,6 +33,8 @@ __all__ = [
     "Reading",
     "attribute_name",
     "did_you_mean",
+    "kind_from_json",
+    "kind_to_json",
     "known_keys",
     "number_pattern",
     "number_text",

@@ -9,6 +9,7 @@ from leastnoise._session._data_aware import MECHANISMS
 from leastnoise._session._finish import Finished, finish_all, resume
 from leastnoise._session._session import check_affordable, compare, plan, planned, release
 from leastnoise._session._spec import BLANK, Spec, parse_spec, read_spec
+from leastnoise._session._spec_warnings import spec_warnings
 from leastnoise._session._warnings import budget_warnings, error_warnings
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "release",
     "resume",
     "settle",
+    "spec_warnings",
     "unknown_releases",
 ]

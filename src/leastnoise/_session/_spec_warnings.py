@@ -1,0 +1,94 @@
+"""What a spec says that is allowed and likely wrong, found without data: each would spend the budget on empty or odd tables."""
+
+import re
+from collections.abc import Iterator
+
+from leastnoise._adapters import DatabaseTable
+from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind
+from leastnoise._session._asked import asked_about
+from leastnoise._session._spec import Spec
+
+_DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
+_SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
+
+
+def spec_warnings(what: Spec) -> tuple[str, ...]:
+    """One sentence for each part of a spec that is likely wrong.
+
+    Args:
+        what: the spec.
+
+    >>> spec = parse_spec('''
+    ... [privacy]
+    ... epsilon = 1
+    ... [domain.sex]
+    ... categories = ["F", "f"]
+    ... [domain.age]
+    ... integers = [17, 90]
+    ... [[workload]]
+    ... queries = { sex = "identity" }
+    ... ''', pathlib.Path("."))
+    >>> for sentence in spec_warnings(spec):
+    ...     print(sentence)
+    [domain.sex] has 'F' and 'f', which differ by case or blanks alone; if they mean the same, keep one and say ignore_case or trim = true.
+    [domain.age] is asked about by no query: it is not read. Ask for it, or leave it out.
+    """
+    attributes, measures = asked_about(what.workload)
+    found = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what)]
+    for name in measures:
+        low, high = what.domain.measure(name).low, what.domain.measure(name).high
+        if high - low <= 1 and not _SHARE_NAME.search(name.lower()):
+            found.append(
+                f"[measures.{name}] is clipped to {float(low):g} .. {float(high):g}: of whole numbers nearly nothing is left. {_BOUNDS}"
+            )
+    found += [
+        f"[{part}.{name}] is asked about by no query: it is not read. Ask for it, or leave it out."
+        for part, names, used in (("domain", what.domain.names, attributes), ("measures", what.domain.measures, measures))
+        for name in names
+        if name not in used
+    ]
+    return tuple(found)
+
+
+_BOUNDS = "Check the bounds, and the unit they are in."
+
+
+def _of_kind(name: str, kind: Kind, what: Spec) -> Iterator[str]:
+    where = f"[domain.{name}]"
+    text = not isinstance(what.source, DatabaseTable) and (what.source is None or ".csv" in what.source.name.lower())
+    if isinstance(kind, Categories):
+        yield from _of_categories(where, kind, text=text)
+    if isinstance(kind, (Bins, Edges, Decimals)) and kind.high - kind.low <= 1 and not _SHARE_NAME.search(name.lower()):
+        fate = {"clip": "go to its first or last cell", "drop": "are dropped", "other": "are counted as other"}[kind.outside]
+        yield f"{where} is between {float(kind.low):g} and {float(kind.high):g}: nearly all whole numbers {fate}. {_BOUNDS}"
+    if isinstance(kind, Integers) and kind.rounding is None and kind.outside != "clip" and _DECIMAL_NAME.search(name.lower()):
+        yield (
+            f'{where} has whole numbers alone: a value such as 165.5 is outside. If there are such values, say rounding = "nearest", '
+            "or use decimals or bins."
+        )
+    if isinstance(kind, (Bins, Edges, Decimals)) and text and what.layout.get("delimiter") == ";" and kind.reading.decimal == ".":
+        yield f'{where} reads "1.5", and not "1,5", though fields are cut at semicolons. If numbers have decimal commas, say decimal = ",".'
+    if isinstance(kind, Dates) and kind.regular == 1:
+        yield f"{where} has one cell: from {kind.start} to {kind.end} is one {kind.by}. Check the days."
+    if kind.reading.column is None and what.privacy.unit_column is None and re.search(r"(^|_)(id|uuid)$", name.lower()):
+        yield f'{where} seems to name a person, while every row is a unit. If so, say unit = {{ column = "{name}", max_rows = ... }}.'
+
+
+def _of_categories(where: str, kind: Categories, *, text: bool) -> Iterator[str]:
+    if text and {str(value) for value in kind.values} == {"true", "false"} and not kind.spellings and not kind.reading.ignore_case:
+        yield (
+            f"{where} has true and false, which in a text file are the words true and false alone: TRUE, yes and 1 match nothing. "
+            'Say ignore_case = true, or spellings = { true = ["yes", "1"], false = ["no", "0"] }.'
+        )
+    if not kind.reading.ignore_case or not kind.reading.trim:
+        seen: dict[str, str] = {}
+        for value in map(str, kind.values):
+            before = seen.setdefault(value.strip().lower(), value)
+            if before != value:
+                yield (
+                    f"{where} has {before!r} and {value!r}, which differ by case or blanks alone; if they mean the same, keep one and say "
+                    "ignore_case or trim = true."
+                )
+                return
+    if any(value != value.strip() for value in map(str, kind.values)) and not kind.reading.trim:
+        yield f"{where} has a category with blanks around it, which matches nothing without them. Take them away, and say trim = true."

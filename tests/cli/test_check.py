@@ -1,0 +1,131 @@
+"""`leastnoise check`: exact, marked as private, written nowhere; and what `plan` says of a spec without data."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+
+Run = Callable[..., Any]
+
+SPEC = """\
+[source]
+path = "visits.csv"
+null = ["NA"]
+[privacy]
+epsilon = "1"
+unit = { column = "id", max_rows = 2 }
+[domain.sex]
+categories = ["F", "M"]
+[domain.age]
+integers = [17, 90]
+outside = "clip"
+null = "other"
+[domain.day]
+dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
+outside = "other"
+[domain.unused]
+size = 3
+[measures.pay]
+clip = [0, 1000]
+[[workload]]
+marginals = { ways = 1, of = ["sex", "age", "day"] }
+[[workload]]
+queries = { sex = "identity" }
+sum = "pay"
+[plan]
+strategy = "identity"
+"""
+ROWS = """\
+id,sex,age,day,pay
+1,F,20,2024-05-01,5
+1,f,20,2024-05-01,5
+1,M,20,2024-05-01,5
+2,f,NA,2023-05-01,x
+3,weiblich,x,2024-05-01,5000
+,M,200,2024-05-01,NA
+3,M,200,2024-05-01
+"""
+
+
+@pytest.fixture
+def visits(folder: Path) -> Path:
+    (folder / "visits.csv").write_text(ROWS, encoding="utf-8")
+    (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
+    return folder
+
+
+def test_check_counts_what_matches_and_marks_every_line(visits: Path, run: Run) -> None:
+    before = sorted(visits.iterdir())
+    made = run("check", "visits.toml")
+    assert made.code == 0, made.err
+    assert all(line.startswith("PRIVATE") for line in made.out.splitlines())
+    for part in (
+        "lines          7, of which 1 (14.3%) are no record",
+        "rows read      6",
+        "without unit   1 (16.7%)",
+        "cut            1 (16.7%), beyond max_rows",
+        "rows used      1 (16.7%)",
+        "sex: 3 (50.0%) matched, 0 (0.0%) null, 3 (50.0%) outside",
+        "age: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
+        "of those not matched: 1 (16.7%) taken to the nearest cell, 2 (33.3%) counted as other",
+        "day: 5 (83.3%) matched, 0 (0.0%) null, 1 (16.7%) outside",
+        "pay: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
+        "a release that nobody paid for",
+        "leastnoise check SPEC --values",
+    ):
+        assert part in made.out, made.out
+    assert "weiblich" not in made.out
+    assert "unused" not in made.out
+    assert sorted(visits.iterdir()) == before
+
+
+def test_values_are_shown_on_request_alone_and_most_frequent_first(visits: Path, run: Run) -> None:
+    made = run("check", "visits.toml", "--values")
+    assert made.out.index("2 (33.3%)  'f'") < made.out.index("1 (16.7%)  'weiblich'")
+    assert all(line.startswith("PRIVATE") for line in made.out.splitlines())
+
+
+def test_check_from_python_agrees_with_every_source(visits: Path) -> None:
+    spec = ln.read_spec(visits / "visits.toml")
+    from_file = ln.check(spec).fit
+    frame = pd.DataFrame([line.split(",") for line in ROWS.splitlines()[1:-1]], columns=ROWS.splitlines()[0].split(","))
+    from_frame = ln.check(spec, frame).fit
+    assert from_frame.lines is None
+    assert (from_frame.attributes, from_frame.measures, from_frame.used) == (from_file.attributes, from_file.measures, from_file.used)
+    assert repr(ln.check(spec, frame)).startswith("PRIVATE")
+    with pytest.raises(ln.InputError, match="what to check must be a spec, a plan or a workload"):
+        ln.check("visits.toml", frame)
+    with pytest.raises(ln.InputError, match="A check must have data"):
+        ln.check(spec.workload)
+
+
+WARNED = {
+    "a Boolean that is text": ('categories = ["F", "M"]', "categories = [true, false]", "TRUE, yes and 1 match nothing"),
+    "case": ('categories = ["F", "M"]', 'categories = ["F", "f"]', "differ by case or blanks alone"),
+    "blanks": ('categories = ["F", "M"]', 'categories = ["F", " M"]', "a category with blanks around it"),
+    "semicolons and points": ("[domain.age]\nintegers = [17, 90]", "[domain.age]\nedges = [0, 18, 90]", 'reads "1.5", and not "1,5"'),
+    "one period": ('to = "2024-12-31", by = "month"', 'to = "2024-12-31", by = "year"', "has one cell"),
+    "bounds of a share": (
+        "[domain.age]\nintegers = [17, 90]",
+        "[domain.age]\nbins = { low = 0, high = 1, count = 10 }",
+        "nearly all whole numbers go",
+    ),
+    "a measure that is clipped away": ("clip = [0, 1000]", "clip = [0, 1]", "of whole numbers nearly nothing is left"),
+    "nobody asks": ("", "", "[domain.unused] is asked about by no query"),
+}
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(visits: Path, run: Run, name: str) -> None:
+    before, after, said = WARNED[name]
+    assert before in SPEC
+    text = SPEC.replace(before, after).replace('null = ["NA"]', 'null = ["NA"]\ndelimiter = ";"')
+    (visits / "visits.toml").write_text(text, encoding="utf-8")
+    (visits / "visits.csv").unlink()
+    made = run("plan", "visits.toml")
+    assert made.code == 0, made.err
+    assert said in made.err
