@@ -40,7 +40,7 @@ def others(shape: Sequence[int], targets: list[AttributeSet]) -> dict[str, float
             found[f"{name} by least squares"] = 2 * least_squares_error(shape, targets, ready)
     closure = downward_closure(shape, targets)
     coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
-    inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm="l1")
+    inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
     return {**found, "weights inside": 2 * inside.error}
 
 

@@ -60,7 +60,7 @@ def cubes(effort: float, seeds: int) -> Iterator[str]:
             targets = cube_workload(len(shape), name)
             closure = downward_closure(shape, targets)
             coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
-            inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm="l1").error
+            inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1).error
             for seed in range(seeds):
                 started = time.perf_counter()
                 design = covering_design(closure, coefficient, targets, seed=seed, effort=effort)
@@ -100,7 +100,7 @@ def growth(counts: tuple[int, ...]) -> Iterator[str]:
         started = time.perf_counter()
         design = covering_design(closure, coefficient, targets)
         seconds = time.perf_counter() - started
-        inside = optimal_weights(incidence(closure, targets), coefficient, norm="l1", iterations=50).error
+        inside = optimal_weights(incidence(closure, targets), coefficient, norm=1, iterations=50).error
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         cells = float(table_sizes(shape, targets).sum())
         yield (

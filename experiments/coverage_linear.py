@@ -12,8 +12,9 @@ from leastnoise._estimate import Estimate, cdf, means, monotone
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import dense
 from leastnoise._plan import Plan
+from leastnoise._planner import PLANNERS
 from leastnoise._release import build
-from leastnoise._session import PLANNERS, candidates
+from leastnoise._session import candidates
 from leastnoise._session import plan as make
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, marginals, queries

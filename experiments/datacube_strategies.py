@@ -19,7 +19,7 @@ from leastnoise._estimate import from_residual_parts, residual_parts
 from leastnoise._planner.covers._covering import covering_design
 from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
 from leastnoise._planner.papers._fourier import bits_of, coefficient_errors, signs
-from leastnoise._planner.tables._marginal_weights import Norm, grouped_budgets, residual_noise
+from leastnoise._planner.tables._marginal_weights import grouped_budgets, residual_noise
 from leastnoise._planner.tables._residual_algebra import (
     AttributeSet,
     coefficients,
@@ -131,7 +131,7 @@ def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Metho
 
 def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
     sizes = table_sizes(shape, targets)
-    theta = np.full(len(targets), 1 / len(targets)) if even else grouped_budgets(sizes, np.ones(len(targets)), "l1").theta
+    theta = np.full(len(targets), 1 / len(targets)) if even else grouped_budgets(sizes, np.ones(len(targets)), 1).theta
 
     def draw(rng: np.random.Generator) -> Errors:
         noise = {t: laplace(rng, 1 / weight, _sizes(shape, t)) for t, weight in zip(targets, theta.tolist(), strict=True)}
@@ -191,7 +191,7 @@ def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
     cover = greedy_cover(shape, targets)
     errors_of = cover_errors(shape, dict.fromkeys(targets, 1.0), cover)
     count = len(cover.tables)
-    theta = np.full(count, 1 / count) if even else grouped_budgets(errors_of, np.ones(count), "l1").theta
+    theta = np.full(count, 1 / count) if even else grouped_budgets(errors_of, np.ones(count), 1).theta
 
     def draw(rng: np.random.Generator) -> Errors:
         noise = [laplace(rng, 1 / weight, _sizes(shape, table)) for table, weight in zip(cover.tables, theta.tolist(), strict=True)]
@@ -247,7 +247,7 @@ def consistent_error(shape: Sequence[int], targets: Sequence[AttributeSet], read
 
 def gaussian_errors(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Mapping[str, float]:
     """Expected total squared errors of all strategies under a Gaussian budget of privacy cost 1 (mu = 1, rho = 1/2)."""
-    norm: Norm = "l2"
+    norm: int = 2
     ones = np.ones(len(targets))
     sizes = table_sizes(shape, targets)
     groups = list(fourier_groups(shape, targets).values())

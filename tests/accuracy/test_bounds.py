@@ -1,7 +1,6 @@
 """Lower bounds: closed forms against dense singular values, and below every plan that can be made."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
 from leastnoise._workload import Workload, marginals, queries
+from planner.proposals import proposal
 
 
 @pytest.mark.parametrize("operator", [Identity(7), Total(7), Prefix(7), AllRanges(7)], ids=lambda operator: type(operator).__name__)
@@ -91,14 +91,9 @@ def test_nuclear_norm_of_a_workload(name: str) -> None:
 )
 def test_no_plan_is_below_the_bound(workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
     privacy = Privacy(budget, neighbours)
-    for make in (
-        _planner.identity,
-        _planner.measured_workload,
-        _planner.marginals,
-        partial(_planner.kronecker, "h", _planner.best_hierarchy),
-    ):
+    for name in ("identity", "workload", "marginals", "hierarchy"):
         try:
-            strategy = make(workload, privacy, 1 if mechanism == Noise.DISCRETE_LAPLACE else 2)
+            strategy = proposal(name, workload, privacy)
         except _planner.NotApplicable:
             continue
         promise = promised(workload, fit(workload.domain, privacy, mechanism, strategy.blocks, strategy.name)).expected_error()
@@ -109,7 +104,7 @@ def test_the_bound_is_met_where_identity_is_optimal() -> None:
     domain = Domain(a=Integers(0, 9))
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)
-    strategy = _planner.identity(workload, privacy, 1)
+    strategy = proposal("identity", workload, privacy)
     promise = promised(workload, fit(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks, "identity")).expected_error()
     assert promise.total_squared_error == pytest.approx(promise.lower_bound)
     assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound

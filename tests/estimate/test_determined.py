@@ -22,7 +22,7 @@ from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
 from leastnoise._observation import Observation
 from leastnoise._plan import Block, Factor, Plan
-from leastnoise._session._choose import PLANNERS
+from leastnoise._planner import PLANNERS
 from leastnoise._table import Table
 from leastnoise._workload import Product, all_ranges, identity, matrix, predicates, prefix, queries, ranges, total
 

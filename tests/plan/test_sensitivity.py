@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leastnoise import _planner
 from leastnoise._accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCost, Noise, Privacy, PureCost, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
@@ -20,6 +19,7 @@ from leastnoise._plan import Block, Factor, Limits, Plan, column_norm, cost, row
 from leastnoise._plan._scales import _root_up
 from leastnoise._plan._sensitivity import sum_up
 from leastnoise._workload import marginals, queries
+from planner.proposals import proposal
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)})
 BUDGET = {Noise.DISCRETE_LAPLACE: PureDP(1), Noise.DISCRETE_GAUSSIAN: ZCDP(1), Noise.ROUNDED_GAUSSIAN: ApproxDP(1, "1e-6")}
@@ -254,7 +254,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
     domain = Domain({f"a{place}": Integers(0, 8 + place) for place in range(11)})
     workload = marginals(domain, ways=2)
     for mechanism, budget in BUDGET.items():
-        strategy = _planner.marginals(workload, Privacy(budget), 1 if mechanism == Noise.DISCRETE_LAPLACE else 2)
+        strategy = proposal("marginals", workload, budget, mechanism)
         plan = fit(domain, Privacy(budget), mechanism, strategy.blocks, "marginals")
         text = json.dumps(cost(plan).to_json())
         assert len({block.scale for block in plan.blocks}) > 30
@@ -266,7 +266,7 @@ def test_uneven_blocks_can_be_fitted_at_any_budget(epsilon: str) -> None:
     """Sums that are rounded up do not scale exactly; a plan must still meet its budget."""
     domain = Domain(a=Integers(0, 4), b=Integers(0, 2), s=["F", "M"])
     workload = queries(domain, a="prefix") + queries(domain, s="prefix") + queries(domain, b="prefix", a="identity")
-    strategy = _planner.measured_workload(workload, Privacy(PureDP(epsilon)), 1)
+    strategy = proposal("workload", workload, PureDP(epsilon))
     plan = fit(domain, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, strategy.blocks, "workload")
     assert Fraction(epsilon) * (1 - Fraction(1, 2**20)) < cost(plan).epsilon <= Fraction(epsilon)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, PureDP
 from leastnoise._domain import Coded, Domain
-from leastnoise._planner import union
 from leastnoise._workload import QuerySet, Workload, identity, matrix, queries
+from planner.proposals import proposal
 
 _SCHEMA = Path(__file__).resolve().parents[3] / "shared" / "data" / "schemas" / "census_sf1_person.json"
 
@@ -45,5 +45,5 @@ def person_tables() -> Workload:
 def test_the_error_is_far_below_the_best_published(budget: PureDP | ZCDP, power: int, reached: float, published: float) -> None:
     workload = person_tables()
     assert workload.rows == 4151
-    error = math.sqrt(union(workload, Privacy(budget), power).error / workload.rows)
+    error = math.sqrt(proposal("union", workload, budget).error / workload.rows)
     assert error < reached < published

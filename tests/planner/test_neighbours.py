@@ -12,7 +12,8 @@ from leastnoise._accuracy import joint_rows
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Contrasts, Total
 from leastnoise._plan import Block, Factor, Plan, cost
-from leastnoise._session import PLANNERS, candidates
+from leastnoise._planner import PLANNERS
+from leastnoise._session import candidates
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2))

@@ -1,11 +1,8 @@
 """Planners as a whole: what they propose can be fitted, promises what dense algebra says, and is never worse than what it contains."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
-from leastnoise import _planner
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import joint_rows, promised, total_squared_error
 from leastnoise._check import InputError
@@ -13,29 +10,24 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, dense
 from leastnoise._plan import Plan, Promise
-from leastnoise._planner.line._factors import gram_of
+from leastnoise._planner import NotApplicable
+from leastnoise._planner.line._factors import gaussian_optimum, gram_of, haar
 from leastnoise._planner.line._gram import AllRangesGram, PrefixGram, WidthGram
 from leastnoise._planner.tables._tables import weighted_strategy
+from leastnoise._session._choose import noises
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
+from planner.proposals import proposal
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)})
 NOISES = [(PureDP("1/100"), Noise.DISCRETE_LAPLACE, 1), (ZCDP("1/20000"), Noise.DISCRETE_GAUSSIAN, 2)]
-FAMILIES = {
-    "hierarchy": _planner.best_hierarchy,
-    "haar": _planner.haar,
-    "level_tree": _planner.level_tree,
-    "node_tree": _planner.node_tree,
-    "eigen_design": _planner.eigen_design,
-    "p_identity": _planner.p_identity,
-    "gaussian_optimum": _planner.gaussian_optimum,
-}
+FAMILIES = ["hierarchy", "haar", "level_tree", "node_tree", "eigen_design", "p_identity", "gaussian_optimum"]
 FITTED = {"p_identity": 1, "gaussian_optimum": 2}  # made for one kind of noise
 MIXED = marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + queries(DOMAIN, a="identity", c="all_ranges")
 
 
-def planned(make: _planner.Planner, workload: Workload, budget: PureDP | ZCDP, mechanism: str, power: int) -> tuple[Plan, Promise]:
-    strategy = make(workload, Privacy(budget), power)
-    plan = promised(workload, fit(workload.domain, Privacy(budget), mechanism, strategy.blocks, strategy.name))
+def planned(name: str, workload: Workload, budget: PureDP | ZCDP) -> tuple[Plan, Promise]:
+    strategy = proposal(name, workload, budget)
+    plan = promised(workload, fit(workload.domain, Privacy(budget), noises(Privacy(budget))[0], strategy.blocks, strategy.name))
     return plan, plan.expected_error()
 
 
@@ -45,12 +37,11 @@ def planned(make: _planner.Planner, workload: Workload, budget: PureDP | ZCDP, m
 @pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_strategies_along_attributes(name: str, workload: Workload, budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
-    make = partial(_planner.kronecker, name, FAMILIES[name])
     if FITTED.get(name, power) != power:
-        with pytest.raises(_planner.NotApplicable, match="made for"):
-            make(workload, Privacy(budget), power)
+        with pytest.raises(NotApplicable, match="made for"):
+            proposal(name, workload, budget)
         return
-    plan, promise = planned(make, workload, budget, mechanism, power)
+    plan, promise = planned(name, workload, budget)
     assert plan.strategy == name
     assert promise.lower_bound <= promise.total_squared_error
     # The promise is that of dense least squares over the integers that are really measured.
@@ -77,12 +68,8 @@ def test_optimised_families_are_never_worse_than_what_they_contain(budget: PureD
         queries(DOMAIN, b="all_ranges"),
         queries(DOMAIN, b=ranges([(i, i + 3) for i in range(13)])),
     ):
-        error = {
-            name: planned(partial(_planner.kronecker, name, make), workload, budget, mechanism, power)[1].total_squared_error
-            for name, make in FAMILIES.items()
-            if FITTED.get(name, power) == power
-        }
-        cells = planned(_planner.identity, workload, budget, mechanism, power)[1].total_squared_error
+        error = {name: planned(name, workload, budget)[1].total_squared_error for name in FAMILIES if FITTED.get(name, power) == power}
+        cells = planned("identity", workload, budget)[1].total_squared_error
         best = error["p_identity" if power == 1 else "gaussian_optimum"]
         assert error["level_tree"] <= min(cells, error["hierarchy"]) * 1.0001
         assert error["node_tree"] <= error["level_tree"] * 1.0001
@@ -92,31 +79,29 @@ def test_optimised_families_are_never_worse_than_what_they_contain(budget: PureD
 @pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
 def test_a_workload_given_as_a_matrix_is_planned_as_well_as_by_name(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
     name = "p_identity" if power == 1 else "gaussian_optimum"
-    make = partial(_planner.kronecker, name, FAMILIES[name])
     for kind, operator in (("prefix", Prefix(16)), ("all_ranges", AllRanges(16))):
-        named = planned(make, queries(DOMAIN, b=kind), budget, mechanism, power)[1].total_squared_error
-        given = planned(make, queries(DOMAIN, b=matrix(dense(operator).tolist())), budget, mechanism, power)[1].total_squared_error
+        named = planned(name, queries(DOMAIN, b=kind), budget)[1].total_squared_error
+        given = planned(name, queries(DOMAIN, b=matrix(dense(operator).tolist())), budget)[1].total_squared_error
         assert given <= named * 1.002
 
 
 @pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
 def test_weights_of_tables_are_at_least_as_good_as_their_closed_form(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
     workload = marginals(DOMAIN, upto=2) + marginals(DOMAIN, ways=1, sum="pay")
-    optimised = planned(_planner.marginals, workload, budget, mechanism, power)[1].total_squared_error
-    split = planned(_planner.measured_workload, workload, budget, mechanism, power)[1].total_squared_error
+    optimised = planned("marginals", workload, budget)[1].total_squared_error
+    split = planned("workload", workload, budget)[1].total_squared_error
     assert optimised <= split * 1.0001
 
 
 def test_queries_that_do_not_tell_all_cells_apart_have_an_optimum_too() -> None:
     workload = queries(DOMAIN, b=ranges([(0, 7), (4, 11), (8, 15)]))
-    make = partial(_planner.kronecker, "gaussian_optimum", _planner.gaussian_optimum)
-    promise = planned(make, workload, ZCDP("1/20000"), Noise.DISCRETE_GAUSSIAN, 2)[1]
+    promise = planned("gaussian_optimum", workload, ZCDP("1/20000"))[1]
     assert promise.total_squared_error <= promise.lower_bound * 1.1
 
 
 def test_one_attribute_of_few_cells_and_the_total_can_be_searched() -> None:
     domain = Domain(a=Integers(0, 63))
-    strategy = _planner.covering(marginals(domain, upto=1), Privacy(PureDP(1)), 1)
+    strategy = proposal("covering", marginals(domain, upto=1), PureDP(1))
     assert {block.attributes for block, _ in strategy.blocks} == {(), ("a",)}
 
 
@@ -153,18 +138,18 @@ def test_gram_matrices_keep_their_structure(operator: object, name: str) -> None
     ("make", "message"),
     [
         (lambda: gram_of(Ranges(5000, [0, 2], [3, 4])), "matrix of 5000 x 5000; at most 4096"),
-        (lambda: _planner.haar("a", gram_of(Prefix(5000)), 2, 20), "matrix of 5000 x 5000; at most 4096"),
-        (lambda: _planner.gaussian_optimum("a", gram_of(Prefix(5000)), 2), "matrix of 5000 x 5000; at most 4096"),
+        (lambda: haar("a", gram_of(Prefix(5000)), 2, 20), "matrix of 5000 x 5000; at most 4096"),
+        (lambda: gaussian_optimum("a", gram_of(Prefix(5000)), 2), "matrix of 5000 x 5000; at most 4096"),
         (
-            lambda: _planner.kronecker("h", _planner.best_hierarchy, marginals(DOMAIN, ways=1), Privacy(PureDP(1)), 1),
+            lambda: proposal("hierarchy", marginals(DOMAIN, ways=1), PureDP(1)),
             "only cells are asked for",
         ),
         (
-            lambda: _planner.measured_workload(queries(Domain(a=Integers(0, 4999)), a="all_ranges"), Privacy(PureDP(1)), 1),
+            lambda: proposal("workload", queries(Domain(a=Integers(0, 4999)), a="all_ranges"), PureDP(1)),
             "has 12502500 queries; measured one by one at most 4194304 are allowed",
         ),
         (
-            lambda: _planner.identity(marginals(Domain({f"a{i}": Coded(10) for i in range(9)}), ways=1), Privacy(PureDP(1)), 1),
+            lambda: proposal("identity", marginals(Domain({f"a{i}": Coded(10) for i in range(9)}), ways=1), PureDP(1)),
             "has 1000000000 cells; at most 268435456 are allowed",
         ),
     ],
@@ -178,7 +163,7 @@ def test_many_tables_under_laplace_noise_have_scales_that_can_be_drawn() -> None
     """Weights that the optimiser leaves at next to nothing are dropped."""
     domain = Domain({f"a{place:02d}": Coded(10) for place in range(12)})
     workload = marginals(domain, upto=2)
-    plan, promise = planned(_planner.marginals, workload, PureDP(1), Noise.DISCRETE_LAPLACE, 1)
+    plan, promise = planned("marginals", workload, PureDP(1))
     assert len(plan.blocks) == 66
     assert promise.total_squared_error > promise.lower_bound
 
@@ -191,14 +176,12 @@ def test_few_ranges_are_planned_on_the_cells_that_they_tell_apart(shuffled: bool
     rows = np.array([(np.arange(256) >= low) & (np.arange(256) <= high) for low, high in ends]).astype(int)[:, order]
     line = Domain(x=Integers(0, 255))
     workload = queries(line, x=matrix(rows.tolist()))
-    make = partial(_planner.kronecker, "p_identity", _planner.p_identity)
-    plan, promise = planned(make, workload, *NOISES[0])
+    plan, promise = planned("p_identity", workload, NOISES[0][0])
     assert plan.blocks[0].factors[0].operator.rows < 120  # fewer than there are cells
     assert promise.tables[0].rmse / (np.sqrt(2) * 100) < 3.58  # 4.23 with every cell measured
     # The optimum for Gaussian noise, of rank 30: measured with nothing beside it, it is as good as its bound says.
-    make = partial(_planner.kronecker, "gaussian_optimum", _planner.gaussian_optimum)
-    budget, mechanism, power = NOISES[1]
-    found = make(workload, Privacy(budget), power)
+    budget, mechanism, _ = NOISES[1]
+    found = proposal("gaussian_optimum", workload, budget)
     plan = fit(line, Privacy(budget), mechanism, found.blocks, found.name, details=found.details)
     promise = promised(workload, plan).expected_error()
     assert 1 - 1e-6 <= promise.total_squared_error / promise.lower_bound < 1.0015
@@ -209,7 +192,7 @@ def test_few_ranges_are_planned_on_the_cells_that_they_tell_apart(shuffled: bool
 
 def test_a_strategy_that_does_not_tell_all_cells_apart_says_what_it_cannot_answer() -> None:
     workload = queries(DOMAIN, b=matrix([[1] * 8 + [0] * 8, [0] * 8 + [1] * 8]), c="prefix")
-    found = _planner.kronecker("p_identity", _planner.p_identity, workload, Privacy(NOISES[0][0]), 1)
+    found = proposal("p_identity", workload, NOISES[0][0])
     plan = fit(DOMAIN, Privacy(NOISES[0][0]), Noise.DISCRETE_LAPLACE, found.blocks, found.name)
     assert total_squared_error(workload, plan) > 0
     with pytest.raises(InputError, match="do not determine"):
@@ -245,31 +228,28 @@ def test_two_tables_for_two_parts_of_what_is_asked(budget: PureDP | ZCDP, mechan
         + queries(GROUPED, race=RACES, age="total")
         + queries(GROUPED, race="identity")
     )
-    plan, promise = planned(_planner.union, workload, budget, mechanism, power)
+    plan, promise = planned("union", workload, budget)
     assert len(plan.blocks) == 2
     # What the planner says at unit noise is what the plan promises, up to rounding of scales and of the strategies' norms.
-    found = _planner.union(workload, Privacy(budget), power)
+    found = proposal("union", workload, budget)
     unit = 2 * 100**2 if power == 1 else 1 / (2 * float(budget.rho))  # type: ignore[union-attr]
     assert promise.total_squared_error == pytest.approx(found.error * unit, rel=2e-3)
-    others = [
-        planned(make, workload, budget, mechanism, power)[1].total_squared_error
-        for make in (_planner.identity, _planner.marginals, partial(_planner.kronecker, "hierarchy", _planner.best_hierarchy))
-    ]
+    others = [planned(name, workload, budget)[1].total_squared_error for name in ("identity", "marginals", "hierarchy")]
     assert promise.total_squared_error < 0.7 * min(others)
 
 
 def test_what_cannot_be_parted_is_said() -> None:
     pure = Privacy(NOISES[0][0])
     with pytest.raises(InputError, match="only cells are asked"):
-        _planner.union(marginals(GROUPED, ways=2), pure, 1)
+        proposal("union", marginals(GROUPED, ways=2), pure)
     with pytest.raises(InputError, match="nothing to part"):
-        _planner.union(queries(GROUPED, age="prefix"), pure, 1)
+        proposal("union", queries(GROUPED, age="prefix"), pure)
     with pytest.raises(InputError, match="nothing to part"):  # the same asked twice is asked once, with the sum of the weights
-        _planner.union(queries(GROUPED, age="prefix") + queries(GROUPED, age="prefix", weight=2), pure, 1)
+        proposal("union", queries(GROUPED, age="prefix") + queries(GROUPED, age="prefix", weight=2), pure)
     with pytest.raises(InputError, match="counts alone"):
-        _planner.union(queries(DOMAIN, b="prefix") + marginals(DOMAIN, ways=1, sum="pay"), pure, 1)
+        proposal("union", queries(DOMAIN, b="prefix") + marginals(DOMAIN, ways=1, sum="pay"), pure)
     with pytest.raises(InputError, match="better than one table"):
-        _planner.union(queries(GROUPED, age="prefix") + queries(GROUPED, age="prefix", sex="identity"), pure, 1)
+        proposal("union", queries(GROUPED, age="prefix") + queries(GROUPED, age="prefix", sex="identity"), pure)
     long = Domain(a=Coded(2000), b=Integers(0, 9))
     with pytest.raises(InputError, match="at most"):
-        _planner.union(queries(long, a="identity") + queries(long, b="prefix"), pure, 1)
+        proposal("union", queries(long, a="identity") + queries(long, b="prefix"), pure)

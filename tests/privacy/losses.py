@@ -47,8 +47,7 @@ from leastnoise._linop import (
     dense,
 )
 from leastnoise._plan import Block, Factor, Limits, Plan, cost
-from leastnoise._planner import NotApplicable
-from leastnoise._session import PLANNERS
+from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._session._data_aware import MECHANISMS
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
@@ -192,7 +191,7 @@ def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> I
     for name, (budget, (declared, noise)) in itertools.product(names, KINDS.items()):
         for label, workload in WORKLOADS.items():
             try:
-                proposal = PLANNERS[name](workload, Privacy(declared), 1 if noise == Noise.DISCRETE_LAPLACE else 2)
+                proposal = PLANNERS[name].strategy(Task(workload, Privacy(declared), noise))
             except NotApplicable:
                 continue
             yield _row("strategy", f"{name}: {label}", budget, workload.domain, proposal.blocks, units)

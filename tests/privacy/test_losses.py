@@ -8,7 +8,7 @@ import pytest
 from leastnoise._accounting import Budget
 from leastnoise._kernel import Selection
 from leastnoise._plan import MECHANISMS as NOISES
-from leastnoise._session import PLANNERS
+from leastnoise._planner import PLANNERS
 from leastnoise._session._data_aware import MECHANISMS
 from privacy import losses
 from privacy.losses import CLASSES, KINDS, LEAST, OPERATORS, PAGE, REASONS, Row

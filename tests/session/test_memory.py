@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,8 +12,8 @@ import pytest
 import leastnoise as ln
 from leastnoise._accuracy import _memory, available_memory, joint_rows, require_memory
 from leastnoise._linop import AllRanges, Identity
+from leastnoise._planner import PLANNERS
 from leastnoise._session import candidates
-from leastnoise._session._choose import PLANNERS
 from leastnoise._session._memory import release_memory
 from waiting import HANGS
 
@@ -76,7 +77,7 @@ def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkey
     def greedy(*_: object) -> None:
         raise MemoryError("Unable to allocate 32.0 GiB for an array with shape (2098176, 2048) and data type int64")
 
-    monkeypatch.setitem(PLANNERS, "workload", greedy)
+    monkeypatch.setitem(PLANNERS, "workload", replace(PLANNERS["workload"], propose=greedy))
     privacy = ln.plan(long(4), ln.PureDP(1)).privacy
     (failed,) = candidates(long(4), privacy, "workload")
     assert failed.reason == "it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for fewer or smaller tables"

@@ -59,10 +59,21 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
         click.echo(f"The plan is in {shown(out)}.")
 
 
+def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click passes flags by name
+    """The strategies of the registry, which is not read for ``--help``: it needs the libraries."""
+    if wanted:
+        from leastnoise._planner import PLANNERS
+
+        rows = [[one.name, one.measures, "yes" if one.automatic else "by name"] for one in PLANNERS.values()]
+        show_table("", [("strategy", "left"), ("measures", "fold"), ("auto tries it", "left")], rows)
+        context.exit()
+
+
 @click.command()
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.option("--all", "by_name", is_flag=True, help="Also the strategies that are used by name alone.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Say what every strategy measures, and stop.")
 def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Every strategy side by side, least expected error first.
 

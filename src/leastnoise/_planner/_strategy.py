@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import Privacy
+from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._linop import column_sums
@@ -37,37 +37,98 @@ class Strategy:
     error: float = math.inf
 
 
-# A planner proposes a strategy for a workload and the power of the sensitivity norm: 1 for Laplace noise, 2 for Gaussian noise.
-Planner = Callable[[Workload, Privacy, int], Strategy]
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a strategy is wanted for; public, as no planner sees data.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        noise: its kind.
+    """
+
+    workload: Workload
+    privacy: Privacy
+    noise: Noise
+
+    @property
+    def norm(self) -> int:
+        """p of the norm in which the strategy pays: 1 for Laplace noise, 2 for Gaussian noise."""
+        return self.noise.norm
+
+    @property
+    def longest(self) -> int:
+        """Cells of the longest attribute that is asked about."""
+        return max((kind.size for product in self.workload for kind in map(self.workload.domain.kind, product.attributes)), default=1)
 
 
-def block_norm(domain: Domain, block: Block, power: int) -> float:
+Propose = Callable[[Task], Strategy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """What is known of a planner: the automatic choice, ``compare``, the command line's help and the page of strategies read it here.
+
+    Args:
+        name: what users type.
+        propose: makes the strategy, or raises NotApplicable.
+        measures: for people: what is measured.
+        made_for: for people: where it is good; of a strategy of a paper, its name there.
+        norms: of the kinds of noise that it is made for.
+        instead: why it is not made for other noise, and what to choose.
+        limits: for people: up to which size it can be used.
+        automatic: whether the automatic choice tries it.
+        seconds: about how many CPU seconds it takes for an attribute of so many cells.
+    """
+
+    name: str
+    propose: Propose
+    measures: str
+    made_for: str
+    norms: tuple[int, ...] = (1, 2)
+    instead: str = ""
+    limits: str = ""
+    automatic: bool = True
+    seconds: Callable[[int], float] = lambda _: 0.1
+
+    def strategy(self, task: Task) -> Strategy:
+        """What it proposes.
+
+        Raises:
+            NotApplicable: it cannot be used for the task.
+        """
+        if task.norm not in self.norms:
+            raise NotApplicable(self.instead)
+        return self.propose(task)
+
+
+def block_norm(domain: Domain, block: Block, norm: int) -> float:
     """The largest column norm of a block at scale 1, times the most that one row adds.
 
     >>> block_norm(Domain(age=["a", "b", "c"]), Block((Factor(("age",), Tree.full(3, 2)),), 1), 1)
     3.0
     """
     if block.limits is not None:
-        return _limited_norm(domain, block, block.limits, power)
+        return _limited_norm(domain, block, block.limits, norm)
     largest = 1 if block.measure is None else domain.measures[block.measure].largest
-    return largest * math.prod(_factor_norm(factor, power) for factor in block.factors)
+    return largest * math.prod(_factor_norm(factor, norm) for factor in block.factors)
 
 
-def _limited_norm(domain: Domain, block: Block, limits: Limits, power: int) -> float:
+def _limited_norm(domain: Domain, block: Block, limits: Limits, norm: int) -> float:
     """The same under limits from 0 that belong to the cells of one attribute."""
     names = [factor.attributes for factor in block.factors]
     if limits.attribute is None or (limits.attribute,) not in names:
-        return float(limits.values.max()) * math.prod(_factor_norm(factor, power) for factor in block.factors)
-    norm = 1.0
+        return float(limits.values.max()) * math.prod(_factor_norm(factor, norm) for factor in block.factors)
+    height = 1.0
     for factor in block.factors:
         if factor.attributes == (limits.attribute,):
-            columns = np.asarray(column_sums(factor.operator, factor.weights**power, power), dtype=np.float64)
-            norm *= float((columns * limits.values.astype(np.float64) ** power).max()) ** (1 / power)
+            columns = np.asarray(column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64)
+            height *= float((columns * limits.values.astype(np.float64) ** norm).max()) ** (1 / norm)
         else:
-            norm *= _factor_norm(factor, power)
-    return norm
+            height *= _factor_norm(factor, norm)
+    return height
 
 
 @lru_cache(maxsize=256)
-def _factor_norm(factor: Factor, power: int) -> float:
-    return float(np.max(column_sums(factor.operator, factor.weights**power, power))) ** (1 / power)
+def _factor_norm(factor: Factor, norm: int) -> float:
+    return float(np.max(column_sums(factor.operator, factor.weights**norm, norm))) ** (1 / norm)

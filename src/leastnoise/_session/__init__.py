@@ -4,7 +4,7 @@ from leastnoise._adapters import CSV, columns, ledger_beside
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle, unknown_releases
 from leastnoise._session._audit import Audit, audit
-from leastnoise._session._choose import BY_NAME, PLANNERS, Candidate, candidates, choose, noises
+from leastnoise._session._choose import Candidate, candidates, choose, noises
 from leastnoise._session._data_aware import MECHANISMS
 from leastnoise._session._finish import Finished, finish_all, resume
 from leastnoise._session._session import check_affordable, compare, plan, planned, release
@@ -14,11 +14,9 @@ from leastnoise._session._warnings import budget_warnings, error_warnings
 
 __all__ = [
     "BLANK",
-    "BY_NAME",
     "CSV",
     "IN_MEMORY",
     "MECHANISMS",
-    "PLANNERS",
     "Audit",
     "Candidate",
     "Entry",

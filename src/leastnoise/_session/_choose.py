@@ -4,44 +4,17 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
-from leastnoise import _planner
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, readable
 from leastnoise._accuracy import promised
-from leastnoise._check import InputError, InternalError, refuse
+from leastnoise._check import InputError, refuse
 from leastnoise._fitting import fit
 from leastnoise._plan import MOST_ROWS, Plan
-from leastnoise._planner import NotApplicable, Planner
+from leastnoise._planner import PLANNERS, NotApplicable, Planner, Task
 from leastnoise._workload import Workload
 
-PLANNERS: dict[str, Planner] = {
-    "identity": _planner.identity,
-    "workload": _planner.measured_workload,
-    "marginals": _planner.marginals,
-    "covering": _planner.covering,
-    "residual": _planner.residual,
-    "tilted": _planner.tilted,
-    "hierarchy": partial(_planner.kronecker, "hierarchy", _planner.best_hierarchy),
-    "haar": partial(_planner.kronecker, "haar", _planner.haar),
-    "level_tree": partial(_planner.kronecker, "level_tree", _planner.level_tree),
-    "node_tree": partial(_planner.kronecker, "node_tree", _planner.node_tree),
-    "eigen_design": partial(_planner.kronecker, "eigen_design", _planner.eigen_design),
-    "p_identity": partial(_planner.kronecker, "p_identity", _planner.p_identity),
-    "gaussian_optimum": partial(_planner.kronecker, "gaussian_optimum", _planner.gaussian_optimum),
-    "union": _planner.union,
-    "residual_max": _planner.residual_max,
-    "workload_even": partial(_planner.measured_workload, even=True),
-    "fourier": _planner.fourier,
-    "fourier_even": partial(_planner.fourier, even=True),
-    "cuboids": _planner.cuboids,
-    "cuboids_even": partial(_planner.cuboids, even=True),
-}
-# Tried by name alone: strategies of the literature that others in the table are never worse than, and one made for another measure.
-BY_NAME = ("residual_max", "workload_even", "fourier", "fourier_even", "cuboids", "cuboids_even")
-# Strategies that take minutes on long attributes: the automatic choice leaves them out there, by name they are always tried.
+SECONDS = 20  # CPU seconds of one core that a strategy may take in the automatic choice
 _MOST_BUDGET = 2**20
-_SLOW = {"eigen_design": 64, "tilted": 256, "p_identity": 1024, "gaussian_optimum": 1024}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +72,18 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
     """
     if strategy != "auto" and strategy not in PLANNERS:
         raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
-    for name in [name for name in PLANNERS if name not in BY_NAME] if strategy == "auto" else [strategy]:
+    for name in [name for name, planner in PLANNERS.items() if planner.automatic] if strategy == "auto" else [strategy]:
         for noise in noises(privacy):
             start = time.perf_counter()
             plan, reason = None, ""
             try:
+                task = Task(workload, privacy, noise)
                 if strategy == "auto":
-                    _refuse_slow(name, workload)
-                proposal = PLANNERS[name](workload, privacy, noise.norm)
+                    _refuse_slow(PLANNERS[name], task)
+                proposal = PLANNERS[name].strategy(task)
                 fitted = fit(workload.domain, privacy, noise, proposal.blocks, proposal.name, details=proposal.details)
                 plan = promised(workload, fitted, iterate=strategy != "auto")
-            except (InputError, InternalError) as error:  # one strategy's fault must not take the others down
+            except InputError as error:
                 reason = str(error)
             except MemoryError as error:
                 reason = too_large(error)
@@ -127,10 +101,12 @@ def too_large(error: MemoryError) -> str:
     return f"it needs more memory than there is{at_once}; ask for fewer or smaller tables"
 
 
-def _refuse_slow(name: str, workload: Workload) -> None:
-    longest = max((kind.size for product in workload for kind in map(workload.domain.kind, product.attributes)), default=1)
-    if longest > _SLOW.get(name, longest):
-        raise NotApplicable(f"it takes minutes on an attribute of {longest} cells; ask for it by name: strategy = '{name}'")
+def _refuse_slow(planner: Planner, task: Task) -> None:
+    seconds = planner.seconds(task.longest)
+    if seconds > SECONDS:
+        raise NotApplicable(
+            f"it takes about {seconds:.0f} seconds on an attribute of {task.longest} cells; ask for it by name: strategy = '{planner.name}'"
+        )
 
 
 def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:

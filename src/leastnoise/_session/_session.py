@@ -13,9 +13,10 @@ from leastnoise._check import InputError, InternalError, quoted, refuse
 from leastnoise._kernel import Entry, Ledger, Receipt, SeededEntropy, Series, measure, simulate
 from leastnoise._observation import Observation
 from leastnoise._plan import DataAwarePlan, Plan, cost
+from leastnoise._planner import PLANNERS
 from leastnoise._release import Release, check_columns, check_target, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, check_known, paying, settle
-from leastnoise._session._choose import BY_NAME, Candidate, candidates, choose, sharpened, too_large
+from leastnoise._session._choose import Candidate, candidates, choose, sharpened, too_large
 from leastnoise._session._data_aware import MECHANISMS, ready
 from leastnoise._session._finish import Choices, finish_one, options_text, publish, read_table, room_for
 from leastnoise._session._memory import check_memory
@@ -153,7 +154,7 @@ def compare(
     """
     workload, privacy = _workload(workload), _privacy(budget, neighbours, unit_column, max_rows)
     tried = [*choose(workload, privacy, "auto", progress)[1]]
-    for name in BY_NAME if by_name else ():
+    for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
         tried += candidates(workload, privacy, name)
         if progress is not None:
             progress(name)

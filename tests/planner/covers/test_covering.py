@@ -109,7 +109,7 @@ def test_a_seed_decides_the_design_and_effort_does_no_harm():
     first, second = (covering_design(closure, coefficient, targets, seed=7, effort=0.1) for _ in range(2))
     assert (first.tables, first.signed, first.theta.tolist()) == (second.tables, second.signed, second.theta.tolist())
     none = covering_design(closure, coefficient, targets, seed=7, effort=0)
-    inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm="l1")
+    inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
     assert first.error <= none.error <= inside.error * (1 + 1e-9)
 
 
@@ -127,7 +127,7 @@ def test_many_attributes_are_planned_on_the_hypergraph():
     shape, targets = (10,) * 30, ways(30, 0, 1, 2, 3)
     closure, coefficient, _ = problem(shape, targets)
     design = covering_design(closure, coefficient, targets, effort=1.0)
-    own = optimal_weights(incidence(closure, targets), coefficient, norm="l1", iterations=30)
+    own = optimal_weights(incidence(closure, targets), coefficient, norm=1, iterations=30)
     assert design.error < 0.8 * own.error
     assert total_squared_error(coefficient, eigenvalues(closure, design.tables, design.theta)) == pytest.approx(design.error)
 
@@ -137,7 +137,7 @@ def test_a_workload_without_symmetry_gets_merged_tables():
     targets = sorted({tuple(sorted(rng.choice(60, 3, replace=False).tolist())) for _ in range(120)})
     closure, coefficient, _ = problem((2,) * 60, targets)
     design = covering_design(closure, coefficient, targets, effort=0)
-    inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm="l1")
+    inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
     assert design.origin == "merged tables"
     assert design.error < 0.85 * inside.error
     assert all(any(set(target) <= set(table) for table in design.tables) for target in targets)

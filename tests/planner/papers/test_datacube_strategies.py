@@ -13,12 +13,15 @@ from leastnoise._accuracy import joint_rows
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._linop import Dense, Identity, Total
 from leastnoise._plan import Plan, cost
+from leastnoise._planner import PLANNERS
 from leastnoise._planner.covers._covering import covering_design
 from leastnoise._planner.papers._fourier import bits_of, signs
 from leastnoise._planner.tables._residual_algebra import coefficients, downward_closure
-from leastnoise._session import BY_NAME, candidates
+from leastnoise._session import candidates
 from leastnoise._workload import Product, Workload, identity, marginals, predicates, queries, ranges
+from planner.proposals import proposal
 
+BY_NAME = [name for name, planner in PLANNERS.items() if not planner.automatic]
 EPSILON = Fraction(1, 1000)  # so small that Laplace noise has its continuous variance
 
 
@@ -84,8 +87,8 @@ def test_replacing_a_row_costs_twice_and_no_more(name: str) -> None:
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_best_split_is_never_worse_than_the_even_one_before_recovery(name: str, power: int) -> None:
     workload = cube((3, 2, 4, 2), [(0,), (1, 2), (2, 3), (0, 1, 3)])
-    make = {"workload": _planner.measured_workload, "fourier": _planner.fourier, "cuboids": _planner.cuboids}[name]
-    best, even = (make(workload, Privacy(PureDP(1)), power, even=even) for even in (False, True))
+    budget = PureDP(1) if power == 1 else ZCDP(1)
+    best, even = (proposal(own, workload, budget) for own in (name, f"{name}_even"))
     assert [block for block, _ in best.blocks] == [block for block, _ in even.blocks]
     assert len({weight for _, weight in even.blocks}) == 1
     assert len({round(weight, 9) for _, weight in best.blocks}) > 1
@@ -129,10 +132,10 @@ def test_tables_that_see_different_cells_share_the_budget_of_each() -> None:
     domain = Domain(a=["p", "q", "r", "s"], b=["x", "y"])
     first, second = predicates([["p"], ["q"]]), predicates([["r"], ["s"]])
     workload = queries(domain, a=first) + queries(domain, a=second)
-    strategy = _planner.measured_workload(workload, Privacy(PureDP(1)), 1)
+    strategy = proposal("workload", workload, PureDP(1))
     assert [weight for _, weight in strategy.blocks] == pytest.approx([1, 1])  # and not a half each
     overlapping = queries(domain, a=first) + queries(domain, a=second) + queries(domain, a=predicates([["p", "r"]]), weight=2)
-    weights = [weight for _, weight in _planner.measured_workload(overlapping, Privacy(PureDP(1)), 1).blocks]
+    weights = [weight for _, weight in proposal("workload", overlapping, PureDP(1)).blocks]
     assert weights[0] == pytest.approx(weights[1], rel=1e-2)
     assert weights[0] + weights[2] == pytest.approx(1, rel=1e-2)
 
@@ -140,8 +143,8 @@ def test_tables_that_see_different_cells_share_the_budget_of_each() -> None:
 def test_a_single_product_has_a_weight_for_every_query() -> None:
     domain = Domain(a=Integers(0, 15))
     workload = queries(domain, a=ranges([(0, 15), (0, 3), (4, 5), (5, 11), (12, 15), *((i, i) for i in range(16))]))
-    for power in (1, 2):
-        ((block, _),) = _planner.measured_workload(workload, Privacy(PureDP(1)), power).blocks
+    for budget in (PureDP(1), ZCDP(1)):
+        ((block, _),) = proposal("workload", workload, budget).blocks
         weights = block.factors[0].row_weights
         assert weights is not None
         assert weights.max() == 2**20
@@ -158,16 +161,14 @@ def test_auto_leaves_them_out() -> None:
 def test_what_cannot_be_planned_is_refused() -> None:
     long = Domain(a=Integers(0, 1999))
     with pytest.raises(_planner.NotApplicable, match="coded in bits at most 1024"):
-        _planner.fourier(queries(long, a="prefix"), Privacy(PureDP(1)), 1)
+        proposal("fourier", queries(long, a="prefix"), PureDP(1))
     wide = Domain({f"a{i}": Coded(2) for i in range(50)})
     with pytest.raises(_planner.NotApplicable, match="coefficients; at most"):
-        _planner.fourier(
-            queries(Domain({f"a{i}": Coded(1000) for i in range(3)}), a0="identity", a1="identity", a2="identity"), Privacy(PureDP(1)), 1
-        )
+        proposal("fourier", marginals(Domain({f"a{i}": Coded(1000) for i in range(3)}), ways=3), PureDP(1))
     pairs = marginals(wide, ways=3)
     with pytest.raises(_planner.NotApplicable, match="pairs of the two"):
-        _planner.cuboids(pairs, Privacy(PureDP(1)), 1)
-    assert isinstance(_planner.fourier(marginals(SMALL, ways=1), Privacy(PureDP(1)), 1).blocks[1][0].factors[0].operator, Dense)
+        proposal("cuboids", pairs, PureDP(1))
+    assert isinstance(proposal("fourier", marginals(SMALL, ways=1), PureDP(1)).blocks[1][0].factors[0].operator, Dense)
 
 
 def test_the_largest_variance_is_least_under_residual_max() -> None:
@@ -182,9 +183,9 @@ def test_the_largest_variance_is_least_under_residual_max() -> None:
             assert plan.details["largest_variance_over_least"] <= 1 + 2e-6
     assert largest["residual_max"] < 0.99 * largest["residual"]
     with pytest.raises(_planner.NotApplicable, match="choose cuboids"):
-        _planner.residual_max(workload, Privacy(PureDP(1)), 1)
+        proposal("residual_max", workload, PureDP(1))
     with pytest.raises(_planner.NotApplicable, match="counts alone"):
-        _planner.residual_max(MIXED, Privacy(ZCDP(1)), 2)
+        proposal("residual_max", MIXED, ZCDP(1))
 
 
 def test_covering_measures_signs_beside_tables_as_the_design_has_them() -> None:

@@ -20,6 +20,7 @@ from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, ti
 from leastnoise._session import candidates
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
+from planner.proposals import proposal
 
 
 def gram(operator: Prefix | AllRanges) -> np.ndarray:
@@ -37,7 +38,7 @@ def table(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str = 
 
 def plan_of(workload: Workload, budget: Budget = ZCDP("1/2"), neighbours: str = "add_remove") -> Plan:  # noqa: B008
     privacy = Privacy(budget, neighbours)  # type: ignore[arg-type]
-    found = _planner.tilted(workload, privacy, 2)
+    found = proposal("tilted", workload, privacy)
     mechanism = Noise.DISCRETE_GAUSSIAN if isinstance(budget, ZCDP) else Noise.ROUNDED_GAUSSIAN
     return promised(workload, fit(workload.domain, privacy, mechanism, found.blocks, found.name))
 
@@ -161,29 +162,29 @@ def test_the_promise_is_that_of_dense_least_squares(budget: Budget, neighbours: 
 
 
 def test_the_error_of_the_strategy_is_that_of_the_plan() -> None:
-    found = _planner.tilted(MIXED, Privacy(ZCDP("1/200")), 2)
+    found = proposal("tilted", MIXED, ZCDP("1/200"))
     assert plan_of(MIXED, ZCDP("1/200")).expected_error().total_squared_error == pytest.approx(found.error * 100, rel=2e-3)
 
 
 def test_cells_alone_belong_to_residual_and_mixtures_are_better_than_it() -> None:
     with pytest.raises(_planner.NotApplicable, match="only cells are asked for"):
-        _planner.tilted(marginals(SMALL, ways=2), Privacy(ZCDP(1)), 2)
-    other = _planner.residual(MIXED, Privacy(ZCDP("1/200")), 2)
+        proposal("tilted", marginals(SMALL, ways=2), ZCDP(1))
+    other = proposal("residual", MIXED, ZCDP("1/200"))
     cells = promised(MIXED, fit(SMALL, Privacy(ZCDP("1/200")), Noise.DISCRETE_GAUSSIAN, other.blocks, "r")).expected_error()
     assert plan_of(MIXED, ZCDP("1/200")).expected_error().total_squared_error < 0.9 * cells.total_squared_error
 
 
 def test_what_cannot_be_planned_is_refused() -> None:
     with pytest.raises(_planner.NotApplicable, match="not spent evenly"):
-        _planner.tilted(MIXED, Privacy(PureDP(1)), 1)
+        proposal("tilted", MIXED, PureDP(1))
     with pytest.raises(_planner.NotApplicable, match="does not give pure"):
-        _planner.tilted(MIXED, Privacy(PureDP(1)), 2)
+        proposal("tilted", MIXED, PureDP(1), Noise.DISCRETE_GAUSSIAN)
     long = Domain(a=Integers(0, 1999))
     with pytest.raises(_planner.NotApplicable, match=r"2000 x 2000; at most 1024 cells"):
-        _planner.tilted(queries(long, a="prefix"), Privacy(ZCDP(1)), 2)
+        proposal("tilted", queries(long, a="prefix"), ZCDP(1))
     wide = Domain({f"a{i}": Integers(0, 3) for i in range(9)})
     with pytest.raises(_planner.NotApplicable, match="no room for whole coefficients"):
-        _planner.tilted(queries(wide, **dict.fromkeys(wide.names, "prefix")), Privacy(ZCDP(1)), 2)
+        proposal("tilted", queries(wide, **dict.fromkeys(wide.names, "prefix")), ZCDP(1))
 
 
 @pytest.mark.parametrize("rho", ["1000", "1/10000000"])
@@ -206,14 +207,14 @@ def test_extreme_budgets_are_met(rho: str) -> None:
 )
 def test_queries_that_do_not_tell_all_cells_apart(asked: Workload) -> None:
     plan = plan_of(asked, ZCDP("1/200"))
-    best = _planner.kronecker("g", _planner.gaussian_optimum, asked, Privacy(ZCDP("1/200")), 2)
+    best = proposal("gaussian_optimum", asked, ZCDP("1/200"))
     other = promised(asked, fit(SMALL, Privacy(ZCDP("1/200")), Noise.DISCRETE_GAUSSIAN, best.blocks, "g")).expected_error()
     assert plan.expected_error().total_squared_error < 1.2 * other.total_squared_error
 
 
 def test_totals_in_disguise_are_refused() -> None:
     with pytest.raises(_planner.NotApplicable, match="only totals are asked for"):
-        _planner.tilted(queries(SMALL, b=matrix([[1] * 10])), Privacy(ZCDP(1)), 2)
+        proposal("tilted", queries(SMALL, b=matrix([[1] * 10])), ZCDP(1))
 
 
 @pytest.mark.parametrize("name", ["tilted", "residual", "fourier"])

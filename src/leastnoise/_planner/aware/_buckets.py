@@ -178,7 +178,7 @@ def _edge(edges: IntArray, level: int, left: IntArray, right: IntArray) -> tuple
     return block, np.asarray(np.where((before > 0) & (behind > 0), value / 2, 0.0))
 
 
-def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, power: int) -> Factor:
+def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: int) -> Factor:
     """The best strategy on buckets, by expected error: GreedyH, trees of optimised levels or nodes, p-Identity, or the Gaussian optimum.
 
     Args:
@@ -186,7 +186,7 @@ def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, power: i
         asked: the queries with the weights of their squared errors.
         starts: first cell of every bucket, at most 4096; public.
         size: number of cells.
-        power: 1 for Laplace, 2 for Gaussian noise.
+        norm: 1 for Laplace, 2 for Gaussian noise.
 
     Returns:
         Integer queries over the cells, whose columns are equal within a bucket.
@@ -195,7 +195,7 @@ def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, power: i
     True
     """
     gram = bucket_gram(asked, starts, size)
-    inner = _fitted(name, gram, power)
+    inner = _fitted(name, gram, norm)
     if isinstance(inner.operator, (Coarse, Ordered)):
         raise InternalError("A strategy on buckets has buckets of its own; please report this.")
     return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
@@ -268,7 +268,7 @@ def on_rectangles(
     return Factor(names, Ordered(Coarse(inner.operator, place[tops * width + lefts], len(order)), order), inner.row_weights)
 
 
-def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_IDENTITY) -> Factor:
+def _fitted(name: str, gram: Gram, norm: int, most_p_identity: int = _MOST_P_IDENTITY) -> Factor:
     k = gram.size
     if k == 1:
         return Factor((name,), Total(1))
@@ -276,7 +276,7 @@ def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_ID
         return Factor((name,), Identity(k))
     # This runs when all is paid: what one family cannot do, another can, and every bucket by itself always is possible.
     trees: list[ScaledTree] = []
-    for tree in (lambda: fit_level_tree(gram, power).nodes(), lambda: fit_greedy_h(gram) if power == 1 else None):
+    for tree in (lambda: fit_level_tree(gram, norm).nodes(), lambda: fit_greedy_h(gram) if norm == 1 else None):
         with suppress(*_FAULTS):
             found = tree()
             # Where a bucket hardly is measured, the error is a difference of huge numbers and not to be trusted.
@@ -288,12 +288,12 @@ def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_ID
             trees = [fit_node_tree(gram, trees, steps=60)]
     best = min(trees, key=lambda tree: tree.rmse)
     with suppress(*_FAULTS):
-        if power == 1 and k <= _MOST_P_IDENTITY:
+        if norm == 1 and k <= _MOST_P_IDENTITY:
             dense_one = fit_p_identity(gram)
             if dense_one.rmse < best.rmse * 0.999:
                 diagonal, rows = dense_one.dyadic()
                 return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
-        if power == 2 and k <= _MOST_OPTIMUM:
+        if norm == 2 and k <= _MOST_OPTIMUM:
             optimum = fit_gaussian_optimum(gram)
             if optimum.rmse < best.rmse * 0.999:
                 return Factor((name,), Dense(to_dyadic(np.vstack([optimum.factor * math.sqrt(1 - _LEAST_OWN**2), _LEAST_OWN * np.eye(k)]))))
@@ -301,7 +301,7 @@ def _fitted(name: str, gram: Gram, power: int, most_p_identity: int = _MOST_P_ID
     return _tree(name, k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor
 
 
-def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift: float = 1.4) -> tuple[tuple[int, ...], FloatArray]:
+def first_levels(costs: Sequence[float], norm: int, *, branching: int = 8, lift: float = 1.4) -> tuple[tuple[int, ...], FloatArray]:
     """Blocks to be measured before the data are known to be easy, and the weight of each level.
 
     The weights are those of least error without shrinking, for the given costs of errors in the differences, multiplied by ``lift`` a
@@ -309,7 +309,7 @@ def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift
 
     Args:
         costs: what the workload loses by errors of one in all differences of a width; blocks of two cells first, at least one.
-        power: 1 for Laplace, 2 for Gaussian noise.
+        norm: 1 for Laplace, 2 for Gaussian noise.
         branching: blocks of one level in one of the next; a power of two.
         lift: see above; its power 3/4 under Gaussian noise.
 
@@ -328,7 +328,7 @@ def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift
 
     def weights_of(point: FloatArray) -> FloatArray:
         weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
-        return np.asarray(weights / (weights**power).sum() ** (1 / power))
+        return np.asarray(weights / (weights**norm).sum() ** (1 / norm))
 
     def error(point: FloatArray) -> float:
         spread = 1 / weights_of(point) ** 2
@@ -345,7 +345,7 @@ def first_levels(costs: Sequence[float], power: int, *, branching: int = 8, lift
         method="Nelder-Mead",
         options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
     ).x
-    raised = weights_of(found) * (lift if power == 1 else lift**0.75) ** np.arange(len(powers))
+    raised = weights_of(found) * (lift if norm == 1 else lift**0.75) ** np.arange(len(powers))
     kept = [place for place in range(len(powers)) if place == 0 or raised[place] > 0.03 * raised.max()]
     weights = np.maximum(raised[kept], 0.03 * raised.max())
-    return tuple(2 ** powers[place] for place in kept), np.asarray(weights / (weights**power).sum() ** (1 / power))
+    return tuple(2 ** powers[place] for place in kept), np.asarray(weights / (weights**norm).sum() ** (1 / norm))

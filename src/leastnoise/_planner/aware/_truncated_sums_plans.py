@@ -55,7 +55,7 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
     return ScaledSum(tuple(noise)), ScaledSum(tuple(loss))
 
 
-def noise_along(workload: Workload, attribute: str, power: int) -> Callable[[IntArray], float]:
+def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntArray], float]:
     """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells.
 
     Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
@@ -63,7 +63,7 @@ def noise_along(workload: Workload, attribute: str, power: int) -> Callable[[Int
     Args:
         workload: sums of one measure.
         attribute: the number.
-        power: 1 for Laplace, 2 for Gaussian noise.
+        norm: 1 for Laplace, 2 for Gaussian noise.
 
     >>> domain = Domain(pay=Integers(1, 8), measures={"wages": Measure("pay", 0, 8)})
     >>> halves = queries(domain, pay={"ranges": [[1, 4], [5, 8]]}, sum="wages")
@@ -73,12 +73,12 @@ def noise_along(workload: Workload, attribute: str, power: int) -> Callable[[Int
     """
     gram, _ = asked_along(workload, attribute)
     if gram.size > MOST_DENSE:
-        return lambda limits: quick_noise(gram, limits, power)
+        return lambda limits: quick_noise(gram, limits, norm)
     small, group = merge_equal_cells(DenseGram(gram.dense(), gram.queries))
-    return lambda limits: quick_noise(small, _largest(limits, group, small.size), power)
+    return lambda limits: quick_noise(small, _largest(limits, group, small.size), norm)
 
 
-def limited_strategy(workload: Workload, attribute: str, limits: IntArray, power: int) -> Strategy:
+def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
     """What to measure for sums under limits along a number, with level trees along other attributes.
 
     Along the number a hierarchy made for the limits or, up to 1024 cells (512 under Gaussian noise), the optimum on the weighted workload,
@@ -88,7 +88,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, power
         workload: sums of one measure, which is never negative.
         attribute: the number.
         limits: T_j, at least 1, shape (n,).
-        power: 1 for Laplace, 2 for Gaussian noise.
+        norm: 1 for Laplace, 2 for Gaussian noise.
 
     Returns:
         The strategy, with its limits: the tables that are asked for and the joint one, with the best weights.
@@ -116,21 +116,17 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, power
         return _optimum(name, gram, own_limits(gram), norm) if name == attribute else hierarchy(name, gram, norm, bits)
 
     ways: list[Fit] = [hierarchy]
-    if (
-        len(limits) <= _MOST_OPTIMUM[power]
-        and int(limits.max()) < _ROOM >> _LEAST_BITS
-        and any(attribute in p.attributes for p in workload)
-    ):
+    if len(limits) <= _MOST_OPTIMUM[norm] and int(limits.max()) < _ROOM >> _LEAST_BITS and any(attribute in p.attributes for p in workload):
         ways.append(optimum)
-    return min((_with(way, workload, attribute, limits, power) for way in ways), key=lambda strategy: strategy.error)
+    return min((_with(way, workload, attribute, limits, norm) for way in ways), key=lambda strategy: strategy.error)
 
 
-def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, power: int) -> Strategy:
+def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
     along = {}
     for name in workload.domain.names:
         kinds = {q.kind for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
         if kinds - {"identity"} or (kinds and name == attribute):
-            along[name] = fitted(fit, name, asked_along(workload, name)[0], power, 20).factor
+            along[name] = fitted(fit, name, asked_along(workload, name)[0], norm, 20).factor
     # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
     # and its noise would be too large to be drawn exactly.
     limited = Limits(limits, attribute)
@@ -139,26 +135,26 @@ def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, power:
         joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
         if joint not in sets and math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint) <= _MOST_JOINT:
             sets.append(joint)
-    alone = weighted_strategy("truncated_sums", workload, along, apart, power, limits=limited)
+    alone = weighted_strategy("truncated_sums", workload, along, apart, norm, limits=limited)
     if apart == together:
         return alone
-    joined = weighted_strategy("truncated_sums", workload, along, together, power, limits=limited)
+    joined = weighted_strategy("truncated_sums", workload, along, together, norm, limits=limited)
     return joined if joined.error < _WORTH * alone.error else alone
 
 
-def _optimum(name: str, gram: Gram, limits: IntArray, power: int) -> Fitted:
+def _optimum(name: str, gram: Gram, limits: IntArray, norm: int) -> Fitted:
     """The best strategy on W T, in whole coefficients on the sums themselves.
 
     Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
     """
     weighted = weighted_gram(gram, limits)
-    rows = fit_p_identity(weighted, effort=0.3).matrix() if power == 1 else fit_gaussian_optimum(weighted).factor
+    rows = fit_p_identity(weighted, effort=0.3).matrix() if norm == 1 else fit_gaussian_optimum(weighted).factor
     real = rows / limits
-    bits = min(12 if power == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
+    bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     weights = np.abs(real).max(axis=1) / 2**bits
     whole = np.rint(real / weights[:, None]).astype(np.int64)
     # Sums of squared weights times squared coefficients must stay below 2^63.
-    heaviest = 2**20 if power == 1 else 2**16
+    heaviest = 2**20 if norm == 1 else 2**16
     own = np.maximum(1, np.rint(weights / weights.max() * heaviest)).astype(np.int64)
     return Fitted(Factor((name,), Dense(whole), own))
 

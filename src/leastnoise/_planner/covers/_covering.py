@@ -161,7 +161,7 @@ def _scored_starts(
         seen.add(key)
         matrix = incidence(closure, tables)
         matrix = matrix if bool(positive.all()) else matrix[positive]
-        theta = improve_weights(np.full(len(tables), 1 / len(tables)), matrix, coefficient[positive], np.ones(len(tables)), "l1", 15)
+        theta = improve_weights(np.full(len(tables), 1 / len(tables)), matrix, coefficient[positive], np.ones(len(tables)), 1, 15)
         error = float((coefficient[positive] / np.asarray(matrix @ theta**2)).sum())
         found.append(State(tables=_rows(tables, count), theta=theta, error=error, origin=origin))
     if 1 << count <= _LATTICE:
@@ -289,7 +289,7 @@ def _lattice_starts(closure: Closure, coefficient: FloatArray, rng: np.random.Ge
     rows = _rows(every, count)
     found = []
     for _ in range(number):
-        weights = optimal_weights(matrix, coefficient, norm="l1", starts=[rng.random(len(every)) + 1e-6], iterations=300)
+        weights = optimal_weights(matrix, coefficient, norm=1, starts=[rng.random(len(every)) + 1e-6], iterations=300)
         kept = weights.theta > 1e-6 * weights.theta.max()
         found.append(State(tables=rows[kept], theta=weights.theta[kept], error=weights.error, origin=_LATTICE_ORIGIN))
     return found
@@ -300,7 +300,7 @@ def _finish(closure: Closure, coefficient: FloatArray, targets: Sequence[Attribu
     tables: list[AttributeSet] = [tuple(np.flatnonzero(row).tolist()) for row in state.tables]
     nothing: list[AttributeSet] = [()] * len(tables)
     matrix = incidence(closure, tables)
-    weights = optimal_weights(matrix, coefficient, norm="l1", starts=[state.theta], iterations=300)
+    weights = optimal_weights(matrix, coefficient, norm=1, starts=[state.theta], iterations=300)
     best = Design(tables=tuple(tables), signed=tuple(nothing), theta=weights.theta, error=weights.error, origin=state.origin)
     extra = sorted({*attribute_sets(closure), *targets} - set(tables)) if closure.count <= 5000 else []
     coefficients = [attributes for attributes in attribute_sets(closure) if attributes and all(closure.shape[i] == 2 for i in attributes)]
@@ -311,7 +311,7 @@ def _finish(closure: Closure, coefficient: FloatArray, targets: Sequence[Attribu
         wide = incidence(closure, tables + added, nothing + signs)
         mean = float(weights.theta.mean())
         starts = [np.concatenate([weights.theta, np.full(len(added), part * mean)]) for part in (0.05, 0.3)]
-        found = optimal_weights(wide, coefficient, norm="l1", starts=starts, iterations=300)
+        found = optimal_weights(wide, coefficient, norm=1, starts=starts, iterations=300)
         if found.error < best.error * (1 - 1e-9):
             best = Design(
                 tables=tuple(tables + added), signed=tuple(nothing + signs), theta=found.theta, error=found.error, origin=state.origin

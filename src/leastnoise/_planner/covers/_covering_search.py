@@ -97,7 +97,7 @@ def polish_design(search: Search, start: State) -> State:
     if not cover.any(axis=0).all():
         return start
     information = (cover * search.strength(tables)[:, None]).T
-    theta = improve_weights(theta, information, search.coefficient, np.ones(len(tables)), "l1", 15)
+    theta = improve_weights(theta, information, search.coefficient, np.ones(len(tables)), 1, 15)
     error = float((search.coefficient / (information @ theta**2)).sum())
     return State(tables=tables, theta=theta, error=error, origin=start.origin) if error < start.error else start
 
@@ -225,7 +225,7 @@ def _descend(search: Search, state: State) -> State:
     c = search.coefficient
     tables, origin = state.tables, state.origin
     cover, strength = search.covers(tables), search.strength(tables)
-    theta = improve_weights(state.theta, (cover * strength[:, None]).T, c, np.ones(len(tables)), "l1", 15)
+    theta = improve_weights(state.theta, (cover * strength[:, None]).T, c, np.ones(len(tables)), 1, 15)
     error = float((c / (theta**2 @ (cover * strength[:, None]))).sum())
     while True:
         information = cover * strength[:, None]

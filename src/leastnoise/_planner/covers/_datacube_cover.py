@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise._check import one_of, refuse
+from leastnoise._check import refuse, whole
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._planner.tables._marginal_weights import Norm
 from leastnoise._planner.tables._residual_algebra import AttributeSet, check_set, check_shape, table_sizes
 
 _MOST_ENTRIES = 1 << 25  # candidates times asked marginals
@@ -38,7 +37,7 @@ class Cover:
 
 
 def greedy_cover(
-    shape: Sequence[int], targets: Sequence[AttributeSet], *, norm: Norm = "l1", candidates: Iterable[AttributeSet] | None = None
+    shape: Sequence[int], targets: Sequence[AttributeSet], *, norm: int = 1, candidates: Iterable[AttributeSet] | None = None
 ) -> Cover:
     """Choose the marginals to measure so that the largest cell variance of the asked ones is small.
 
@@ -48,7 +47,7 @@ def greedy_cover(
     Args:
         shape: values per attribute.
         targets: the asked marginals.
-        norm: "l1" for pure budgets, "l2" for Gaussian ones.
+        norm: 1 for pure budgets, 2 for Gaussian ones.
         candidates: what may be measured; by default all marginals of the asked attributes where that can be searched, else the asked ones,
             their pairwise unions and the table of all asked attributes.
 
@@ -63,7 +62,7 @@ def greedy_cover(
     (5, 100.0)
     """
     shape, asked, options = _problem(shape, targets, candidates)
-    power = 2 if one_of("norm", norm, ("l1", "l2")) == "l1" else 1
+    power = 2 if whole("norm", norm, 1, 2) == 1 else 1
     added = _cells_added(shape, options, asked)
     nearest = added.min(axis=1)
     if not bool(np.isfinite(nearest).all()):

@@ -90,7 +90,7 @@ def _ranges_gram(operator: Ranges) -> np.ndarray:
     return np.cumsum(corners, axis=1)[:-1, :-1]
 
 
-def fitted(fit: Fit, name: str, gram: Gram, power: int, bits: int) -> Fitted:
+def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
     """What a family finds, on cells that the queries tell apart: those that no query does are merged first.
 
     Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
@@ -99,7 +99,7 @@ def fitted(fit: Fit, name: str, gram: Gram, power: int, bits: int) -> Fitted:
         fit: the family.
         name: the attribute.
         gram: what is asked along it.
-        power: 1 for Laplace, 2 for Gaussian.
+        norm: 1 for Laplace, 2 for Gaussian.
         bits: of the rounding.
 
     >>> gram = DenseGram(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]), 2)
@@ -107,11 +107,11 @@ def fitted(fit: Fit, name: str, gram: Gram, power: int, bits: int) -> Fitted:
     [[1, 1, 0], [0, 0, 1]]
     """
     if not isinstance(gram, (DenseGram, ScaledSum)) or gram.size > MOST_DENSE:
-        return fit(name, gram, power, bits)
+        return fit(name, gram, norm, bits)
     small, group = merge_equal_cells(gram if isinstance(gram, DenseGram) else DenseGram(gram.dense(), gram.queries))
     if small.size == gram.size:
-        return fit(name, gram, power, bits)
-    found = fit(name, small, power, bits)
+        return fit(name, gram, norm, bits)
+    found = fit(name, small, norm, bits)
     wide = Dense(dense(found.factor.operator)[:, group])
     return Fitted(Factor((name,), wide, found.factor.row_weights), found.bound)
 
@@ -139,7 +139,7 @@ def _whole_weights(weights: np.ndarray) -> np.ndarray | None:
     return None if (whole == whole[0]).all() else whole
 
 
-def every_cell(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+def every_cell(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Every cell by itself.
 
     >>> every_cell("a", PrefixGram(3), 1).factor.operator
@@ -148,42 +148,42 @@ def every_cell(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     return Fitted(Factor((name,), Identity(gram.size)))
 
 
-def best_hierarchy(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+def best_hierarchy(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy without weights of the branching that gives the least error.
 
     >>> best_hierarchy("a", PrefixGram(64), 2).factor.operator.widths[-2:]
     (2, 1)
     """
-    found = uniform_tree(gram, power)
+    found = uniform_tree(gram, norm)
     return _tree(name, gram.size, found.widths, [np.ones(-(-gram.size // width)) for width in found.widths])
 
 
-def level_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+def level_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every level.
 
     >>> level_tree("a", PrefixGram(64), 1).factor.operator.rows > 64
     True
     """
-    found = fit_level_tree(gram, power)
+    found = fit_level_tree(gram, norm)
     counts = [-(-gram.size // width) for width in found.widths]
     return _tree(name, gram.size, found.widths, [np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
 
 
-def node_tree(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+def node_tree(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The hierarchy with the best weight for every node.
 
     >>> node_tree("a", PrefixGram(64), 1).factor.row_weights is not None
     True
     """
-    levels = fit_level_tree(gram, power)
+    levels = fit_level_tree(gram, norm)
     counts = [-(-gram.size // width) for width in levels.widths]
     scales = [np.full(count, weight) for count, weight in zip(counts, levels.weights, strict=True)]
-    starts = [scaled_tree(gram, levels.widths, scales, power), *([fit_greedy_h(gram)] if power == 1 else [])]
+    starts = [scaled_tree(gram, levels.widths, scales, norm), *([fit_greedy_h(gram)] if norm == 1 else [])]
     found = fit_node_tree(gram, starts)
     return _tree(name, gram.size, found.widths, found.scales)
 
 
-def haar(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The Haar wavelet with the best weight for every level.
 
     Raises:
@@ -194,39 +194,32 @@ def haar(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
-    found = fit_haar(gram, power)
+    found = fit_haar(gram, norm)
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
     weights = np.concatenate([np.full(count, weight) for count, weight in zip(counts, found.weights, strict=True)])
     return Fitted(Factor((name,), operator, _whole_weights(weights)))
 
 
-def p_identity(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+def p_identity(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """A p-Identity strategy, for Laplace noise.
-
-    Raises:
-        NotApplicable: Gaussian noise, for which it is not made.
 
     >>> p_identity("a", PrefixGram(8), 1).factor.operator.size
     8
     """
-    if power != 1:
-        raise NotApplicable("p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse")
     diagonal, rows = fit_p_identity(gram).dyadic(bits)
     return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))
 
 
-def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The strategy of least error for Gaussian noise, to a duality gap of 1e-3.
 
     Raises:
-        NotApplicable: Laplace noise, or more than 4096 cells.
+        NotApplicable: more than 4096 cells.
 
     >>> gaussian_optimum("a", PrefixGram(8), 2).factor.operator.rows
     8
     """
-    if power != 2:
-        raise NotApplicable("the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity")
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     found = fit_gaussian_optimum(gram)
@@ -237,7 +230,7 @@ def gaussian_optimum(name: str, gram: Gram, power: int, bits: int = 20) -> Fitte
     return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))), found.lower**2 * gram.queries)
 
 
-def eigen_design(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
+def eigen_design(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile.
 
     Raises:
@@ -248,7 +241,7 @@ def eigen_design(name: str, gram: Gram, power: int, bits: int = 20) -> Fitted:
     """
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
-    matrix = fit_eigen_design(gram, power).matrix
-    if power == 1 and gram.size <= _MOST_TURNED:
+    matrix = fit_eigen_design(gram, norm).matrix
+    if norm == 1 and gram.size <= _MOST_TURNED:
         matrix = reduce_l1_norm(matrix, restarts=1)
     return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))))

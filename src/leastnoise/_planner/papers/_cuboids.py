@@ -1,27 +1,24 @@
 """Greedily chosen tables from which all asked ones are added up, strategy C of Cormode et al.; ``_datacube_cover`` chooses them."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
-from leastnoise._accounting import Privacy
 from leastnoise._check import InputError
 from leastnoise._linop import Identity, gram_diagonal
 from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm
 from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover
-from leastnoise._planner.tables._marginal_weights import Norm, grouped_budgets
+from leastnoise._planner.tables._marginal_weights import grouped_budgets
 from leastnoise._planner.tables._residual_algebra import AttributeSet
-from leastnoise._workload import Workload
 
 
-def cuboids(workload: Workload, privacy: Privacy, power: int, *, even: bool = False) -> Strategy:
+def cuboids(task: Task, *, even: bool = False) -> Strategy:
     """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form.
 
     Args:
-        workload: what is asked; queries other than cells are added up from the cells of their tables.
-        privacy: not used; every planner takes it.
-        power: 1 for Laplace, 2 for Gaussian.
+        task: what is asked; queries other than cells are added up from the cells of their tables.
         even: the same noise for all tables instead.
 
     Raises:
@@ -31,11 +28,11 @@ def cuboids(workload: Workload, privacy: Privacy, power: int, *, even: bool = Fa
     least squares comes on top.
 
     >>> domain = Domain({f"a{place}": Coded(2) for place in range(10)})
-    >>> [len(block.attributes) for block, _ in cuboids(marginals(domain, ways=1), Privacy(PureDP(1)), 1).blocks]
+    >>> [len(block.attributes) for block, _ in cuboids(Task(marginals(domain, ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)).blocks]
     [2, 2, 2, 2, 2]
     """
+    workload, norm = task.workload, task.norm
     domain = workload.domain
-    norm: Norm = "l1" if power == 1 else "l2"
     places = {name: place for place, name in enumerate(domain.names)}
     blocks: list[Block] = []
     errors: list[float] = []
@@ -61,5 +58,24 @@ def cuboids(workload: Workload, privacy: Privacy, power: int, *, even: bool = Fa
             errors.append(added)
     if even:
         return Strategy("cuboids_even", tuple((block, 1.0) for block in blocks))
-    best = grouped_budgets(errors, [block_norm(domain, block, power) for block in blocks], norm)
+    best = grouped_budgets(errors, [block_norm(domain, block, norm) for block in blocks], norm)
     return Strategy("cuboids", tuple(zip(blocks, best.theta.tolist(), strict=True)))
+
+
+CUBOIDS = Planner(
+    name="cuboids",
+    propose=cuboids,
+    measures="greedily chosen tables from which all asked ones are added up (Ding et al., the largest variance kept small), "
+    "with the best split",
+    made_for="C+",
+    limits="tables of 2^28 cells",
+    automatic=False,
+)
+CUBOIDS_EVEN = Planner(
+    name="cuboids_even",
+    propose=partial(cuboids, even=True),
+    measures="the same tables, all with the same noise",
+    made_for="C",
+    limits="tables of 2^28 cells",
+    automatic=False,
+)

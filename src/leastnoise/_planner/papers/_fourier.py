@@ -9,15 +9,15 @@ Source: the strategies F and F+ of Cormode et al. (arXiv 1207.6096), section 4.
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
-from leastnoise._accounting import Privacy
 from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import IntArray
 from leastnoise._linop import Dense, Operator, apply_gram
 from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Strategy
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.tables._marginal_weights import grouped_budgets
 from leastnoise._workload import Workload
 
@@ -45,13 +45,11 @@ def signs(size: int) -> IntArray:
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
 
 
-def fourier(workload: Workload, privacy: Privacy, power: int, *, even: bool = False) -> Strategy:
+def fourier(task: Task, *, even: bool = False) -> Strategy:
     """Measure the Fourier coefficients of the asked tables, the budget split in closed form.
 
     Args:
-        workload: what is asked; queries other than cells are added up from the cells of their tables.
-        privacy: not used; every planner takes it.
-        power: 1 for Laplace, 2 for Gaussian.
+        task: what is asked; queries other than cells are added up from the cells of their tables.
         even: the same noise for all coefficients instead.
 
     Raises:
@@ -59,10 +57,11 @@ def fourier(workload: Workload, privacy: Privacy, power: int, *, even: bool = Fa
 
     Source: the strategies F (``even``) and F+ of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
 
-    >>> found = fourier(marginals(Domain(a=["x", "y"], b=["p", "q", "r"]), ways=2), Privacy(PureDP(1)), 1)
+    >>> found = fourier(Task(marginals(Domain(a=["x", "y"], b=["p", "q", "r"]), ways=2), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE))
     >>> [(block.attributes, block.rows) for block, _ in found.blocks]
     [((), 1), (('a',), 1), (('b',), 3), (('a', 'b'), 3)]
     """
+    workload, norm = task.workload, task.norm
     domain = workload.domain
     added = coefficient_errors(workload)
     sizes = {domain.kind(one).size for _, tau in added for one in tau}
@@ -74,10 +73,10 @@ def fourier(workload: Workload, privacy: Privacy, power: int, *, even: bool = Fa
             raise NotApplicable(f"the table of {' x '.join(tau)} has {block.rows} coefficients; at most {MOST_TABLE_CELLS} are allowed")
         blocks.append(block)
         errors.append(block.rows * each)
-        norms.append((1 if measure is None else domain.measures[measure].largest) * block.rows ** (1 / power))
+        norms.append((1 if measure is None else domain.measures[measure].largest) * block.rows ** (1 / norm))
     if even:
         return Strategy("fourier_even", tuple((block, 1.0) for block in blocks))
-    best = grouped_budgets(errors, norms, "l1" if power == 1 else "l2")
+    best = grouped_budgets(errors, norms, norm)
     return Strategy("fourier", tuple(zip(blocks, best.theta.tolist(), strict=True)))
 
 
@@ -122,3 +121,22 @@ def _parts(operator: Operator) -> tuple[float, float]:
         return constant, 0.0
     rows = signs(operator.size).astype(float)
     return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / len(rows) * scale
+
+
+FOURIER = Planner(
+    name="fourier",
+    propose=fourier,
+    measures="the Fourier coefficients of the asked tables with the best split of the budget; "
+    "an attribute of n cells is coded on ceil(log2 n) bits",
+    made_for="F+",
+    limits="attributes of 1024 cells",
+    automatic=False,
+)
+FOURIER_EVEN = Planner(
+    name="fourier_even",
+    propose=partial(fourier, even=True),
+    measures="the same coefficients, all with the same noise",
+    made_for="F",
+    limits="attributes of 1024 cells",
+    automatic=False,
+)

@@ -10,13 +10,25 @@ Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
-from leastnoise._accounting import Privacy
 from leastnoise._accuracy import basis
 from leastnoise._plan import MOST_TABLE_CELLS, Factor
-from leastnoise._planner._strategy import NotApplicable, Strategy
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.covers._designs import designed_strategy
-from leastnoise._planner.line._factors import Fit, fitted, gram_of, summed
+from leastnoise._planner.line._factors import (
+    Fit,
+    best_hierarchy,
+    eigen_design,
+    fitted,
+    gaussian_optimum,
+    gram_of,
+    haar,
+    level_tree,
+    node_tree,
+    p_identity,
+    summed,
+)
 from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.tables._tables import asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Product, QuerySet, Workload
@@ -25,23 +37,23 @@ _SWEEPS = 3
 _MOST_BITS = 29
 
 
-def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: int) -> Strategy:
+def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
     """Fit a strategy along every attribute that is asked about by more than its cells.
 
     Args:
         name: for people.
         fit: the family.
-        workload: what is asked.
-        privacy: not used; every planner takes it.
-        power: 1 for Laplace, 2 for Gaussian.
+        task: what is asked.
 
     Raises:
         NotApplicable: nothing but cells is asked along every attribute, or the family cannot be used.
 
-    >>> found = kronecker("level_tree", level_tree, queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), 1)
+    >>> task = Task(queries(Domain(age=Integers(0, 63)), age="prefix"), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
+    >>> found = kronecker("level_tree", level_tree, task)
     >>> found.blocks[0][0].attributes, found.blocks[0][0].rows > 64
     (('age',), True)
     """
+    workload, norm = task.workload, task.norm
     rich = [
         one
         for one in workload.domain.names
@@ -57,7 +69,7 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
     bits = min(20, _MOST_BITS // len(rich))
     for _ in range(_SWEEPS if len(rich) > 1 else 1):
         for one in rich:
-            found_along = fitted(fit, one, summed(_grams(workload, one, along)), power, bits)
+            found_along = fitted(fit, one, summed(_grams(workload, one, along)), norm, bits)
             along[one], bounds[one] = found_along.factor, found_along.bound
     tables = asked_tables(workload)
     for sets in tables.values():
@@ -66,8 +78,8 @@ def kronecker(name: str, fit: Fit, workload: Workload, privacy: Privacy, power: 
         if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
             sets.append(joint)
     bound = _certificate(workload, bounds)
-    found = weighted_strategy(name, workload, along, tables, power, {"unit_bound": bound} if bound > 0 else {})
-    if power == 1 and any(len(sets) > 2 for sets in tables.values()):
+    found = weighted_strategy(name, workload, along, tables, norm, {"unit_bound": bound} if bound > 0 else {})
+    if norm == 1 and any(len(sets) > 2 for sets in tables.values()):
         found = min(found, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
     return found
 
@@ -108,3 +120,58 @@ def _others(product: Product, one: str, along: Mapping[str, Factor]) -> float:
         for name, operator in zip(product.attributes, product.operators, strict=True)
         if name != one
     )
+
+
+HIERARCHY = Planner(
+    name="hierarchy",
+    propose=partial(kronecker, "hierarchy", best_hierarchy),
+    measures="nested runs of cells along ordered attributes, of the branching that is best",
+    made_for="ranges on long attributes",
+)
+HAAR = Planner(
+    name="haar",
+    propose=partial(kronecker, "haar", haar),
+    measures="the Haar wavelet, with the best weight for every level",
+    made_for="ranges",
+    limits="attributes of 4096 cells",
+    seconds=lambda n: 10 * (n / 4096) ** 3,
+)
+LEVEL_TREE = Planner(
+    name="level_tree",
+    propose=partial(kronecker, "level_tree", level_tree),
+    measures="a hierarchy with the best weight for every level",
+    made_for="ranges, to millions of cells",
+)
+NODE_TREE = Planner(
+    name="node_tree",
+    propose=partial(kronecker, "node_tree", node_tree),
+    measures="a hierarchy with the best weight for every node",
+    made_for="ranges, to millions of cells",
+)
+EIGEN_DESIGN = Planner(
+    name="eigen_design",
+    propose=partial(kronecker, "eigen_design", eigen_design),
+    measures="weighted eigenvectors of the workload",
+    made_for="Gaussian noise",
+    limits="attributes of 1024 cells",
+    seconds=lambda n: 1.4 * (n / 1024) ** 3,
+)
+P_IDENTITY = Planner(
+    name="p_identity",
+    propose=partial(kronecker, "p_identity", p_identity),
+    measures="every cell and a few weighted sums, found by descent",
+    made_for="any queries along an attribute under Laplace noise",
+    norms=(1,),
+    instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
+    seconds=lambda n: 10 * (n / 1024) ** 2,
+)
+GAUSSIAN_OPTIMUM = Planner(
+    name="gaussian_optimum",
+    propose=partial(kronecker, "gaussian_optimum", gaussian_optimum),
+    measures="the optimum over all strategies along an attribute, with a certificate",
+    made_for="any queries along an attribute under Gaussian noise",
+    norms=(2,),
+    instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity",
+    limits="attributes of 4096 cells",
+    seconds=lambda n: 1.8 * (n / 1024) ** 3,
+)

@@ -14,12 +14,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accounting import Privacy
 from leastnoise._accuracy import basis, pair_structure, pair_terms
 from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import Operator, Total, apply_gram
 from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm
 from leastnoise._planner.line._factors import Fit, every_cell, fitted, gaussian_optimum, gram_of, p_identity, summed
 from leastnoise._planner.line._gram import DenseGram, merge_equal_cells
 from leastnoise._workload import Product, QuerySet, Workload
@@ -31,23 +30,22 @@ _WORTH = 0.95
 _LEAST_RATIO, _RATIOS = 1e-2, 81
 
 
-def union(workload: Workload, privacy: Privacy, power: int) -> Strategy:
+def union(task: Task) -> Strategy:
     """Part what is asked in two, and measure a table for each.
 
     Args:
-        workload: what is asked.
-        privacy: not used; every planner takes it.
-        power: 1 for Laplace, 2 for Gaussian.
+        task: what is asked.
 
     Raises:
         NotApplicable: sums over measures are asked for, only cells are, no parting is better than one table, or the tables are too large.
 
     >>> domain = Domain(a=Coded(8), b=Coded(6))
     >>> halves = queries(domain, a=matrix([[1] * 4 + [0] * 4, [0] * 4 + [1] * 4]), b="identity")
-    >>> found = union(halves + queries(domain, a="identity"), Privacy(PureDP(1)), 1)
+    >>> found = union(Task(halves + queries(domain, a="identity"), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE))
     >>> [[factor.operator.rows for factor in block.factors] for block, _ in found.blocks]
     [[2, 6], [8]]
     """
+    workload, norm = task.workload, task.norm
     products = workload.products
     sizes = {name: workload.domain.kind(name).size for name in workload.domain.names if any(name in own.attributes for own in products)}
     if any(product.measure is not None for product in products):
@@ -56,12 +54,12 @@ def union(workload: Workload, privacy: Privacy, power: int) -> Strategy:
         raise NotApplicable("there is nothing to part: choose marginals or covering where only cells are asked for")
     if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
         raise NotApplicable(f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}")
-    quick = _Quick(products, sizes, power)
+    quick = _Quick(products, sizes, norm)
     partings = dict.fromkeys(quick.improved(parting) for parting in sorted(quick.partings(), key=quick.error)[:_TRIED])
     worth = [parting for parting in partings if quick.error(parting) < _WORTH * quick.whole()]
     if not worth:
         raise NotApplicable("no parting of what is asked promises to be better than one table for all of it")
-    found = [_strategy(workload, parting, sizes, power) for parting in worth]
+    found = [_strategy(workload, parting, sizes, norm) for parting in worth]
     return min(found, key=lambda strategy: strategy.error)
 
 
@@ -71,11 +69,11 @@ class _Quick:
     Args:
         products: what is asked.
         sizes: of all attributes that are asked about.
-        power: 1 or 2.
+        norm: 1 or 2.
     """
 
-    def __init__(self, products: Sequence[Product], sizes: dict[str, int], power: int) -> None:
-        self.products, self.sizes, self.root = products, sizes, 1 / 3 if power == 1 else 1 / 2
+    def __init__(self, products: Sequence[Product], sizes: dict[str, int], norm: int) -> None:
+        self.products, self.sizes, self.root = products, sizes, 1 / 3 if norm == 1 else 1 / 2
         self.grams: dict[Operator, FloatArray] = {}
         self.known: dict[tuple[bool, ...], float] = {}
 
@@ -99,7 +97,7 @@ class _Quick:
         return self._part((True,) * len(self.products)) ** self.root
 
     def error(self, parting: tuple[bool, ...]) -> float:
-        """The error of both parts, to the power that makes them add up."""
+        """The error of both parts, to the exponent that makes them add up."""
         return sum(self._part(tuple(side is one for side in parting)) ** self.root for one in (False, True))
 
     def improved(self, parting: tuple[bool, ...]) -> tuple[bool, ...]:
@@ -138,7 +136,7 @@ def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
     return [dict(zip(own.attributes, own.operators, strict=True)).get(name, Total(size)) for own in products]
 
 
-def _table(products: Sequence[Product], sizes: dict[str, int], fit: Fit, power: int) -> tuple[Factor, ...]:
+def _table(products: Sequence[Product], sizes: dict[str, int], fit: Fit, norm: int) -> tuple[Factor, ...]:
     """One table for some products: a strategy along every attribute, fitted with those along the others fixed."""
     asked = {name: _along(products, name, sizes[name]) for name in sizes if any(name in own.attributes for own in products)}
     grams = {name: [gram_of(operator) for operator in operators] for name, operators in asked.items()}
@@ -151,35 +149,44 @@ def _table(products: Sequence[Product], sizes: dict[str, int], fit: Fit, power: 
             others = [error[other] for other in asked if other != name]
             weights = np.prod(np.array([*others, [own.importance for own in products]]), axis=0)
             weighed = list(zip((weights / weights.max()).tolist(), grams[name], strict=True))
-            factors[name] = fitted(fit if sweep else every_cell, name, summed(weighed), power, bits).factor
-            norm = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), power)
-            error[name] = np.array([basis(factors[name]).total_variance(operator) for operator in operators]) * norm**2
+            factors[name] = fitted(fit if sweep else every_cell, name, summed(weighed), norm, bits).factor
+            height = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), norm)
+            error[name] = np.array([basis(factors[name]).total_variance(operator) for operator in operators]) * height**2
     return tuple(factors.values())
 
 
-def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, int], power: int) -> Strategy:
+def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, int], norm: int) -> Strategy:
     """Both tables with the best split of the budget."""
-    fit = p_identity if power == 1 else gaussian_optimum
-    blocks, norms = [], []
+    fit = p_identity if norm == 1 else gaussian_optimum
+    blocks, heights = [], []
     for one in (False, True):
         own = [product for product, side in zip(workload.products, parting, strict=True) if side is one]
-        block = Block(_table(own, sizes, fit, power), Fraction(1))
+        block = Block(_table(own, sizes, fit, norm), Fraction(1))
         if not block.rows <= MOST_TABLE_CELLS:
             raise NotApplicable(f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed")
         blocks.append(block)
-        norms.append(block_norm(workload.domain, block, power))
+        heights.append(block_norm(workload.domain, block, norm))
     known = pair_structure(sizes, [(block, 1.0) for block in blocks])
-    first, second = (term / norm**2 for term, norm in zip(pair_terms(known.axes), norms, strict=True))
+    first, second = (term / height**2 for term, height in zip(pair_terms(known.axes), heights, strict=True))
     asked = sum(product.importance * known.asked(product) for product in workload.products)
     seen = known.information > 0
     first, second, asked = first[seen], second[seen], np.asarray(asked)[seen]
 
     def error(share: float) -> float:
-        return float((asked / (share ** (2 / power) * first + (1 - share) ** (2 / power) * second)).sum())
+        return float((asked / (share ** (2 / norm) * first + (1 - share) ** (2 / norm) * second)).sum())
 
     shares = 1 / (1 + np.geomspace(_LEAST_RATIO, 1 / _LEAST_RATIO, _RATIOS))
     best = float(min(shares, key=error))
     shares = np.linspace(best * 0.9, min(best * 1.1, 1 - 1e-6), 41)
     best = float(min(shares, key=error))
-    weights = [share ** (1 / power) / norm for share, norm in zip((best, 1 - best), norms, strict=True)]
+    weights = [share ** (1 / norm) / height for share, height in zip((best, 1 - best), heights, strict=True)]
     return Strategy("union", tuple(zip(blocks, weights, strict=True)), {}, error(best))
+
+
+UNION = Planner(
+    name="union",
+    propose=union,
+    measures="two tables, each for a part of what is asked and with its own strategy along every attribute; answers come from both",
+    made_for="products that need an attribute in detail here and in groups there",
+    limits="a joint table of 2^22 cells, attributes of 1024",
+)

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._check import InternalError, one_of, refuse
+from leastnoise._check import InternalError, refuse, whole
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._planner.tables._marginal_weights import Norm, grouped_budgets
+from leastnoise._planner.tables._marginal_weights import grouped_budgets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,27 +86,27 @@ def grouping(magnitudes: FloatArray) -> tuple[IntArray, FloatArray] | None:
     return (group, np.array(tall)) if all(used.all() for used in taken) else None
 
 
-def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: Norm, *, gap: float = 1e-6, steps: int = 20_000) -> Budgets:
+def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000) -> Budgets:
     """The best weights of queries that are not recovered from each other.
 
     Args:
         magnitudes: |S|, shape (queries, columns); every query has an entry above 0.
         errors: b, what a unit of noise variance on each query adds to the total squared error; above 0.
-        norm: "l1" for Laplace noise, "l2" for Gaussian noise.
+        norm: 1 for Laplace noise, 2 for Gaussian noise.
         gap: without groups, stop when the error is proved to be within this fraction of the least.
         steps: most steps of the programme.
 
     Raises:
         InputError: shapes do not match, or a number is not above 0.
 
-    >>> found = optimal_budgets(np.eye(2), np.array([1.0, 1.0]), "l1")
+    >>> found = optimal_budgets(np.eye(2), np.array([1.0, 1.0]), 1)
     >>> found.theta.tolist(), found.groups.tolist()
     ([1.0, 1.0], [0, 0])
-    >>> found = optimal_budgets(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 1.0]), "l1")
+    >>> found = optimal_budgets(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 1.0]), 1)
     >>> found.theta.round(4).tolist(), found.groups
     ([0.5, 0.5], None)
     """
-    one_of("norm", norm, ("l1", "l2"))
+    whole("norm", norm, 1, 2)
     if not (
         magnitudes.ndim == 2 and errors.shape == magnitudes.shape[:1] and bool(np.all(errors > 0)) and bool(np.all(np.isfinite(errors)))
     ):
@@ -120,7 +120,7 @@ def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: Norm, *, g
         if np.allclose(errors, errors[first][group], rtol=1e-9, atol=0):
             best = grouped_budgets(np.bincount(group, errors).astype(np.float64), heights, norm)
             return Budgets(theta=best.theta[group], error=best.error, lower=best.error, groups=group)
-    return _programme(magnitudes if norm == "l1" else magnitudes**2, errors, 3 if norm == "l1" else 2, gap, steps)
+    return _programme(magnitudes if norm == 1 else magnitudes**2, errors, 3 if norm == 1 else 2, gap, steps)
 
 
 def _programme(entries: FloatArray, errors: FloatArray, root: int, gap: float, steps: int) -> Budgets:

@@ -14,15 +14,12 @@ Three situations, from closed form to search:
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from leastnoise._check import InputError, one_of, refuse
+from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray
 from leastnoise._planner.tables._residual_algebra import AttributeSet, Closure, Matrix, dimensions, incidence, table_sizes
-
-Norm = Literal["l1", "l2"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,13 +35,13 @@ class Weights:
     error: float
 
 
-def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: Norm) -> Weights:
+def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int) -> Weights:
     """Split the budget over groups of queries that are answered without recovery by least squares.
 
     Args:
         errors: for each group the sum over its rows of what one unit of noise variance adds to the total squared error.
         heights: for each group the largest magnitude in a column (equal for all columns).
-        norm: "l1" for Laplace noise, where sum heights * theta = 1; "l2" for Gaussian, where sum heights^2 theta^2 = 1.
+        norm: 1 for Laplace noise, where sum heights * theta = 1; 2 for Gaussian, where sum heights^2 theta^2 = 1.
 
     Returns:
         The weights and sum errors / theta^2: (sum (C^2 s)^(1/3))^3 or (sum C s^(1/2))^2. A group without error gets no budget.
@@ -52,9 +49,9 @@ def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[floa
     Raises:
         InputError: an error is negative or a height is not above 0, or nothing has an error.
 
-    >>> grouped_budgets([1.0, 8.0], [1.0, 1.0], "l1").theta.round(4).tolist()
+    >>> grouped_budgets([1.0, 8.0], [1.0, 1.0], 1).theta.round(4).tolist()
     [0.3333, 0.6667]
-    >>> grouped_budgets([1.0, 16.0], [1.0, 1.0], "l2").error
+    >>> grouped_budgets([1.0, 16.0], [1.0, 1.0], 2).error
     25.0
 
     Source: Cormode et al., Corollary 3.3, for unequal heights and without the factor that the paper counts twice.
@@ -65,7 +62,7 @@ def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[floa
         raise refuse("errors", s.tolist(), "one finite number of at least 0 per group, at least one above 0")
     if not bool(np.all((height > 0) & np.isfinite(height))):
         raise refuse("heights", height.tolist(), "finite numbers above 0")
-    if one_of("norm", norm, ("l1", "l2")) == "l1":
+    if whole("norm", norm, 1, 2) == 1:
         root = (s / height) ** (1 / 3)
         scale = float(height @ root)
         return Weights(theta=root / scale, error=scale**2 * float(height @ root))
@@ -80,7 +77,7 @@ def _objective(
     backward: Callable[[FloatArray], FloatArray],
     c: FloatArray,
     cost: FloatArray,
-    norm: Norm,
+    norm: int,
 ) -> tuple[float, FloatArray]:
     eigenvalue = forward(theta**2)
     if not bool(np.all(eigenvalue > 0)):
@@ -88,30 +85,30 @@ def _objective(
     each = c / eigenvalue
     error = float(each.sum())
     pull = 2 * theta * backward(each / eigenvalue) / error
-    if norm == "l1":
+    if norm == 1:
         spent = float(cost @ theta)
         return 2 * math.log(spent) + math.log(error), 2 * cost / spent - pull
     spent = float((cost * theta) @ (cost * theta))
     return math.log(spent) + math.log(error), 2 * cost**2 * theta / spent - pull
 
 
-def _privacy_cost(theta: FloatArray, cost: FloatArray, norm: Norm) -> float:
-    return float(cost @ theta) if norm == "l1" else math.sqrt(float((cost * theta) @ (cost * theta)))
+def _privacy_cost(theta: FloatArray, cost: FloatArray, norm: int) -> float:
+    return float(cost @ theta) if norm == 1 else math.sqrt(float((cost * theta) @ (cost * theta)))
 
 
-def improve_weights(theta: FloatArray, matrix: Matrix, coefficient: FloatArray, cost: FloatArray, norm: Norm, steps: int) -> FloatArray:
+def improve_weights(theta: FloatArray, matrix: Matrix, coefficient: FloatArray, cost: FloatArray, norm: int, steps: int) -> FloatArray:
     """Take steps that never raise the error: recovery and budgets optimised in turn.
 
     For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose optimum is closed (`grouped_budgets`); then
     recovery is optimised again by least squares. A weight of 0 stays 0.
 
-    >>> improve_weights(np.array([0.9, 0.1]), np.eye(2), np.array([1.0, 8.0]), np.ones(2), "l1", 1).round(4).tolist()
+    >>> improve_weights(np.array([0.9, 0.1]), np.eye(2), np.array([1.0, 8.0]), np.ones(2), 1, 1).round(4).tolist()
     [0.3333, 0.6667]
     """
     for _ in range(steps):
         eigenvalue = np.asarray(matrix @ theta**2)
         gain = np.asarray(matrix.T @ (coefficient / eigenvalue**2))
-        theta = theta * np.cbrt(theta * gain / cost) if norm == "l1" else theta * np.sqrt(np.sqrt(gain) / cost)
+        theta = theta * np.cbrt(theta * gain / cost) if norm == 1 else theta * np.sqrt(np.sqrt(gain) / cost)
         theta = theta / _privacy_cost(theta, cost, norm)
     return theta
 
@@ -120,7 +117,7 @@ def optimal_weights(
     matrix: Matrix,
     coefficient: FloatArray,
     *,
-    norm: Norm,
+    norm: int,
     cost: FloatArray | None = None,
     starts: Sequence[FloatArray] | None = None,
     iterations: int = 500,
@@ -131,7 +128,7 @@ def optimal_weights(
     Args:
         matrix: K of `incidence`, shape (sets, tables): lambda = K theta^2.
         coefficient: c_tau, shape (sets,).
-        norm: "l1" (pure: cost . theta = 1, many local optima) or "l2" (Gaussian: cost^2 . theta^2 = 1, convex: one start is enough).
+        norm: 1 (pure: cost . theta = 1, many local optima) or 2 (Gaussian: cost^2 . theta^2 = 1, convex: one start is enough).
         cost: cost of each table at weight 1; ones by default.
         starts: positive weights to start from; by default one start with equal weights. A weight that starts at 0 stays there.
         iterations: most iterations of the quasi-Newton method, per start.
@@ -143,11 +140,11 @@ def optimal_weights(
     Raises:
         InputError: something asked is covered by no table, or a start has the wrong shape or negative weights.
 
-    >>> found = optimal_weights(np.eye(2), np.array([1.0, 8.0]), norm="l1")
+    >>> found = optimal_weights(np.eye(2), np.array([1.0, 8.0]), norm=1)
     >>> found.theta.round(3).tolist(), round(found.error, 3)
     ([0.333, 0.667], 27.0)
     """
-    one_of("norm", norm, ("l1", "l2"))
+    whole("norm", norm, 1, 2)
     asked = np.asarray(coefficient) > 0
     c = np.asarray(coefficient, dtype=np.float64)[asked]
     kept = matrix if bool(asked.all()) else matrix[asked]
@@ -170,7 +167,7 @@ def optimal_weights(
     return best
 
 
-def _descend(start: FloatArray, matrix: Matrix, c: FloatArray, cost: FloatArray, norm: Norm, iterations: int, tolerance: float) -> Weights:
+def _descend(start: FloatArray, matrix: Matrix, c: FloatArray, cost: FloatArray, norm: int, iterations: int, tolerance: float) -> Weights:
     from scipy.optimize import minimize
 
     theta = improve_weights(start / _privacy_cost(start, cost, norm), matrix, c, cost, norm, 10)
@@ -224,7 +221,7 @@ def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArra
     asked = coefficient > 0
     sizes = _sizes(closure)[asked]
     # One group a residual space: its contrasts at unit noise add c size to the error, and cost dim / size.
-    best = grouped_budgets(coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), "l2")
+    best = grouped_budgets(coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), 2)
     noise = np.full(closure.count, np.inf)
     noise[asked] = 1 / best.theta**2
     return noise, best.error

@@ -70,7 +70,7 @@ def weighted_strategy(
     workload: Workload,
     along: Mapping[str, Factor],
     tables: Mapping[str | None, Sequence[Names]],
-    power: int,
+    norm: int,
     details: Mapping[str, object] | None = None,
     start: Mapping[str | None, Sequence[float]] | None = None,
     signed: Mapping[str | None, Sequence[Names]] | None = None,
@@ -83,7 +83,7 @@ def weighted_strategy(
         workload: what is asked.
         along: strategies along attributes; every cell where none is given.
         tables: for every measure the candidate sets of attributes; between them they contain all that is asked.
-        power: 1 for Laplace, 2 for Gaussian.
+        norm: 1 for Laplace, 2 for Gaussian.
         details: public facts to keep.
         start: weights of the tables to start from, by measure; by default every table costs the same. Under Laplace noise there are many
             local optima.
@@ -128,13 +128,13 @@ def weighted_strategy(
         ordered = [tuple(domain.names[place] for place in tau) for tau in attribute_sets(closure)]
         coefficients.append(np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in ordered]))
         blocks += own
-    cost = np.array([block_norm(domain, block, power) for block in blocks])
+    cost = np.array([block_norm(domain, block, norm) for block in blocks])
     if len(blocks) == 1:
         error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * cost[0] ** 2)
         return Strategy(name, ((blocks[0], 1.0),), details or {}, error)
     matrix, c = _diagonal(matrices), np.concatenate(coefficients)
     first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
-    found = optimal_weights(matrix, c, norm="l1" if power == 1 else "l2", cost=cost, starts=[first])
+    found = optimal_weights(matrix, c, norm=norm, cost=cost, starts=[first])
     # A table with next to none of the budget tells next to nothing, and its scale could not be drawn.
     shares = found.theta * cost
     used = shares > _LEAST_SHARE * shares.max()

@@ -22,7 +22,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._plan import MOST_ROWS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Strategy
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.line._factors import gram_of
 from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
 from leastnoise._workload import Workload
@@ -93,24 +93,21 @@ class _Terms:
         return entries
 
 
-def tilted(workload: Workload, privacy: Privacy, power: int) -> Strategy:
+def tilted(task: Task) -> Strategy:
     """Measure the residual spaces of all asked tables by strategies that fit the queries.
 
     Args:
-        workload: what is asked.
-        privacy: the budget, which decides how fine the whole coefficients can be.
-        power: 2; Laplace noise is not spent evenly on such rows.
+        task: what is asked.
 
     Raises:
-        NotApplicable: Laplace noise, only cells are asked for, an attribute is too long, or there is no room for whole coefficients.
+        NotApplicable: only cells are asked for, an attribute is too long, or there is no room for whole coefficients.
 
     >>> domain = Domain(a=["x", "y"], b=Integers(0, 15))
-    >>> found = tilted(queries(domain, a="identity", b="prefix"), Privacy(ZCDP(1)), 2)
+    >>> found = tilted(Task(queries(domain, a="identity", b="prefix"), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
     >>> [(block.attributes, block.rows) for block, _ in found.blocks]
     [((), 1), (('a',), 1), (('b',), 15), (('a', 'b'), 15)]
     """
-    if power != 2:
-        raise NotApplicable("residual spaces are measured across totals, on which Laplace noise is not spent evenly; choose p_identity")
+    workload, privacy = task.workload, task.privacy
     roles, places = _roles(workload)
     if not any(role.grams for role in roles):
         raise NotApplicable("along every attribute only cells are asked for, which residual answers with the least error")
@@ -139,8 +136,8 @@ def tilted(workload: Workload, privacy: Privacy, power: int) -> Strategy:
         numbers = [places[measure, name] for name in tau]
         largest = 1 if measure is None else workload.domain.measures[measure].largest
         factors = tuple(Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True))
-        norm = largest * math.prod(norms[number] for number in numbers)
-        blocks.append((Block(factors, Fraction(1), measure), asked**0.25 / norm))
+        height = largest * math.prod(norms[number] for number in numbers)
+        blocks.append((Block(factors, Fraction(1), measure), asked**0.25 / height))
     return Strategy("tilted", tuple(blocks), error=terms.error(values))
 
 
@@ -306,3 +303,15 @@ def _mu_squared(privacy: Privacy) -> float:
     if isinstance(budget, ApproxDP):
         return float(gaussian_mu_squared(budget.epsilon, budget.delta))
     raise NotApplicable("Gaussian noise does not give pure differential privacy")
+
+
+TILTED = Planner(
+    name="tilted",
+    propose=tilted,
+    measures="as `residual`, with rows fitted to what is asked along every attribute",
+    made_for="prefix sums, ranges and cells in several small tables under Gaussian noise",
+    norms=(2,),
+    instead="residual spaces are measured across totals, on which Laplace noise is not spent evenly; choose p_identity",
+    limits="attributes of 1024 cells",
+    seconds=lambda n: 3.4 * (n / 256) ** 2.2,
+)

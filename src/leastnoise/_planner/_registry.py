@@ -1,0 +1,49 @@
+"""All planners, in the order in which they are shown: a new one is an import and a line here."""
+
+from collections.abc import Mapping
+
+from leastnoise._planner._strategy import Planner
+from leastnoise._planner.covers._cover import COVERING
+from leastnoise._planner.papers._cuboids import CUBOIDS, CUBOIDS_EVEN
+from leastnoise._planner.papers._fourier import FOURIER, FOURIER_EVEN
+from leastnoise._planner.papers._residual_max import RESIDUAL_MAX
+from leastnoise._planner.papers._workload_even import WORKLOAD_EVEN
+from leastnoise._planner.products._kronecker import (
+    EIGEN_DESIGN,
+    GAUSSIAN_OPTIMUM,
+    HAAR,
+    HIERARCHY,
+    LEVEL_TREE,
+    NODE_TREE,
+    P_IDENTITY,
+)
+from leastnoise._planner.products._union import UNION
+from leastnoise._planner.tables._identity import IDENTITY
+from leastnoise._planner.tables._marginals import MARGINALS
+from leastnoise._planner.tables._residual import RESIDUAL
+from leastnoise._planner.tables._tilted import TILTED
+from leastnoise._planner.tables._workload import WORKLOAD
+
+_ALL = (
+    IDENTITY,
+    WORKLOAD,
+    MARGINALS,
+    COVERING,
+    RESIDUAL,
+    TILTED,
+    HIERARCHY,
+    HAAR,
+    LEVEL_TREE,
+    NODE_TREE,
+    EIGEN_DESIGN,
+    P_IDENTITY,
+    GAUSSIAN_OPTIMUM,
+    UNION,
+    RESIDUAL_MAX,
+    WORKLOAD_EVEN,
+    FOURIER,
+    FOURIER_EVEN,
+    CUBOIDS,
+    CUBOIDS_EVEN,
+)
+PLANNERS: Mapping[str, Planner] = {planner.name: planner for planner in _ALL}

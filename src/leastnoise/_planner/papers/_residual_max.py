@@ -1,0 +1,55 @@
+"""As ``residual``, with the largest variance of a cell least instead of the sum.
+
+Source: Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), the maximum of variances.
+"""
+
+import math
+
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner.tables._marginal_weights import residual_noise_max
+from leastnoise._planner.tables._residual import contrasts
+from leastnoise._planner.tables._residual_algebra import attribute_sets, downward_closure
+
+
+def residual_max(task: Task) -> Strategy:
+    """Measure the residual spaces so that the largest variance of all asked cells, each times its weight squared, is least.
+
+    Args:
+        task: what is asked: marginals of counts.
+
+    Raises:
+        NotApplicable: sums, or queries other than cells.
+
+    Source: ResidualPlanner (arXiv 2305.08175), the maximum of variances, by a concave dual.
+
+    >>> found = residual_max(Task(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
+    >>> [block.attributes for block, _ in found.blocks]
+    [(), ('a',), ('b',)]
+    """
+    workload = task.workload
+    if any(product.measure is not None or not product.is_marginal for product in workload):
+        raise NotApplicable("the largest variance is made least for cells of tables of counts alone; choose residual")
+    domain = workload.domain
+    places = {name: place for place, name in enumerate(domain.names)}
+    scales: dict[tuple[int, ...], float] = {}
+    for product in workload:
+        table = tuple(places[name] for name in product.attributes)
+        scales[table] = max(scales.get(table, 0.0), product.importance)
+    closure = downward_closure(domain.shape, scales)
+    noise, largest, bound = residual_noise_max(closure, list(scales), list(scales.values()))
+    blocks = []
+    for tau, variance in zip(attribute_sets(closure), noise.tolist(), strict=True):
+        if math.isfinite(variance) and not any(domain.shape[place] == 1 for place in tau):
+            blocks.append((contrasts(domain, [domain.names[place] for place in tau], None), 1 / math.sqrt(variance)))
+    return Strategy("residual_max", tuple(blocks), {"largest_variance_over_least": largest / bound})
+
+
+RESIDUAL_MAX = Planner(
+    name="residual_max",
+    propose=residual_max,
+    measures="as `residual`, with the largest variance of a cell (times its table's weight squared) least instead of the sum",
+    made_for="marginals of counts under Gaussian noise",
+    norms=(2,),
+    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent evenly; choose cuboids",
+    automatic=False,
+)
