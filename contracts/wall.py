@@ -102,7 +102,6 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "_session/_fit.py": {
         "from leastnoise._adapters._fit import ColumnFit, Fit, rows_fit": _HOLDER,
     },
-    "_release/_data_aware.py": {"_REGIMES.get(facts['regime'], facts['regime']).format": "sentences of the same file, filled with numbers"},
     "_release/_files.py": {
         "getattr(self, name)": _NAMED,
         "self.__slots__": _NAMED,

@@ -61,8 +61,8 @@ def test_ranges_and_conditions_are_answered_with_their_exact_errors(released: Pa
     assert [row["cell"] for row in both] == ["age=20 .. 39", "age=40 .. 90"]
     truth = [sum(20 <= 17 + i % 74 <= 39 for i in range(2000)), sum(17 + i % 74 >= 40 for i in range(2000))]
     assert all(row["low"] <= exact <= row["high"] for row, exact in zip(both, truth, strict=True))
-    assert all(0 < row["std_error"] < 10 for row in both)
-    assert women[0]["std_error"] < both[0]["std_error"]
+    assert all(0 < row["noise_std"] < 10 for row in both)
+    assert women[0]["noise_std"] < both[0]["noise_std"]
     table = ln.read_release(released).answer(ln.queries(ln.read_release(released).plan.domain, age=ln.ranges([(20, 39), (40, 90)])))[0]
     assert [row["answer"] for row in both] == pytest.approx(table.answer.tolist())
     assert list(table.frame("polars").columns) == ["query", "age", "answer", "noise_std", "low", "high"]
@@ -91,7 +91,7 @@ def test_what_was_not_measured_is_refused_with_the_table_to_ask_for(released: Pa
 
 def test_what_people_read_says_what_the_intervals_do_not_cover(released: Path, run: Run) -> None:
     told = run("answer", "out", "--cells", "sex")
-    assert "std_error" in told.out
+    assert "noise_std" in told.out
     assert "Counts are of at most 2 rows of every value of 'id'" in " ".join(told.out.split())
     assert "NOT PRIVATE" in told.out
     report = (released / "report.html").read_text(encoding="utf-8")
@@ -154,6 +154,6 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
     found = answers(run, "--ranges", "x=1000..50000", "--ranges", "x=7..7")
     exact = int(((values >= 1000) & (values <= 50000)).sum())
     assert found[0]["answer"] == pytest.approx(prefix.answer[50000] - prefix.answer[999])
-    assert abs(found[0]["answer"] - exact) < 6 * found[0]["std_error"]
-    assert found[0]["std_error"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
-    assert found[1]["std_error"] == pytest.approx(cells.noise_std[7])
+    assert abs(found[0]["answer"] - exact) < 6 * found[0]["noise_std"]
+    assert found[0]["noise_std"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
+    assert found[1]["noise_std"] == pytest.approx(cells.noise_std[7])

@@ -1,6 +1,7 @@
 """What the commands print: for people, for programs as JSON, and without colour where nobody sees it."""
 
 import json
+import math
 import os
 import pty
 import re
@@ -22,7 +23,7 @@ from waiting import HANGS
 Run = Callable[..., Any]
 Start = Callable[..., subprocess.Popen[str]]
 PLAN_KEYS = {
-    "strategy", "mechanism", "privacy", "cost", "queries", "expected_total_squared_error", "lower_bound", "error_over_lower_bound",
+    "strategy", "mechanism", "privacy", "cost", "queries", "expected_total_squared_error", "lower_bound", "error_over_least_possible",
     "rmse", "tables", "seconds", "warnings",
 }  # fmt: skip
 
@@ -46,7 +47,7 @@ def test_plan_as_json_is_one_object_with_stable_keys(folder: Path, run: Run) -> 
     promise = plan(spec.workload, spec.privacy, strategy=spec.strategy).expected_error()
     assert told["expected_total_squared_error"] == pytest.approx(promise.total_squared_error)
     assert told["lower_bound"] == pytest.approx(promise.lower_bound)
-    assert told["error_over_lower_bound"] == pytest.approx(promise.total_squared_error / promise.lower_bound)
+    assert told["error_over_least_possible"] == pytest.approx(math.sqrt(promise.total_squared_error / promise.lower_bound))
     assert list(told["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
     assert told["queries"] == 1 + 2 + 74 + 148 + 10 == sum(table["queries"] for table in told["tables"])
     assert told["tables"][4] == {
@@ -80,7 +81,7 @@ def test_plan_for_people(folder: Path, run: Run) -> None:
         "148",
         "total squared error",
         "lower bound",
-        "error / lower bound",
+        "error / least possible",
         "strategy",
         "seconds",
     ):
@@ -162,7 +163,7 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     assert errors[0] <= json.loads(run("plan", "people.toml", "--json").out)["expected_total_squared_error"]
     assert {one["strategy"] for one in unusable} >= {"identity"}
     assert all(one["reason"] and one["expected_total_squared_error"] is None for one in unusable)
-    assert all(one["error_over_lower_bound"] >= 1 for one in usable)
+    assert all(one["error_over_least_possible"] >= 1 for one in usable)
     out = run("compare", "people.toml").out
     assert "2,000,235 queries, epsilon = 1" in out
     assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)

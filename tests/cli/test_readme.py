@@ -27,7 +27,7 @@ def test_the_example_in_the_readme_runs(folder: Path, capsys: pytest.CaptureFixt
     exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - our own page
     out = capsys.readouterr().out
     assert re.search(r"^sex x age: 160 answers, standard error \d+\.\d$", out, flags=re.MULTILINE)
-    assert "std_error" in out
+    assert "noise_std" in out
     assert [entry.state for entry in Ledger.open(folder / "demo.ledger").entries()] == ["sealed"]
     assert (folder / "demo-python" / "report.html").exists()
 

@@ -171,7 +171,7 @@ def test_frames_in_the_library_the_user_has(observation, library):
     assert frame.shape == (10, 7)
     long = release.long(library)
     names = long.column_names if library == "pyarrow" else list(long.columns)
-    assert names == ["query", "cell", "answer", "std_error", "low", "high"]
+    assert names == ["query", "cell", "answer", "noise_std", "low", "high"]
     assert long.shape == (sum(table.cells for table in release.tables), 6)
     cells = long["cell"].to_pylist() if library == "pyarrow" else long["cell"].to_list()
     assert cells[:3] == ["total", "sex=F", "sex=M"]
@@ -181,7 +181,7 @@ def test_frames_in_the_library_the_user_has(observation, library):
 def test_all_answers_in_the_first_library_there_is(observation, monkeypatch):
     release = build(observation, non_negative=True)
     frame = release.answers
-    assert list(frame.columns) == ["query", "cell", "answer", "std_error", "low", "high", "answer_non_negative"]
+    assert list(frame.columns) == ["query", "cell", "answer", "noise_std", "low", "high", "answer_non_negative"]
     assert frame.loc[frame["query"] == "q7", "answer_non_negative"].isna().all()
     assert frame.loc[frame["query"] == "q5", "answer"].tolist() == release.tables["q5"].answer.reshape(-1).tolist()
     monkeypatch.setattr(_tables.importlib.util, "find_spec", lambda name: True if name == "polars" else None)

@@ -201,7 +201,7 @@ def test_the_manifest_says_everything(rich, tmp_path):
     expected = value["expected_error"]
     assert expected["total_squared_error"] == rich.plan.promise.total_squared_error
     assert expected["lower_bound"] == rich.plan.promise.lower_bound
-    assert expected["ratio"] == pytest.approx(expected["total_squared_error"] / expected["lower_bound"])
+    assert expected["times_the_least_possible"] ** 2 == pytest.approx(expected["total_squared_error"] / expected["lower_bound"])
     assert expected["error_bars_are_as_promised"] is True
     intervals = value["intervals"]
     assert (intervals["level"], intervals["half_width_in_noise_std"]) == (0.95, rich.options.multiplier)

@@ -1,20 +1,26 @@
 """The page: well-formed, self-contained, with every label escaped; its small drawing functions."""
 
+import base64
+import hashlib
+import html
+import math
 import re
+import tomllib
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
-from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
-from leastnoise._release import _report, _words, build, write
-from leastnoise._release._charts import chart, chart_kind, ticks
-from leastnoise._workload import marginals, queries
+from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._release import _report, _texts, _views, _words, build, write
+from leastnoise._release._texts import texts
+from leastnoise._release._words import goodness
+from leastnoise._workload import marginals
 
-VOID = {"meta", "br", "link", "img", "hr", "input"}
+VOID = {"meta", "br", "link", "img", "hr", "input", "tr", "td", "th"}
 
 
 class Page(HTMLParser):
@@ -36,10 +42,10 @@ class Page(HTMLParser):
         self.note(tag, attrs)
 
     def handle_endtag(self, tag):
-        assert self.open.pop() == tag
+        assert tag in VOID or self.open.pop() == tag
 
     def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] not in ("style", "script"):
             self.words.append(data)
 
     def note(self, tag, attrs):
@@ -57,29 +63,54 @@ class Page(HTMLParser):
         return " ".join(self.words)
 
 
-@pytest.fixture
-def page(observation, tmp_path):
-    """The report of the example as it is on the disk."""
-    target = write(build(observation, non_negative=True, receipt={"ledger": "a & <b>"}), tmp_path / "out", "csv")
+@pytest.fixture(scope="module")
+def page(observation, tmp_path_factory):
+    """The report of the example as it is on the disk, with its pictures."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LEASTNOISE_CHARTS")
+        release = build(observation, non_negative=True, receipt={"ledger": "a & <b>"})
+        target = write(release, tmp_path_factory.mktemp("page") / "out", "csv")
     return (target / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else(page):
     parsed = Page(page)
-    assert parsed.links == []
-    assert "http" not in page
+    assert {link[0] for link in parsed.links} == {"#"}
+    assert {link[1:] for link in parsed.links} <= set(parsed.ids)
+    assert set(re.findall(r"https?://[^\"'\s<]*", page)) == {"http://www.w3.org/2000/svg"}  # a name, not a place
     assert "@import" not in page
-    assert set(re.findall(r"url\(([^)]*)\)", page)) == {"#hatch"}
-    assert "script" not in parsed.tags
     assert len(parsed.ids) == len(set(parsed.ids))
     assert set(parsed.references) <= set(parsed.ids)
     assert parsed.tags.count("h1") == 1
+    assert parsed.tags.count("script") == 1
 
 
-def test_every_chart_has_a_title_and_a_description(page):
-    charts = re.findall(r"<svg role=\"img\".*?</svg>", page, flags=re.DOTALL)
+def test_only_the_script_of_the_page_may_run_and_nothing_may_be_loaded(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
+    script = re.search(r"<script>(.*)</script>", page, flags=re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; ")
+    assert f"script-src 'sha256-{digest}'" in html.unescape(policy)
+
+
+def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_description(page):
+    parsed = Page(page)
+    assert [key for key in parsed.ids if re.fullmatch(r"q\d+", key)] == [f"q{place}" for place in range(1, 10)]
+    charts = re.findall(r"<svg[^>]* role=\"img\".*?</svg>", page, flags=re.DOTALL)
     assert len(charts) == 8  # nine tables, one of them a single number
-    assert all("-title" in one and "<desc id=" in one for one in charts)
+    assert all("-title" in one and "<desc id=" in one and "The largest is" in one for one in charts)
+
+
+def test_the_numbers_on_the_page_are_those_of_the_release(page, observation):
+    release = build(observation)
+    english = texts("en")
+    for table in release.tables[1:4]:
+        part = page[page.index(f'<article id="{table.id}"') :]
+        cells = re.findall(r"<td>([^<]*)", part[: part.index("</article>")])
+        shown = np.array(cells).reshape(table.cells, -1)
+        assert [english.number(value, 1.0) for value in table.answer.reshape(-1)] == shown[:, len(table.labels)].tolist()
+        margins = (table.high - table.answer).reshape(-1)
+        assert [english.error(value) for value in margins] == shown[:, len(table.labels) + 1].tolist()
 
 
 def test_labels_are_escaped(page):
@@ -95,27 +126,38 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page):
     text = Page(page).text
     for words in (
         "no result of this release becomes more than exp(epsilon) = 1.28 times as likely",
+        "raises the chance of winning from 50 to at most 57 in 100",
         "What they do not cover",
         "sampling error",
         "The column answer_non_negative is biased",
         "95%",
         "Least possible alone",
         "whole numbers from 17 to 21",
+        "Values beyond the public bounds were counted at the nearest bound: pay.",
+        "To cite",
     ):
         assert words in text
 
 
+def test_the_measure_of_goodness_is_a_ratio_of_errors_not_of_their_squares(observation):
+    promise = observation.plan.promise
+    ratio = goodness(observation.plan)
+    assert ratio == pytest.approx(math.sqrt(promise.total_squared_error / promise.lower_bound))
+    release = build(observation)
+    assert f"{ratio:.2f} times" in Page(_report.report(release, entries(release))).text
+
+
 def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(observation, making):
     release = build(observation)
-    loud = _report.report(release, _entries(release))
+    loud = _report.report(release, entries(release))
     assert loud.count("NOT PRIVATE") >= 3  # the tab, the banner, the footer
     real = build(replace(observation, private=True, receipt="2026-1"))
-    quiet = _report.report(real, _entries(real))
+    quiet = _report.report(real, entries(real))
     assert "NOT PRIVATE" not in quiet
     assert "<code>2026-1</code>" in quiet
 
 
-def _entries(release):
+def entries(release):
     from leastnoise._release._files import _entry
 
     return [_entry(release, table, f"answers/{table.id}") for table in release.tables]
@@ -123,81 +165,88 @@ def _entries(release):
 
 def test_long_lists_are_cut_and_say_so(observation, monkeypatch):
     release = build(observation)
-    monkeypatch.setattr(_report, "MOST_ROWS", 2)
-    monkeypatch.setattr(_report, "MOST_CHARTS", 3)
-    text = Page(_report.report(release, _entries(release))).text
-    assert "The first 2 of 9 tables" in text
-    assert "6 more tables are not drawn" in text
+    monkeypatch.setattr(_report, "MOST_LISTED", 2)
+    monkeypatch.setattr(_report, "MOST_RULES", 2)
+    monkeypatch.setattr(_views, "MOST_OF_A_TABLE", 3)
+    monkeypatch.setattr(_views, "MOST_LARGEST", 2)
+    text = Page(_report.report(release, entries(release))).text
+    assert "The first 2 of 9 tables are listed" in text
     assert "The first 2 of 4 rules" in text
+    assert "The 2 largest of 5 answers; all are in answers/q4" in text
+    assert 'release.plot("q4") in Python draws it' in text
 
 
-def test_a_release_without_readable_tables_says_so(making):
+def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are(making, monkeypatch):
+    monkeypatch.delenv("LEASTNOISE_CHARTS")
     domain = Domain(a=Integers(0, 9), b=Integers(0, 9), c=["x", "y"])
-    workload = marginals(domain, ways=3)
-    plan = making.plan(workload, Privacy(PureDP(1)))
-    release = build(making.observe(plan, making.cells(domain), np.random.default_rng(0)))
-    assert "No table is small enough to be drawn" in Page(_report.report(release, _entries(release))).text
+    plan = making.plan(marginals(domain, ways=3), Privacy(PureDP(1)))
+    cells = np.zeros(200)
+    said = []
+    for top in (0, 5):
+        cells[:top] = 5000
+        release = build(making.observe(plan, {None: cells}, np.random.default_rng(0)))
+        said.append(Page(_report.report(release, entries(release))).text)
+    assert "none of them is for certain the largest of all 200" in said[0]
+    assert "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells at once)" in said[1]
 
 
-@pytest.mark.parametrize(
-    ("asked", "kind"),
-    [
-        ({"pay": "identity"}, "line"),
-        ({"pay": "prefix"}, "line"),
-        ({"pay": "all_ranges"}, None),
-        ({"sex": "identity", "pay": "prefix"}, "lines"),
-        ({"age": "prefix", "pay": "prefix"}, None),
-        ({"age": "identity", "pay": "prefix"}, None),
-        ({"age": "identity", "sex": {"matrix": [[1, -1]]}}, "heat"),
-        ({"age": "identity", "pay": "identity"}, None),
-        ({"age": "identity", "sex": "identity", "pay": "identity"}, None),
-        ({"age": "identity"}, "columns"),
-        ({"age": {"ranges": [[17, 20]]}}, "bars"),
-    ],
-)
-def test_which_chart_suits_a_table(asked, kind):
-    domain = Domain(sex=["F", "M"], age=Integers(17, 90), pay=Bins(0, 1000, 500))
-    assert chart_kind(queries(domain, **asked).products[0]) == kind
+def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said(making):
+    domain = Domain(a=Integers(0, 29), b=["x", "y"])
+    plan = making.plan(marginals(domain, ways=2), Privacy(PureDP("1/4")))
+    random = np.random.default_rng(5)
+    truth = np.sort(random.geometric(0.0005, size=60))[::-1].astype(float)
+    wrong = claims = 0
+    for _ in range(300):
+        release = build(making.observe(plan, {None: truth}, random))
+        (table,) = release.tables
+        said = _views._sure(release, table, texts("en"))
+        sure = re.search(r"first ([\d,]+)", said)
+        if sure:
+            claims += 1
+            first = np.argsort(-table.answer.reshape(-1), kind="stable")[: int(sure.group(1))]
+            wrong += set(first.tolist()) != set(range(len(first))) and truth[first].min() < np.delete(truth, first).max()
+    assert claims > 100
+    assert wrong <= 0.05 * 300
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"sex": "identity"},
-        {"age": "identity"},
-        {"pay": "prefix"},
-        {"sex": "identity", "pay": "prefix"},
-        {"sex": "identity", "age": "identity"},
-    ],
-)
-@pytest.mark.parametrize("level", [0.0, 50.0, -50.0, 1e12])
-def test_charts_stay_finite_for_any_answers(asked, level):
-    domain = Domain(sex=Categories(["F" * 100, "M"]), age=Integers(17, 90), pay=Bins(0, 1000, 700, closed="right"))
-    workload = queries(domain, **asked)
-    product = workload.products[0]
-    from leastnoise._release._tables import Table
+def test_the_german_page_says_all_of_it_in_german(observation):
+    release = build(observation, language="de", contact="statistik@example.org")
+    page = _report.report(release, entries(release))
+    text = Page(page).text
+    assert '<html lang="de">' in page
+    for words in ("Was geschützt ist", "wettet wie beim Münzwurf", "95\u00a0%", "Typische Spanne", "beantwortet statistik@example.org"):
+        assert words in text
+    margin = texts("de").error(float((release.tables["q2"].high - release.tables["q2"].answer)[0]))
+    assert f"<td>{margin}" in page
+    english = tomllib.loads(Path(_texts.__file__).with_name("texts").joinpath("en.toml").read_text("utf-8"))
+    for sentence in english.values():
+        start = sentence.split("%(")[0]
+        assert len(start) < 30 or start not in text
 
-    answer = np.full(product.shape, level) + np.arange(product.rows).reshape(product.shape)
-    std = np.full(product.shape, 3.0)
-    table = Table(id="q1", name="t", product=product, labels=product.labels, answer=answer, noise_std=std, low=answer - 6, high=answer + 6)
-    drawn = chart(table, "95%")
-    Page(drawn)
-    assert not re.search(r"\b(nan|inf)\b", drawn)
-    numbers = [
-        float(value) for name in ("x", "y", "x1", "x2", "y1", "y2", "width", "height") for value in re.findall(rf' {name}="([^"]*)"', drawn)
+
+def test_the_catalogues_have_the_same_sentences_with_the_same_places():
+    places = [
+        {key: sorted(set(re.findall(r"%\((\w+)\)s", text))) for key, text in texts(one).sentences.items()} for one in _texts.LANGUAGES
     ]
-    assert min(numbers) > -30
-    assert max(numbers) < 800
-    assert "F" * 41 not in re.sub(r"<title>.*?</title>", "", drawn)
+    assert all(one == places[0] for one in places)
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 1e-9), (-5, 3), (0, 7e12), (-1e-3, 0), (3, 3)])
-def test_ticks_cover_and_are_few(low, high):
-    marks = ticks(low, high)
-    assert marks[0] <= low
-    assert marks[-1] >= high
-    assert 2 <= len(marks) <= 9
-    assert len({round(b - a, 12) for a, b in pairwise(marks)}) <= 2
+@pytest.mark.parametrize(
+    ("privacy", "exact"),
+    [
+        (Privacy(PureDP("1/2")), (1 + math.tanh(0.25)) / 2),
+        (Privacy(ApproxDP(1, "1/100")), (1 + (math.e - 1 + 0.02) / (math.e + 1)) / 2),
+        (Privacy(ZCDP("1/8")), 0.5 + 0.5 * math.erf(0.5 / 2 / math.sqrt(2))),
+    ],
+)
+def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
+    # randomised response, its (epsilon, delta) kin, and the Gaussian with sigma 2, rho = 1/8
+    assert exact - 1e-12 <= _words.bet(privacy) <= exact + (1e-9 if not isinstance(privacy.budget, ZCDP) else 0.05)
+
+
+def test_the_guards_numbers_stand_in_the_headline(observation):
+    release = build(observation, receipt={"guard": {"read": 1234.5, "used": 1200.25, "margin": 30}})
+    assert "Rows read: about 1,234. Rows used: about 1,200." in Page(_report.report(release, entries(release))).text
 
 
 def test_sentences_for_every_definition_and_unit():

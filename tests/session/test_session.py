@@ -84,7 +84,7 @@ def test_every_source_gives_the_same_release(tmp_path: Path) -> None:
     answers = {name: ln.release(made, source, seed=5).answers for name, source in sources(tmp_path).items()}
     first = answers.pop("csv")
     assert len(first) == 1 + 2 + 74 + 148 + 4 + 2
-    assert list(first.columns) == ["query", "cell", "answer", "std_error", "low", "high"]
+    assert list(first.columns) == ["query", "cell", "answer", "noise_std", "low", "high"]
     for name, other in answers.items():
         pd.testing.assert_frame_equal(first, other, obj=name)
 

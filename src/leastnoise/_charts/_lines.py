@@ -34,7 +34,10 @@ def draw(picture: Picture) -> Spec:
         for i, k in enumerate(kept.tolist())
     ]
     x: Spec = {"field": "x", "type": "temporal" if axis.kind == "times" else "quantitative", "title": picture.heading(axis)}
-    x |= {"axis": {"grid": False, "tickCount": 6}, "scale": {"zero": False, "nice": False}}
+    x |= {
+        "axis": {"grid": False, "tickCount": 6},
+        "scale": {"zero": False, "nice": False, **({"type": "utc"} if axis.kind == "times" else {})},
+    }
     colour: Spec = {"color": {"value": SERIES[0]}}
     if groups is not None:
         colour = {"color": coloured(len(names), groups.name, names), "strokeDash": dashed(len(names), names)}
@@ -56,5 +59,5 @@ def draw(picture: Picture) -> Spec:
 
 def _positions(axis: Axis) -> list[object]:
     if axis.kind == "times" or axis.high is None:
-        return list(axis.labels)
+        return list(axis.moments or axis.labels)
     return [short(value) for value in axis.high.tolist()]

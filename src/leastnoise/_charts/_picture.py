@@ -23,6 +23,7 @@ class Axis:
             spans (ranges that may overlap).
         low: lower ends, shape (keys,); NaN where there is none.
         high: upper ends.
+        moments: of times, where each begins, in ISO form; empty if the labels say so themselves.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Axis:
     kind: str = "names"
     low: FloatArray | None = None
     high: FloatArray | None = None
+    moments: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -120,21 +122,22 @@ def short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
+def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray, most: int) -> int:
     """How many of the first in an order are above all others for sure.
 
     Args:
         low: lower ends of intervals that all hold at once.
         high: their upper ends.
         order: places, the largest answer first; all of them.
+        most: the first of so many at most.
 
     Returns:
         The largest k for which the lower ends of the first k lie above the upper ends of all others, of which there are some; else 0.
 
-    >>> clear_of_the_rest(np.array([8.0, 7.0, 1.0]), np.array([9.0, 9.0, 3.0]), np.array([0, 1, 2]))
+    >>> clear_of_the_rest(np.array([8.0, 7.0, 1.0]), np.array([9.0, 9.0, 3.0]), np.array([0, 1, 2]), 3)
     2
     """
     lowest = np.minimum.accumulate(low[order])
     highest = np.maximum.accumulate(high[order][::-1])[::-1]
-    clear = np.flatnonzero(lowest[:-1] > highest[1:])
+    clear = np.flatnonzero((lowest[:-1] > highest[1:])[:most])
     return int(clear[-1]) + 1 if len(clear) else 0

@@ -5,7 +5,7 @@ from typing import Any
 
 from leastnoise._charts._picture import Picture, Spec
 
-WIDTH = 500  # of a whole chart with its labels, about; on a phone it is made smaller, to about two thirds
+WIDTH = 450  # of a whole chart with its labels, about; on a phone it is made smaller, to about two thirds
 HEIGHT = 200
 INK, MUTED, RULE, BAR, WHISKER = "#17212b", "#4d5a66", "#d5dbe1", "#6aa5cc", "#12344d"
 # Okabe and Ito 2008, without the yellow that cannot be read on white, then each with a dash of its own.

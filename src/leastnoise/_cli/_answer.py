@@ -92,11 +92,11 @@ def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: M
         sets[name] = identity() if ends_of is None else ranges(ends_of)
     (table,) = release.answer(queries(domain, sets, sum=asked["measure"]), level=level)
     numbers = table.numbers()
-    names = {"answer": "answer", "noise_std": "std_error", "approximation_std": "approximation_std", "low": "low", "high": "high"}
+    names = ("answer", "noise_std", "approximation_std", "low", "high")
     rows: list[dict[str, Any]] = [{"cell": cell} for cell in table.cell_names()]
     for column in [column for column in names if column in numbers]:
         for row, value in zip(rows, numbers[column].tolist(), strict=True):
-            row[names[column]] = None if math.isnan(value) else float(value)
+            row[column] = None if math.isnan(value) else float(value)
     return f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, {100 * level:g}% intervals", rows
 
 

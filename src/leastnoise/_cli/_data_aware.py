@@ -65,7 +65,7 @@ def data_aware_facts(made: "DataAwarePlan", workload: "Workload", seconds: float
         "queries": workload.rows,
         "expected_total_squared_error": None,
         "lower_bound": None,
-        "error_over_lower_bound": None,
+        "error_over_least_possible": None,
         "rmse": dict.fromkeys(names),
         "tables": [
             {

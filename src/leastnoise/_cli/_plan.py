@@ -92,7 +92,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     usable = [candidate for candidate in tried if candidate.plan is not None]
     rows = [_row(candidate, candidate.plan) for candidate in usable if candidate.plan is not None]
     columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
-    columns += [("error /\nlower bound", "right"), ("seconds", "right")]
+    columns += [("error / least\npossible", "right"), ("seconds", "right")]
     show_table(f"{whole(what.workload.rows)} queries, {_budget(what)}", columns, rows, bold=0)
     unusable = [[candidate.strategy, noise(candidate.noise.value), candidate.reason] for candidate in tried if candidate.plan is None]
     if unusable:
@@ -119,7 +119,7 @@ def facts(made: "Plan", seconds: float) -> dict[str, Any]:
         "queries": sum(table["queries"] for table in tables),
         "expected_total_squared_error": promise.total_squared_error,
         "lower_bound": promise.lower_bound,
-        "error_over_lower_bound": ratio(made),
+        "error_over_least_possible": ratio(made),
         "rmse": {table["name"]: table["rmse"] for table in tables},
         "tables": tables,
         "seconds": round(seconds, 3),
@@ -154,9 +154,10 @@ def expected(made: "Plan") -> list[dict[str, Any]]:
 
 
 def ratio(made: "Plan") -> float | None:
-    """The expected total over its lower bound; None where the bound is nothing."""
-    bound = made.lower_bound()
-    return made.expected_error().total_squared_error / bound if bound > 0 else None
+    """The error over the least possible: the root of the expected total over its lower bound; None where the bound is nothing."""
+    from leastnoise._release import goodness
+
+    return goodness(made)
 
 
 def show_plan(made: "Plan", seconds: float) -> None:
@@ -180,7 +181,7 @@ def show_plan(made: "Plan", seconds: float) -> None:
             ("queries", whole(sum(table["queries"] for table in tables))),
             ("total squared error", number(promise.total_squared_error)),
             ("lower bound", number(promise.lower_bound)),
-            ("error / lower bound", share(ratio(made))),
+            ("error / least possible", share(ratio(made))),
             ("strategy", made.strategy),
             ("protects", made.privacy.unit),
             ("cost", f"{_cost(made)}, with {noise(made.noise.value)} noise"),
@@ -232,6 +233,6 @@ def _candidate(candidate: "Candidate") -> dict[str, Any]:
         "reason": candidate.reason,
         "expected_total_squared_error": None if made is None else candidate.total,
         "lower_bound": None if made is None else made.lower_bound(),
-        "error_over_lower_bound": None if made is None else ratio(made),
+        "error_over_least_possible": None if made is None else ratio(made),
         "seconds": round(candidate.seconds, 3),
     }

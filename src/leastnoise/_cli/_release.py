@@ -146,6 +146,8 @@ def carry_out(
             nnls=what.nnls,
             local_non_negative=what.local_non_negative,
             covariances=what.covariances,
+            language=what.language,
+            contact=what.contact,
             seed=seed,
             progress=lambda done, among: progress.rows(f"reading {name}", "measuring, estimating and writing", done, among),
         )

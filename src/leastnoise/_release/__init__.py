@@ -5,7 +5,8 @@ from leastnoise._release._extras import check_columns, table_place
 from leastnoise._release._large import written
 from leastnoise._release._release import Release, build
 from leastnoise._release._tables import Table, Tables
-from leastnoise._release._words import notices
+from leastnoise._release._texts import checked_language
+from leastnoise._release._words import goodness, notices
 from leastnoise._release._writing import fill_draft, read_release, write
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "build",
     "check_columns",
     "check_target",
+    "checked_language",
     "draft",
     "fill_draft",
+    "goodness",
     "notices",
     "read_release",
     "table_place",

@@ -5,6 +5,7 @@ from typing import Any
 
 from leastnoise._estimate import is_data_aware
 from leastnoise._plan import Plan
+from leastnoise._release._texts import Texts
 
 COLUMNS = {
     "answer": "the estimate, consistent across tables; biased where the data are not as even as the choices suppose",
@@ -15,26 +16,6 @@ POST_PROCESSING = (
     "answer is the mechanism's estimate; it is not rounded. Everything after the measurements is post-processing and cost nothing."
 )
 NOT_PROMISED = "which queries were measured was decided on the way, so the error depends on the data, and no error was promised beforehand"
-ERRORS = (
-    "Which queries were measured was decided on the way, by noisy values that were paid for: the error depends on the data, and no error "
-    "was promised beforehand. The typical error is the root mean square over a table of both its parts, noise and approximation; the "
-    "largest one is that of the noise."
-)
-_READING = (
-    "noise_std is exact given the outcome of the choices, with the factors of shrinking held fixed. approximation_std is what was lost by "
-    "taking cells for alike that are not, and it is an estimate: an interval holds the true answer in about the stated share of releases, "
-    "sometimes in fewer. Tables agree with each other wherever they overlap."
-)
-_REGIMES = {
-    "independent": "no structure worth using was found, so the plan that does not look at the data was measured; answers by least squares",
-    "shrunk": "blocks of several widths were measured, and the differences between them shrunk towards their posterior means",
-    "adaptive": "blocks of several widths were measured and shrunk, then the {buckets} buckets that they suggested; the answers use both",
-    "buckets": "{buckets} buckets of alike cells were drawn privately and measured; inside a bucket counts are spread evenly",
-    "blocks": "{blocks} blocks of the table were measured, then {buckets} parts of them, as many as their noisy counts deserve, and "
-    "groups of parts; the answers use all three, and inside a part counts are spread evenly",
-    "quadtree": "{buckets} rectangles of alike cells were drawn privately and measured; inside a rectangle counts are spread evenly",
-    "truncated": "values above a threshold that was chosen privately were cut to it; answers by least squares",
-}
 
 
 def facts_of(plan: Plan) -> Mapping[str, Any] | None:
@@ -42,32 +23,29 @@ def facts_of(plan: Plan) -> Mapping[str, Any] | None:
     return plan.details["data_aware"] if is_data_aware(plan.details) else None
 
 
-def regime_words(plan: Plan) -> str:
+def regime_words(plan: Plan, said: Texts) -> str:
     """What was done, in a clause.
 
     Args:
         plan: of a data-aware release.
+        said: the catalogue.
     """
     facts = plan.details["data_aware"]
-    return _REGIMES.get(facts["regime"], facts["regime"]).format(buckets=f"{facts.get('buckets', 0):,}", blocks=facts.get("blocks", 0))
+    return said.say(f"regime_{facts['regime']}", buckets=facts.get("buckets", 0), blocks=facts.get("blocks", 0))
 
 
-def reading_words(plan: Plan) -> str:
+def reading_words(plan: Plan, said: Texts) -> str:
     """What the two parts of the error are."""
-    return "noise_std is exact given the threshold." if plan.details["data_aware"]["regime"] == "truncated" else _READING
+    return said.say("aware_reading_truncated" if plan.details["data_aware"]["regime"] == "truncated" else "aware_reading")
 
 
-def approximation_words(plan: Plan) -> list[str]:
+def approximation_words(plan: Plan, said: Texts) -> list[str]:
     """What the intervals of a data-aware release do not cover, besides what no interval covers."""
     facts = plan.details["data_aware"]
     if facts["regime"] == "truncated":
         return []
     if facts["regime"] == "independent":
-        return ["No structure was used, so approximation_std is 0 and the intervals are those of an ordinary release."]
+        return [said.say("aware_independent")]
     if facts["regime"] in ("buckets", "quadtree") and facts.get("hidden") is None:
-        return ["Nothing that was paid for tells how uneven the buckets are: approximation_std is empty, the intervals cover noise alone."]
-    smoothed = (
-        "approximation_std is an estimate for typical data of this release, not a bound: cells that stand out less than the noise are "
-        "smoothed away, and where such a cell lies the error of answers that end beside it is larger."
-    )
-    return [smoothed]
+        return [said.say("aware_unknown")]
+    return [said.say("aware_smoothed")]

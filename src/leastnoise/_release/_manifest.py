@@ -90,10 +90,10 @@ def manifest(
 
     Returns:
         A dictionary with the keys format, private, written, versions, privacy, receipt, domain, workload, plan, measurements,
-        expected_error, intervals, post_processing, answers and files; ``warning`` first if the noise was not private.
+        expected_error, intervals, post_processing, answers, report and files; ``warning`` first if the noise was not private.
     """
     plan = release.plan
-    warning = {} if release.private else {"warning": words.NOT_PRIVATE}
+    warning = {} if release.private else {"warning": words.ENGLISH.say("not_private")}
     return {
         "format": FORMAT,
         **warning,
@@ -108,7 +108,7 @@ def manifest(
             "digest": release.plan_digest,
             "strategy": plan.strategy,
             "mechanism": plan.noise.value,
-            "mechanism_in_words": words.NOISES[plan.noise],
+            "mechanism_in_words": words.ENGLISH.say(plan.noise.value),
             "details": dict(plan.details),
         },
         "measurements": _measurements(plan),
@@ -124,6 +124,7 @@ def manifest(
         "post_processing": _post_processing(release),
         "answers": _answers(release, entries, formats),
         **_covariances(release),
+        "report": {"language": release.options.language, "contact": release.options.contact},
         "files": [dict(entry) for entry in files],
     }
 
@@ -172,7 +173,7 @@ def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
     return {
         "total_squared_error": None if promise is None else promise.total_squared_error,
         "lower_bound": None if promise is None else promise.lower_bound,
-        "ratio": None if promise is None or not promise.lower_bound > 0 else promise.total_squared_error / promise.lower_bound,
+        "times_the_least_possible": words.goodness(release.plan),
         "meaning": "sum over all answers of weight squared times variance; errors of sums count in units of the most that one row can add",
         "error_bars_are_as_promised": kept,
         **(
@@ -240,8 +241,8 @@ def _answers(release: Release, entries: Sequence[TableEntry], formats: Sequence[
         "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, times its unit)",
         "columns": {
             **(_COLUMNS if aware.facts_of(release.plan) is None else aware.COLUMNS),
-            "low": f"lower end of the {words.percent_words(release.level)} interval",
-            "high": f"upper end of the {words.percent_words(release.level)} interval",
+            "low": f"lower end of the {words.ENGLISH.percent(release.level)} interval",
+            "high": f"upper end of the {words.ENGLISH.percent(release.level)} interval",
         },
         **({"too_large_to_write": [words.large_words(release, product) for product in release.large]} if release.large else {}),
         "number_of_tables": len(entries),

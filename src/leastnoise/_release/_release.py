@@ -15,6 +15,7 @@ from leastnoise._plan import Plan
 from leastnoise._release._extras import check_columns, check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
 from leastnoise._release._tables import Options, Table, Tables, in_unit, to_frame
+from leastnoise._release._texts import checked_language
 from leastnoise._workload import Product, Workload, from_json
 
 MOST_IN_ONE_FRAME = 20_000_000
@@ -71,7 +72,7 @@ class Release:
 
     @property
     def answers(self) -> Any:
-        """All answers as one data frame: query, cell, answer, std_error, low, high.
+        """All answers as one data frame: query, cell, answer, noise_std, low, high.
 
         It comes from the first of pandas, polars and pyarrow that is installed.
 
@@ -81,7 +82,7 @@ class Release:
         return self.long()
 
     def long(self, library: str | None = None) -> Any:
-        """All answers as one data frame: query, cell, answer, std_error, low, high, and the optional columns.
+        """All answers as one data frame: query, cell, answer, noise_std, low, high, and the optional columns.
 
         Args:
             library: pandas, polars or pyarrow; None for the first that is installed.
@@ -94,10 +95,9 @@ class Release:
                 f"One data frame may hold at most {MOST_IN_ONE_FRAME} answers; got {self.workload.rows}. "
                 "Take one table at a time with release.frame(id), or read the files that release.write makes."
             )
-        parts: dict[str, list[Any]] = {"query": [], "cell": [], "answer": [], "std_error": [], "low": [], "high": []}
+        parts: dict[str, list[Any]] = {"query": [], "cell": [], "answer": [], "noise_std": [], "low": [], "high": []}
         for table in self.tables:
             numbers = table.numbers()
-            numbers["std_error"] = numbers.pop("noise_std")
             for name in self.options.some:
                 numbers.setdefault(name, np.full(table.cells, np.nan))
             parts["query"].append(np.full(table.cells, table.id, dtype=object))
@@ -200,6 +200,8 @@ def build(
     local: bool = False,
     covariances: Iterable[str] = (),
     receipt: Mapping[str, Any] | None = None,
+    language: str = "en",
+    contact: str = "",
 ) -> Release:
     """Make the release of an observation; its tables are computed when they are taken or written.
 
@@ -213,6 +215,8 @@ def build(
         local: add the biased column ``answer_local``, from the nearest tables without negative cells that agree with each other.
         covariances: tables, by id or name, whose covariances `write` writes too; any others are given by `Release.covariance`.
         receipt: further facts about the payment for the manifest, such as ``{"ledger": "people.ledger"}``; JSON values.
+        language: of the report, en or de.
+        contact: whom to ask about the data, for the report.
 
     Raises:
         InputError: a level outside (0, 1), a plan without questions, or ``joint`` on over 2^20 joint cells.
@@ -239,6 +243,8 @@ def build(
         joint=bool(joint),
         local=bool(local),
         covariances=tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in covariances)),
+        language=checked_language(language),
+        contact=contact,
     )
     if is_data_aware(plan.details):
         check_columns(plan, joint=joint, local=local, covariances=covariances)

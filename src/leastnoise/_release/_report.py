@@ -1,39 +1,35 @@
-"""The report: one self-contained page for readers of a release, without scripts, fonts or pictures from elsewhere."""
+"""The report: one page for readers of a release, with every table; nothing on it comes from elsewhere, and no request leaves it."""
 
+import base64
+import hashlib
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
+from pathlib import Path
+from typing import Any
 
-from leastnoise._accounting import readable
 from leastnoise._accuracy import lower_bound
-from leastnoise._plan import Plan
 from leastnoise._release import _data_aware as aware
 from leastnoise._release import _words as words
-from leastnoise._release._charts import chart, chart_kind, error, number
 from leastnoise._release._files import TableEntry
 from leastnoise._release._manifest import versions
 from leastnoise._release._release import Release
-from leastnoise._release._style import STYLE
-from leastnoise._release._tables import Table
+from leastnoise._release._texts import Texts, texts
+from leastnoise._release._views import views
 from leastnoise._workload import Product, Workload
 
-MOST_ROWS = 40
-MOST_CHARTS = 12
-MOST_HEATMAPS = 3  # for counts, and for every measure
-MOST_SCANNED = 500
+MOST_RULES = 40
+MOST_LISTED = 5000
+MOST_MAIN = 5
 # A table's own bound needs the eigenvalues of a matrix of this size, which should not take longer than the release.
 _MOST_CELLS_OF_A_BOUND = 1024
-_HATCH = (
-    '<svg width="0" height="0" aria-hidden="true" style="position:absolute"><defs><pattern id="hatch" width="6" height="6" '
-    'patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line x1="0" y1="0" x2="0" y2="6" stroke="currentColor" '
-    'stroke-opacity=".45" stroke-width="1"/></pattern></defs></svg>'
-)
+_MOST_BOUNDS = 40
+_TEMPLATES = Path(__file__).with_name("templates")
 
 
 def report(release: Release, entries: Sequence[TableEntry], *, written: datetime | None = None) -> str:
-    """The report as one HTML text.
+    """The report as one HTML text, in the language of the release.
 
     Args:
         release: the release.
@@ -41,327 +37,247 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
         written: when; None for now.
 
     Returns:
-        A page that needs nothing else: style and charts are inside, and there are no links to the network. Every label is escaped.
+        A page that needs nothing else: style, pictures and the script that searches and sorts are inside, and its security policy forbids
+        any request. Without scripts it has the same texts and numbers. Every label is escaped.
     """
-    when = (written or datetime.now(UTC)).astimezone(UTC)
-    title = _title(release)
-    sections = [
-        _head(release, entries, title, when),
-        _promise(release),
-        _spent(release),
-        _errors(release, entries),
-        _charts(release),
-        _reading(release),
-        _rows(release),
-        _files(release, entries),
-        _footer(release),
-    ]
-    warning = "" if release.private else f'<p class="warning" role="alert">{escape(words.NOT_PRIVATE)}</p>\n'
-    mark = "" if release.private else "NOT PRIVATE: "
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(mark + title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{_HATCH}\n<main>\n{warning}"
-        + "\n".join(sections)
-        + "\n</main>\n</body>\n</html>\n"
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    said = texts(release.options.language)
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    pages = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return pages.get_template("report.html").render(
+        t=said,
+        style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        head=_head(release, entries, said, (written or datetime.now(UTC)).astimezone(UTC)),
+        index=_index(release, entries, said),
+        views=views(release, entries, said),
+        reading=_reading(release, said),
+        spent=_spent(release, said),
+        files=_files(release, entries, said),
+        use=_use(release, said, (written or datetime.now(UTC)).year),
     )
 
 
-def _title(release: Release) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """The first screen."""
+
+    title: str
+    mark: str
+    kicker: str
+    warning: str
+    lead: str
+    what: str
+    about: str
+    protects: str
+    exact: list[tuple[str, str]]
+    exact_intro: str
+    facts: list[tuple[str, str, str]]
+    notices: list[str]
+    written: str
+
+
+def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: datetime) -> _Head:
+    privacy = release.plan.privacy
+    title = _title(release, said)
+    answers = said.some("answers", sum(entry.answers for entry in entries))
+    about = said.say("about_row")
+    if privacy.unit_column is not None:
+        about = said.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
+    month = f"{when:%Y-%m-%d}"
+    return _Head(
+        title=title,
+        mark=title if release.private else said.say("mark_seeded", title=title),
+        kicker=said.say("kicker_private" if release.private else "kicker_seeded"),
+        warning="" if release.private else said.say("not_private"),
+        lead=said.say("lead", answers=answers),
+        what=_what(release, entries, said, answers),
+        about=about,
+        protects=words.bet_words(privacy, said),
+        exact=_exact(release, entries, said),
+        exact_intro=said.say("exact_intro", percent=said.percent(release.level)),
+        facts=_facts(release, said),
+        notices=_notices(release, said),
+        written=said.say("written_on", date=month),
+    )
+
+
+def _title(release: Release, said: Texts) -> str:
     asked = {name for product in release.workload for name in product.attributes}
     names = [name for name in release.workload.domain.names if name in asked]
-    tables = len(release.tables)
-    start = ("A private release of " if release.private else "A test release of ") + ("one table" if tables == 1 else f"{tables:,} tables")
+    start = said.say("title_private" if release.private else "title_seeded", tables=said.some("tables", len(release.tables)))
     if not names:
         return start
-    shown = names if len(names) <= 5 else [*names[:4], f"{len(names) - 4} more attributes"]
-    return f"{start} on {', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else f"{start} on {shown[0]}"
+    shown = names if len(names) <= 5 else [*names[:4], said.say("more_attributes", count=len(names) - 4)]
+    return said.say("title_on", start=start, names=said.listed(shown))
 
 
-def _head(release: Release, entries: Sequence[TableEntry], title: str, when: datetime) -> str:
-    plan = release.plan
-    answers = sum(entry.answers for entry in entries)
-    counts = [entry for entry in entries if entry.measure is None]
-    typical = (
-        math.sqrt(sum(entry.answers * entry.rmse**2 for entry in counts) / sum(entry.answers for entry in counts)) if counts else math.nan
-    )
-    facts = [
-        ("Privacy budget", words.budget_words(plan.privacy), words.definition(plan.privacy)[0]),
-        ("Protected", "one row" if plan.privacy.unit_column is None else f"one {plan.privacy.unit_column}", _unit_note(release)),
-    ]
-    if counts:
-        facts.append(("Typical error of a count", error(typical), "standard error, over all counts"))
-    promise = plan.promise
-    if promise is not None and promise.lower_bound > 0:
-        ratio = math.sqrt(promise.total_squared_error / promise.lower_bound)
-        facts.append(("Against the least possible", f"{ratio:.2f} times", "error over its proven lower bound"))
-    boxes = "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}<small>{escape(c)}</small></dd></div>" for a, b, c in facts)
-    kicker = "Differentially private statistics" if release.private else "For tests only, not private"
+def _what(release: Release, entries: Sequence[TableEntry], said: Texts, answers: str) -> str:
     sums = sorted({entry.measure for entry in entries if entry.measure is not None})
-    summed = f" Sums are of {escape(', '.join(sums))}." if sums else ""
-    return (
-        f'<header>\n<p class="kicker">{kicker}</p>\n<h1>{escape(title)}</h1>\n'
-        f'<p class="lead">{answers:,} {"answer" if answers == 1 else "answers"}, each with its error bar. Noise was added on purpose, so '
-        f"that nobody in the data can be singled out; how much, and what that means for every number, is said on this page.{summed}</p>\n"
-        f"{_cut(release)}"
-        f'<p class="small">Written on {when:%d %B %Y} (UTC).</p>\n<dl class="facts">{boxes}</dl>\n</header>'
-    )
+    counts = [said.say("counts")] if any(entry.measure is None for entry in entries) else []
+    kinds = said.listed(counts + ([said.say("sums_of", names=said.listed(sums))] if sums else []))
+    asked = {name for entry in entries for name in entry.attributes}
+    names = [name for name in release.workload.domain.names if name in asked]
+    tables = said.some("tables", len(entries))
+    if not names:
+        return said.say("what_nothing", answers=answers, tables=tables, kinds=kinds)
+    shown = names if len(names) <= 12 else [*names[:11], said.say("more_attributes", count=len(names) - 11)]
+    return said.say("what", answers=answers, tables=tables, kinds=kinds, names=said.listed(shown))
 
 
-def _cut(release: Release) -> str:
-    cut = words.cut_words(release.plan.privacy)
-    return f'<p class="lead"><strong>{escape(cut)}</strong></p>\n' if cut else ""
+def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[tuple[str, str]]:
+    """The margins of the main tables: those with the fewest attributes, with the typical answer that stands beside each."""
+    main = sorted(range(len(entries)), key=lambda place: (len(entries[place].attributes), entries[place].answers > 1000, place))[:MOST_MAIN]
+    found = []
+    for place in sorted(main):
+        table = release.tables[place]
+        margin = said.error(math.sqrt(float(((table.high - table.answer) ** 2).mean())))
+        typical = float(abs(table.answer).mean())
+        if not table.labels:
+            text = said.say("exact_total", answer=said.number(float(table.answer)), margin=margin)
+        elif typical > 0:
+            share = said.percent(math.sqrt(float(((table.high - table.answer) ** 2).mean())) / typical, 2)
+            text = said.say("exact_relative", margin=margin, typical=said.number(typical), share=share)
+        else:
+            text = said.say("exact_plain", margin=margin)
+        found.append((table.name, text))
+    return found
 
 
-def _unit_note(release: Release) -> str:
+def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
     privacy = release.plan.privacy
-    neighbours = "added or removed" if privacy.neighbours == "add_remove" else "replaced"
-    return neighbours if privacy.unit_column is None else f"at most {privacy.max_rows} rows each, {neighbours}"
-
-
-def _promise(release: Release) -> str:
-    return (
-        f'<section>\n<h2>The promise</h2>\n<p class="promise">{escape(words.promise(release.plan.privacy))}</p>\n'
-        "<p>This holds whatever is done with the answers afterwards, and whatever other data anybody has. It does not depend on keeping "
-        "the method secret: the plan, with every noise scale, is part of the release.</p>\n</section>"
-    )
-
-
-def _spent(release: Release) -> str:
-    plan = release.plan
-    receipt = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **release.receipt}.items() if value)
-    pairs = [
-        ("Budget", f"{words.budget_words(plan.privacy)} ({words.definition(plan.privacy)[0]})"),
-        ("Cost of the plan", f"{words.cost_words(words.cost_of(plan))}{_computed(plan)}"),
-        ("Neighbours", f"{words.change(plan.privacy)} ({plan.privacy.neighbours})"),
-        ("Noise", words.NOISES[plan.noise]),
-        (
-            "Strategy",
-            f"{plan.strategy}: {_done(plan)}",
-        ),
-        ("Receipt", receipt or "none: nothing was paid for this release"),
+    change = said.say("added_removed" if privacy.neighbours == "add_remove" else "replaced")
+    protected = said.say("one_row")
+    if privacy.unit_column is not None:
+        protected = said.say("one_of", column=privacy.unit_column)
+        change = said.some("at_most_rows", privacy.max_rows, change=change)
+    facts = [
+        (said.say("budget"), words.budget_words(privacy, said), words.definition(privacy, said)[0]),
+        (said.say("protected"), protected, change),
     ]
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
-    return f'<section>\n<h2>What was spent</h2>\n<dl class="spent">{rows}</dl>\n</section>'
+    ratio = words.goodness(release.plan)
+    if ratio is not None:
+        facts.append((said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")), said.say("goodness_note")))
+    return facts
 
 
-def _computed(plan: Plan) -> str:
-    return ", computed from its integer queries" if aware.facts_of(plan) is None else ", the private choices with it"
+def _notices(release: Release, said: Texts) -> list[str]:
+    """What changes how every number is to be read."""
+    found = words.notices(release, said)
+    cut = words.clipped(release)
+    if cut:
+        found.append(said.say("clipped", names=said.listed(cut)))
+    guard = words.guard_words(release, said)
+    return found + ([guard] if guard else [])
 
 
-def _done(plan: Plan) -> str:
-    if aware.facts_of(plan) is not None:
-        return aware.regime_words(plan)
-    return f"{len(plan.blocks):,} measured {'table' if len(plan.blocks) == 1 else 'tables'}, answers by least squares"
+def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
+    """The list of all tables, with margins in place of standard errors."""
+    times, half = release.options.multiplier, release.options.half_step
+    bounds = aware.facts_of(release.plan) is None and len(entries) <= _MOST_BOUNDS
+    rows = []
+    for product, entry in list(zip(release.workload, entries, strict=True))[:MOST_LISTED]:
+        step = half * _unit(product)
+        least = _alone(release, product) if bounds else None
+        margins = [said.error(times * value + step) for value in (entry.rmse, entry.largest_std)]
+        alone = "" if least is None else said.error(times * least + step)
+        rows.append((entry.query, entry.name, said.plain(entry.answers), *margins, *([alone] if bounds else [])))
+    heads = ["col_id", "col_table", "col_answers", "col_typical", "col_largest", *(["col_alone"] if bounds else [])]
+    promise, summary = release.plan.promise, ""
+    if aware.facts_of(release.plan) is not None:
+        summary = said.say("aware_errors")
+    elif promise is not None and promise.lower_bound > 0:
+        total, bound = (said.local(_short(value)) for value in (promise.total_squared_error, promise.lower_bound))
+        summary = said.say("squared", total=total, bound=bound)
+    cut = said.say("index_cut", count=MOST_LISTED, all=len(entries)) if len(entries) > MOST_LISTED else ""
+    note = said.say("index_note", percent=said.percent(release.level))
+    return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": note}
 
 
-def _errors(release: Release, entries: Sequence[TableEntry]) -> str:
-    plan = release.plan
-    shown = entries[:MOST_ROWS]
-    total = sum(_contribution(product, entry) for product, entry in zip(release.workload, entries, strict=True))
-    rows, ordinary = [], aware.facts_of(plan) is None
-    for product, entry in zip(release.workload.products[: len(shown)], shown, strict=True):
-        share = _contribution(product, entry) / total if total > 0 else 0.0
-        alone = _alone(release, product) if ordinary else None
-        cells = [
-            f"<td>{escape(entry.query)}</td><td>{escape(entry.name)}</td>",
-            *(
-                f'<td class="n">{text}</td>'
-                for text in (
-                    f"{entry.answers:,}",
-                    error(entry.rmse),
-                    error(entry.largest_std),
-                    f"{100 * share:.1f}%",
-                    "" if alone is None else error(alone),
-                )
-            ),
-        ]
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    head = "".join(
-        f'<th scope="col"{kind}>{text}</th>'
-        for text, kind in (
-            ("Id", ""),
-            ("Table", ""),
-            ("Answers", ' class="n"'),
-            ("Typical error", ' class="n"'),
-            ("Largest error", ' class="n"'),
-            ("Share of the total", ' class="n"'),
-            ("Least possible alone" if ordinary else "", ' class="n"'),
-        )
-    )
-    large = "".join(f'<p class="note">{escape(words.large_words(release, product))}</p>' for product in release.large)
-    left_out = large + (
-        ""
-        if len(entries) <= MOST_ROWS
-        else f'<p class="note">The first {MOST_ROWS} of {len(entries):,} tables; all are in <code>tables.csv</code>.</p>'
-    )
-    promise, summary = plan.promise, ""
-    if promise is not None and promise.lower_bound > 0:
-        squared = promise.total_squared_error / promise.lower_bound
-        summary = (
-            "<p>The plan was chosen to make the weighted total of all squared errors small: it is "
-            f"{_large(promise.total_squared_error)}. No unbiased plan with this kind of noise can go below {_large(promise.lower_bound)}, "
-            f"so the errors here are at most {math.sqrt(squared):.2f} times the least possible.</p>"
-        )
-    if not ordinary:
-        return (
-            f"<section>\n<h2>How exact the answers are</h2>\n<p>{escape(aware.ERRORS)}</p>\n"
-            f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>\n{left_out}</section>'
-        )
-    return (
-        "<section>\n<h2>How exact the answers are</h2>\n<p>All this was known before the data were touched. The typical error is "
-        f"the root mean square of the standard errors of a table; a sum's is in its own unit.</p>\n{summary}\n"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>\n{left_out}'
-        '<p class="note">Share of the total: of the weighted squared error. Least possible alone: a lower bound on the typical error '
-        "that this table would have if the whole budget were spent on it and nothing else were asked.</p>\n</section>"
-    )
-
-
-def _large(value: float) -> str:
+def _short(value: float) -> str:
     short = float(f"{value:.4g}")
     return f"{short:,.0f}" if 1000 <= short < 1e15 else f"{short:g}"
 
 
-def _contribution(product: Product, entry: TableEntry) -> float:
-    """Importance times the sum of the variances, in squared rows or multiples of the unit."""
-    unit = 1.0 if product.measure is None else float(product.domain.measures[product.measure].unit)
-    return product.importance * entry.answers * (entry.rmse / unit) ** 2
+def _unit(product: Product) -> float:
+    return 1.0 if product.measure is None else float(product.domain.measures[product.measure].unit)
 
 
 def _alone(release: Release, product: Product) -> float | None:
     if any(operator.size > _MOST_CELLS_OF_A_BOUND for operator in product.operators):
         return None
-    unit = 1.0 if product.measure is None else float(product.domain.measures[product.measure].unit)
     bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.plan.noise)
-    return math.sqrt(bound / (product.importance * product.rows)) * unit
+    return math.sqrt(bound / (product.importance * product.rows)) * _unit(product)
 
 
-def _charts(release: Release) -> str:
-    chosen = list(_drawable(release))
-    if not chosen:
-        return (
-            "<section>\n<h2>The answers</h2>\n<p>No table is small enough to be drawn; all are in the folder <code>answers</code>."
-            "</p>\n</section>"
-        )
-    figures = [_figure(release, release.tables[place]) for place in chosen]
-    rest = len(release.tables) - len(chosen)
-    note = (
-        ""
-        if not rest
-        else f'<p class="note">{rest:,} more {"table is" if rest == 1 else "tables are"} not drawn; see <code>answers</code>.</p>'
-    )
-    return f"<section>\n<h2>The answers</h2>\n{''.join(figures)}{note}\n</section>"
-
-
-def _drawable(release: Release) -> Iterable[int]:
-    """The first tables that a chart suits, few of them shaded grids."""
-    charts, grids = 0, Counter[str | None]()
-    for place, product in enumerate(release.workload.products[:MOST_SCANNED]):
-        kind = chart_kind(product)
-        if kind is None or (kind == "heat" and grids[product.measure] == MOST_HEATMAPS):
-            continue
-        yield place
-        charts += 1
-        grids[product.measure] += kind == "heat"
-        if charts == MOST_CHARTS:
-            return
-
-
-def _figure(release: Release, table: Table) -> str:
-    percent = words.percent_words(release.level)
-    measure = table.product.measure
-    unit = "rows" if measure is None else f"{measure} in its own unit, multiples of {readable(table.product.domain.measures[measure].unit)}"
-    said = f"{table.id}; {unit}; {_interval(table, percent)}{_beyond(release)}"
-    head = f"<h3>{escape(table.name)}</h3><span>{escape(said)}</span>"
-    if chart_kind(table.product) == "total":
-        answer, spread = float(table.answer), float(table.noise_std)
-        margin = float(table.high - table.answer)
-        body = f'<p class="total">{number(answer, spread)} <span>± {number(margin, spread)}</span></p>'
-    else:
-        body = chart(table, percent)
-    return f"<figure>\n<figcaption>{head}</figcaption>\n{body}\n</figure>\n"
-
-
-def _beyond(release: Release) -> str:
-    """A reminder beside every chart."""
-    privacy = release.plan.privacy
-    if privacy.unit_column is None:
-        return ""
-    return f"; of the noise, not of rows beyond {privacy.max_rows} of a {privacy.unit_column}"
-
-
-def _interval(table: Table, percent: str) -> str:
-    kind = chart_kind(table.product)
-    margin = float((table.high - table.answer).max())
-    if kind in ("line", "lines"):
-        visible = margin > 0.004 * float(abs(table.answer).max())
-        return f"{percent} interval as a band" if visible else f"the {percent} interval, at most {error(margin)}, is thinner than the line"
-    if kind == "heat":
-        return f"{percent} interval at most {error(margin)}; hatched where it contains 0"
-    return f"± is the {percent} interval" if kind == "total" else f"thin lines are {percent} intervals"
-
-
-def _reading(release: Release) -> str:
-    items = "".join(f"<li>{escape(text)}</li>" for text in words.limits(release))
-    if aware.facts_of(release.plan) is not None:
-        return (
-            f"<section>\n<h2>How to read the error bars</h2>\n<p>{escape(words.interval_words(release))}</p>\n"
-            f"<h3>What they do not cover</h3>\n<ul>{items}</ul>\n</section>"
-        )
-    return (
-        f"<section>\n<h2>How to read the error bars</h2>\n<p>{escape(words.interval_words(release))}</p>\n"
-        "<p>Answers are not rounded, and small ones may come out below zero: that is noise, and taking it away would bias every sum of "
-        "answers. Tables agree with each other wherever they overlap.</p>\n"
-        f"<h3>What they do not cover</h3>\n<ul>{items}</ul>\n</section>"
-    )
-
-
-def _rows(release: Release) -> str:
+def _reading(release: Release, said: Texts) -> dict[str, Any]:
     domain = release.plan.domain
-    rules = [words.domain_words(name, domain.kind(name)) for name in domain.names]
-    rules += [words.measure_words(name, measure) for name, measure in domain.measures.items()]
-    items = "".join(f"<li>{escape(rule)}</li>" for rule in rules[:MOST_ROWS])
-    more = (
-        ""
-        if len(rules) <= MOST_ROWS
-        else f'<p class="note">The first {MOST_ROWS} of {len(rules)} rules; all are in <code>manifest.json</code>.</p>'
+    rules = [words.domain_words(name, domain.kind(name), said) for name in domain.names]
+    rules += [words.measure_words(name, measure, said) for name, measure in domain.measures.items()]
+    return {
+        "interval": words.interval_words(release, said),
+        "plain": said.say("reading") if aware.facts_of(release.plan) is None else "",
+        "limits": words.limits(release, said),
+        "dropped": words.dropped_words(domain, said),
+        "rules": rules[:MOST_RULES],
+        "more": said.say("rows_more", count=MOST_RULES, all=len(rules)) if len(rules) > MOST_RULES else "",
+        "promise": words.promise(release.plan.privacy, said),
+    }
+
+
+def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
+    plan = release.plan
+    receipt = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **release.receipt}.items() if value)
+    ordinary = aware.facts_of(plan) is None
+    done = said.some("done", len(plan.blocks)) if ordinary else aware.regime_words(plan, said)
+    return [
+        (said.say("s_budget"), f"{words.budget_words(plan.privacy, said)} ({words.definition(plan.privacy, said)[0]})"),
+        (said.say("s_cost"), said.say("computed" if ordinary else "computed_aware", cost=words.cost_words(words.cost_of(plan), said))),
+        (said.say("s_neighbours"), f"{words.change(plan.privacy, said)} ({plan.privacy.neighbours})"),
+        (said.say("s_noise"), said.say(plan.noise.value)),
+        (said.say("s_strategy"), f"{plan.strategy}: {done}"),
+        (said.say("s_receipt"), receipt or said.say("no_receipt")),
+    ]
+
+
+def _files(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
+    rest = "" if aware.facts_of(release.plan) is None else "approximation_std, "
+    kept = release.options.covariances
+    listed = [
+        ("answers/", said.say("f_answers", file=entries[0].files, rest=rest)),
+        ("tables.csv", said.say("f_tables")),
+        ("covariances/", said.say("f_covariances", names=", ".join(kept))),
+        ("measurements/", said.say("f_measurements")),
+        ("manifest.json", said.say("f_manifest")),
+    ]
+    if not kept:
+        del listed[2]
+    return {"listed": listed, "biased": words.post_processing_words(release, said) if release.options.biased else []}
+
+
+def _use(release: Release, said: Texts, year: int) -> dict[str, Any]:
+    """How to cite, to recompute and to ask."""
+    plan, made = release.plan, versions()
+    cited = said.say(
+        "cite_text",
+        title=_title(release, said),
+        budget=words.budget_words(plan.privacy, said),
+        unit=plan.privacy.unit,
+        digest=release.plan_digest,
+        version=made["leastnoise"],
+        year=str(year),
     )
-    return f"<section>\n<h2>Which rows were counted</h2>\n<p>{escape(words.dropped_words(domain))}</p>\n<ul>{items}</ul>\n{more}</section>"
-
-
-def _rest(release: Release) -> str:
-    return "" if aware.facts_of(release.plan) is None else "approximation_std, "
-
-
-def _files(release: Release, entries: Sequence[TableEntry]) -> str:
-    first = escape(entries[0].files)
-    biased = ""
-    if release.options.biased:
-        items = "".join(f"<li>{escape(text)}</li>" for text in words.post_processing_words(release))
-        biased = f"<h3>Beside the unbiased answers</h3>\n<ul>{items}</ul>\n"
-    return (
-        "<section>\n<h2>The files</h2>\n<ul>\n"
-        f"<li><code>answers/</code>: all answers, as in <code>{first}</code>: keys, answer, noise_std, {_rest(release)}low, high</li>\n"
-        "<li><code>tables.csv</code>: what every table asks, where it is, and its expected error</li>\n"
-        f"{_covariances(release)}"
-        "<li><code>measurements/</code>: the noisy whole numbers from which all answers were computed, and the plan that made them</li>\n"
-        "<li><code>manifest.json</code>: everything on this page and more, for programs, with the SHA-256 of every file</li>\n"
-        f"</ul>\n{biased}</section>"
-    )
-
-
-def _covariances(release: Release) -> str:
-    if not release.options.covariances:
-        return ""
-    names = ", ".join(escape(key) for key in release.options.covariances)
-    return f"<li><code>covariances/</code>: how the noise of the answers of {names} goes together, for the errors of sums of them</li>\n"
-
-
-def _footer(release: Release) -> str:
-    made = versions()
-    receipt = release.observation.receipt
-    private = "" if release.private else f"<br><strong>{escape(words.NOT_PRIVATE)}</strong>"
-    return (
-        f"<footer>Plan <code>{release.plan_digest}</code>{'<br>Receipt <code>' + escape(receipt) + '</code>' if receipt else ''}"
-        f"<br>leastnoise {escape(made['leastnoise'])}, numpy {escape(made['numpy'])}, Python {escape(made['python'])}{private}</footer>"
-    )
+    table = next((product for product in release.workload if product.attributes), None)
+    return {
+        "cite": cited,
+        "python": "import leastnoise as ln\nrelease = ln.read_release('.')      # the folder of this page\nrelease.frame('q1')",
+        "shell": "leastnoise show .\nleastnoise answer . --cells " + (table.attributes[0] if table else "NAME"),
+        "contact": said.say("contact", contact=release.options.contact) if release.options.contact else said.say("ask_whom"),
+        "versions": f"leastnoise {made['leastnoise']}, numpy {made['numpy']}, Python {made['python']}",
+        "digest": release.plan_digest,
+        "receipt": release.observation.receipt,
+    }

@@ -47,6 +47,8 @@ class Options:
         joint: whether to add the biased column ``answer_nnls`` with its simulated errors ``nnls_rmse``.
         local: whether to add the biased column ``answer_local``.
         covariances: ids of the tables whose covariances are written.
+        language: of the report, en or de.
+        contact: whom to ask about the data, for the report; may be empty.
     """
 
     level: float
@@ -57,6 +59,8 @@ class Options:
     joint: bool = False
     local: bool = False
     covariances: tuple[str, ...] = ()
+    language: str = "en"
+    contact: str = ""
 
     @property
     def biased(self) -> bool:

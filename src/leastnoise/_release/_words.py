@@ -1,4 +1,7 @@
-"""What a release says about itself in sentences: the promise, the noise, the intervals and their limits. Manifest and report share them."""
+"""What a release says about itself in sentences: the promise, the noise, the intervals and their limits. Manifest and report share them.
+
+The sentences stand in the catalogue; here is decided which of them is said, and with which numbers.
+"""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +13,6 @@ from leastnoise._accounting import (
     ConcentratedCost,
     Cost,
     GaussianCost,
-    Noise,
     Privacy,
     PureCost,
     PureDP,
@@ -23,23 +25,14 @@ from leastnoise._plan import Plan, cost
 from leastnoise._release import _data_aware as aware
 from leastnoise._release._large import MOST_WRITTEN, is_large
 from leastnoise._release._release import Release
+from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product, from_json
 
-NOT_PRIVATE = (
-    "NOT PRIVATE: the noise of this release came from a seed, so anyone who knows the seed can take it away. "
-    "It is for tests and experiments only and must not be published."
-)
-NOISES = {
-    Noise.DISCRETE_LAPLACE: "discrete Laplace noise (whole numbers), sampled exactly",
-    Noise.DISCRETE_GAUSSIAN: "discrete Gaussian noise (whole numbers), sampled exactly",
-    Noise.ROUNDED_GAUSSIAN: "continuous Gaussian noise rounded to a grid, sampled exactly",
-}
+ENGLISH = texts("en")
 _COMMON_DELTA = Fraction(1, 10**9)
-# Below this standard error (in steps of the noise) a quantile of the continuous distribution says little about a discrete one.
-_COARSE = 5.0
 
 
-def definition(privacy: Privacy) -> tuple[str, dict[str, str]]:
+def definition(privacy: Privacy, said: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
     """Name and exact parameters of the definition of privacy.
 
     >>> definition(Privacy(PureDP("1/3")))
@@ -47,13 +40,13 @@ def definition(privacy: Privacy) -> tuple[str, dict[str, str]]:
     """
     budget = privacy.budget
     if isinstance(budget, PureDP):
-        return "pure differential privacy", {"epsilon": str(budget.epsilon)}
+        return said.say("pure"), {"epsilon": str(budget.epsilon)}
     if isinstance(budget, ApproxDP):
-        return "approximate differential privacy", {"epsilon": str(budget.epsilon), "delta": str(budget.delta)}
-    return "zero-concentrated differential privacy", {"rho": str(budget.rho)}
+        return said.say("approximate"), {"epsilon": str(budget.epsilon), "delta": str(budget.delta)}
+    return said.say("concentrated"), {"rho": str(budget.rho)}
 
 
-def budget_words(privacy: Privacy) -> str:
+def budget_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
     """The budget, short.
 
     >>> budget_words(Privacy(ApproxDP(1, "1e-9")))
@@ -61,59 +54,106 @@ def budget_words(privacy: Privacy) -> str:
     """
     budget = privacy.budget
     if isinstance(budget, PureDP):
-        return f"epsilon = {_number(budget.epsilon)}"
+        return f"epsilon = {said.plain(budget.epsilon)}"
     if isinstance(budget, ApproxDP):
-        return f"epsilon = {_number(budget.epsilon)}, delta = {_number(budget.delta)}"
-    return f"rho = {_number(budget.rho)}"
+        return f"epsilon = {said.plain(budget.epsilon)}, delta = {said.plain(budget.delta)}"
+    return f"rho = {said.plain(budget.rho)}"
 
 
-def change(privacy: Privacy) -> str:
+def change(privacy: Privacy, said: Texts = ENGLISH) -> str:
     """What two neighbouring tables differ by, as a clause.
 
     >>> change(Privacy(PureDP(1), unit_column="id", max_rows=3))
     "all rows of one value of the column 'id' (of which at most 3 are used) are added or removed"
     """
-    verb = "added or removed" if privacy.neighbours == "add_remove" else "replaced by others"
     if privacy.unit_column is None:
-        return f"one row is {verb.replace('others', 'another')}"
-    used = "one is" if privacy.max_rows == 1 else f"{privacy.max_rows} are"
-    return f"all rows of one value of the column {privacy.unit_column!r} (of which at most {used} used) are {verb}"
+        return said.say(f"change_row_{privacy.neighbours}")
+    return said.some(f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column))
 
 
-def promise(privacy: Privacy) -> str:
+def promise(privacy: Privacy, said: Texts = ENGLISH) -> str:
     """What the budget means, in one sentence.
 
     >>> print(promise(Privacy(PureDP(1))))
     Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = 2.72 times as likely, or as unlikely, when
     one row is added or removed.
     """
-    budget, difference = privacy.budget, change(privacy)
+    budget, difference = privacy.budget, change(privacy, said)
+    if isinstance(budget, PureDP):
+        return said.say("promise_pure", times=_power(budget.epsilon, said), change=difference)
+    if isinstance(budget, ApproxDP):
+        return said.say("promise_approximate", times=_power(budget.epsilon, said), delta=budget.delta, change=difference)
+    epsilon = said.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}")
+    return said.say("promise_concentrated", change=difference, rho=budget.rho, epsilon=epsilon, delta=_COMMON_DELTA)
+
+
+def bet(privacy: Privacy) -> float:
+    """The largest chance to tell two neighbouring tables apart by the results, if both are as likely beforehand.
+
+    Args:
+        privacy: the definition and its parameters.
+
+    Returns:
+        A probability from 1/2 to 1; an upper bound: (1 + the total variation distance of the results) / 2. Under zCDP the distance is
+        bounded by way of the Kullback-Leibler divergence, which is at most rho (inequalities of Pinsker and of Bretagnolle and Huber).
+
+    >>> round(bet(Privacy(PureDP(1))), 3), round(bet(Privacy(ApproxDP(1, "0.01"))), 3)
+    (0.731, 0.734)
+    """
+    budget = privacy.budget
     if isinstance(budget, (PureDP, ApproxDP)):
-        times = f"exp(epsilon) = {_power(budget.epsilon)} times as likely, or as unlikely"
-        rest = f", except with a probability of at most delta = {_number(budget.delta)}," if isinstance(budget, ApproxDP) else ","
-        return f"Whatever else anybody knows, no result of this release becomes more than {times}{rest} when {difference}."
-    epsilon = zcdp_epsilon(budget.rho, _COMMON_DELTA)
-    return (
-        f"Whatever else anybody knows, the results of this release hardly tell whether {difference}: the Rényi divergence of every order a "
-        f"is at most a times rho = {_number(budget.rho)}, which implies epsilon = {float(epsilon):.3g} at delta = {_number(_COMMON_DELTA)}."
-    )
+        smaller = math.exp(-float(budget.epsilon))
+        delta = float(budget.delta) if isinstance(budget, ApproxDP) else 0.0
+        return min(1.0, (1 + delta * smaller) / (1 + smaller))
+    rho = float(budget.rho)
+    return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
 
 
-def cost_words(cost: Cost) -> str:
+def bet_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
+    """What the budget means for somebody who bets, in one sentence without formulas.
+
+    >>> print(bet_words(Privacy(PureDP(1))))
+    Suppose somebody knows everything about everyone else and bets, as on the toss of a coin, on whether one row is in the table or
+    not. Reading this whole release raises the chance of winning from 50 to at most 74 in 100.
+    """
+    share = math.ceil(100 * bet(privacy) - 1e-9)
+    unit = "row" if privacy.unit_column is None else "unit"
+    difference = said.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
+    if share > 99:
+        return said.say("protects_little", change=difference)
+    rare = isinstance(privacy.budget, ApproxDP)
+    return said.say("protects_delta" if rare else "protects", change=difference, share=share)
+
+
+def cost_words(cost: Cost, said: Texts = ENGLISH) -> str:
     """What the plan really spends, as computed from its integer queries.
 
     >>> cost_words(PureCost("1/2"))
     'epsilon = 0.5'
     """
     if isinstance(cost, PureCost):
-        return f"epsilon = {_number(cost.epsilon)}"
+        return f"epsilon = {said.plain(cost.epsilon)}"
     if isinstance(cost, GaussianCost):
-        return f"mu squared = {_number(cost.mu_squared)} (Gaussian differential privacy)"
+        return said.say("gaussian_cost", value=cost.mu_squared)
     if isinstance(cost, ConcentratedCost):
-        return f"rho = {_number(cost.rho)}"
+        return f"rho = {said.plain(cost.rho)}"
     if isinstance(cost, SeriesCost):
         return str(cost)
     raise TypeError(cost)
+
+
+def goodness(plan: Plan) -> float | None:
+    """How many times the least possible error the plan's error is: the root of the total of squared errors over its lower bound.
+
+    Args:
+        plan: with its promise.
+
+    Returns:
+        At least 1; None where no error or no bound is known. It is the measure of plans everywhere: in tables of the terminal, in
+        reports and in the documentation.
+    """
+    promise = plan.promise
+    return None if promise is None or not promise.lower_bound > 0 else math.sqrt(promise.total_squared_error / promise.lower_bound)
 
 
 def cost_of(plan: Plan) -> Cost:
@@ -121,56 +161,51 @@ def cost_of(plan: Plan) -> Cost:
     return cost(plan) if aware.facts_of(plan) is None else SeriesCost(plan.privacy.budget)
 
 
-def domain_words(name: str, kind: Kind) -> str:
+def domain_words(name: str, kind: Kind, said: Texts = ENGLISH) -> str:
     """Which values of a column are counted where, and what happens to all others.
 
     >>> print(domain_words("age", Integers(17, 90, outside="clip")))
     age: whole numbers from 17 to 90; rows with other values go to the nearest cell; rows with a null are dropped.
     """
-    fate = {"drop": "are dropped", "clip": "go to the nearest cell", "other": "are counted in the cell 'other'"}
-    return f"{name}: {_cells(kind)}; rows with other values {fate[kind.outside]}; rows with a null {fate[kind.null]}."
+    outside, null = said.say(f"fate_{kind.outside}"), said.say(f"fate_{kind.null}")
+    return said.say("rule", name=name, cells=_cells(kind, said), outside=outside, null=null)
 
 
-def _cells(kind: Kind) -> str:
+def _cells(kind: Kind, said: Texts) -> str:
     if isinstance(kind, Categories):
-        return f"{len(kind.values)} categories"
+        return said.say("kind_categories", count=len(kind.values))
     if isinstance(kind, Integers):
-        return f"whole numbers from {kind.low} to {kind.high}" + (f", rounded ({kind.rounding})" if kind.rounding else "")
-    if isinstance(kind, Bins):
-        return f"{kind.count} bins of equal width from {readable(kind.low)} to {readable(kind.high)}, closed on the {kind.closed}"
-    if isinstance(kind, Edges):
-        return f"{kind.regular} bins from {readable(kind.low)} to {readable(kind.high)}, closed on the {kind.closed}"
-    if isinstance(kind, Decimals):
-        return f"numbers from {readable(kind.low)} to {readable(kind.high)} in steps of {readable(kind.step)}"
+        key = f"kind_integers_{kind.rounding}" if kind.rounding else "kind_integers"
+        return said.say(key, low=str(kind.low), high=str(kind.high))
     if isinstance(kind, Dates):
-        return f"days from {kind.start} to {kind.end} by {kind.by.replace('_', ' ')}, on the clock of {kind.zone}"
-    return f"codes from 0 to {kind.regular - 1}"
+        by = said.say(f"by_{kind.by}")
+        return said.say("kind_dates", start=kind.start.isoformat(), end=kind.end.isoformat(), by=by, zone=kind.zone)
+    if isinstance(kind, (Bins, Edges, Decimals)):
+        low, high = said.local(readable(kind.low)), said.local(readable(kind.high))
+        if isinstance(kind, Decimals):
+            return said.say("kind_decimals", low=low, high=high, step=said.local(readable(kind.step)))
+        key = "kind_bins" if isinstance(kind, Bins) else "kind_edges"
+        return said.say(f"{key}_{kind.closed}", count=kind.regular, low=low, high=high)
+    return said.say("kind_coded", last=str(kind.regular - 1))
 
 
-def measure_words(name: str, measure: Measure) -> str:
+def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:
     """What is summed.
 
     >>> print(measure_words("pay", Measure("income", 0, 100, unit="0.01")))
     pay: the column 'income', clipped to 0 .. 100, rounded to multiples of 0.01; a null counts as 0, clipped.
     """
-    bounds = f"clipped to {readable(measure.low)} .. {readable(measure.high)}"
-    return (
-        f"{name}: the column {measure.column!r}, {bounds}, rounded to multiples of {readable(measure.unit)}; a null counts as 0, clipped."
-    )
+    low, high, unit = (said.local(readable(value)) for value in (measure.low, measure.high, measure.unit))
+    return said.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
 
 
-def dropped_words(domain: Domain) -> str:
+def dropped_words(domain: Domain, said: Texts = ENGLISH) -> str:
     """Whether rows are missing from the release.
 
     >>> dropped_words(Domain(zone=Categories(["a"], null="other", outside="other")))
     'Every row of the table is counted.'
     """
-    if drops(domain):
-        return (
-            "Rows with a value (or a null) that an attribute drops are in none of the tables. How many there were was not measured, "
-            "so it is not published: the number would itself cost budget."
-        )
-    return "Every row of the table is counted."
+    return said.say("dropped" if drops(domain) else "not_dropped")
 
 
 def drops(domain: Domain) -> bool:
@@ -182,90 +217,75 @@ def drops(domain: Domain) -> bool:
     return any("drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names)
 
 
-def interval_words(release: Release) -> str:
+def clipped(release: Release) -> list[str]:
+    """The columns of which values beyond the public bounds were counted at the nearest bound, of those that were asked about."""
+    domain, products = release.plan.domain, release.workload.products
+    asked = {name for product in products for name in product.attributes}
+    measures = {product.measure for product in products} - {None}
+    return [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"] + sorted(str(one) for one in measures)
+
+
+def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
+    """The noisy counts of rows read and used, if the release has them; they were paid for like everything else."""
+    guard = release.receipt.get("guard")
+    if not guard:
+        return None
+    read, used, margin = (float(guard[name]) for name in ("read", "used", "margin"))
+    return said.say("guard", read=said.number(read), used=said.number(used), margin=said.error(margin))
+
+
+def interval_words(release: Release, said: Texts = ENGLISH) -> str:
     """How ``low`` and ``high`` come about."""
-    percent, times = percent_words(release.level), release.options.multiplier
-    reason = (
-        "the larger of the normal and the Laplace quantile, between which the quantile of a sum of such noise lies"
-        if release.plan.noise.norm == 1
-        else "the normal quantile"
-    )
+    laplace = release.plan.noise.norm == 1
+    values = {
+        "times": said.local(f"{release.options.multiplier:.4g}"),
+        "reason": said.say("quantile_laplace" if laplace else "quantile_normal"),
+        "half": said.local(f"{release.options.half_step:.4g}"),
+        "percent": said.percent(release.level),
+    }
     if aware.facts_of(release.plan) is not None:
-        return (
-            f"low and high are answer minus and plus {times:.4g} times the root of noise_std squared plus approximation_std squared "
-            f"({reason}) and half a step of the noise ({release.options.half_step:.4g}), for a share of {percent}. "
-            f"{aware.reading_words(release.plan)}"
-        )
-    return (
-        f"low and high are answer minus and plus {times:.4g} times noise_std ({reason}) and half a step of the noise "
-        f"({release.options.half_step:.4g}), so that an interval holds the true answer in at least {percent} of all releases."
-    )
+        return f"{said.say('interval_aware', **values)} {aware.reading_words(release.plan, said)}"
+    return said.say("interval", **values)
 
 
-def percent_words(level: float) -> str:
-    """A level as a percentage.
-
-    >>> percent_words(0.95), percent_words(0.999)
-    ('95%', '99.9%')
-    """
-    return f"{100 * level:.6g}%"
-
-
-def limits(release: Release) -> list[str]:
+def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What the intervals do not cover."""
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
-    found = [
-        "An interval measures the noise added for privacy, and nothing else; its true answer is the one on the rows that were counted."
-    ]
+    found = [said.say("limit_noise")]
     if aware.facts_of(plan) is not None:
-        found = [
-            "An interval measures the noise added for privacy and an estimate of the rest; its true answer is the one on the counted rows.",
-            *aware.approximation_words(plan),
-        ]
+        found = [said.say("limit_aware"), *aware.approximation_words(plan, said)]
     if drops(domain):
-        found.append(dropped_words(domain) + " No interval covers what they would have added.")
+        found.append(f"{dropped_words(domain, said)} {said.say('not_covered_dropped')}")
     if privacy.unit_column is not None:
-        found.append(
-            f"Of every value of the column {privacy.unit_column!r} at most {privacy.max_rows} rows were used, chosen without looking at "
-            "other columns. What the others would have added is not covered, nor is their number published."
-        )
-    found.append("If the table is a sample, the sampling error comes on top, and so do errors in the data themselves.")
+        found.append(said.say("limit_unit", column=repr(privacy.unit_column), count=privacy.max_rows))
+    found.append(said.say("limit_sample"))
     if any(product.measure is not None for product in release.workload):
-        found.append(
-            "Sums are sums of values clipped to the public bounds and rounded to the unit; what clipping took away is not covered."
-        )
+        found.append(said.say("limit_sums"))
     if plan.details.get("data_aware", {}).get("regime") == "truncated":
-        found.append(truncation_words(plan.details["data_aware"], release))
-    hundred = round(100 * (1 - release.level), 4)
-    found.append(
-        f"Each interval stands for itself: of 100 independent intervals about {hundred:g} miss. Answers of one release share noise, so "
-        "their misses come together."
-    )
+        found.append(truncation_words(plan.details["data_aware"], release, said))
+    found.append(said.say("limit_each", hundred=said.local(f"{round(100 * (1 - release.level), 4):g}")))
     if release.options.biased:
-        found.append(post_processing_words(release)[0])
+        found.append(post_processing_words(release, said)[0])
     return found
 
 
-def large_words(release: Release, product: Product) -> str:
+def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> str:
     """What is written of a table too large to write, and how to get the rest of it.
 
     Args:
         release: of the table.
         product: the table.
+        said: the catalogue.
     """
     asked = from_json(release.plan.domain, release.plan.questions).products
     large = [place for place, one in enumerate(asked) if is_large(one)]
     place = next(place for place in large if asked[place] is product or asked[place] == product)
     cells, prefix = f"q{place + 1}", f"q{len(asked) + large.index(place) + 1}"
-    return (
-        f"{product.name} asks for {product.rows:,} answers, too many to write (over {MOST_WRITTEN:,} a table). In its place are its cells "
-        f"({cells}) and prefix sums ({prefix}), each with its exact error. A range is the difference of two prefix sums; its own exact "
-        "error follows from the measurements: leastnoise answer RELEASE --ranges, or release.answer in Python."
-    )
+    return said.say("large", name=product.name, rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
 
 
-def cut_words(privacy: Privacy) -> str | None:
+def cut_words(privacy: Privacy, said: Texts = ENGLISH) -> str | None:
     """What a limit on the rows of a unit does to all answers; None if there is none.
 
     >>> cut_words(Privacy(PureDP(1))) is None
@@ -275,16 +295,20 @@ def cut_words(privacy: Privacy) -> str | None:
     """
     if privacy.unit_column is None:
         return None
-    rows = "one row" if privacy.max_rows == 1 else f"{privacy.max_rows} rows"
-    return (
-        f"Counts are of at most {rows} of every value of {privacy.unit_column!r}: intervals cover the noise, not rows beyond that, whose "
-        "number is not published."
-    )
+    return said.some("cut", privacy.max_rows, column=repr(privacy.unit_column))
 
 
-def notices(release: Release) -> list[str]:
+def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What a reader of any answer has to know first: rows beyond a limit, and tables that are not written.
 
+    >>> import numpy as np
+    >>> from leastnoise._accuracy import promised
+    >>> from leastnoise._domain import Domain, Integers
+    >>> from leastnoise._linop import Identity
+    >>> from leastnoise._observation import Observation
+    >>> from leastnoise._plan import Block, Factor
+    >>> from leastnoise._release._release import build
+    >>> from leastnoise._workload import queries
     >>> domain = Domain(x=Integers(1, 5000))
     >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
     >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,), strategy="identity")
@@ -292,52 +316,35 @@ def notices(release: Release) -> list[str]:
     >>> notices(build(Observation(plan, (np.zeros(5000, dtype=int),), "", private=False)))[0][:74]
     'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'
     """
-    cut = cut_words(release.plan.privacy)
-    return [*([cut] if cut else []), *(large_words(release, product) for product in release.large)]
+    cut = cut_words(release.plan.privacy, said)
+    return [*([cut] if cut else []), *(large_words(release, product, said) for product in release.large)]
 
 
-def truncation_words(facts: Mapping[str, Any], release: Release) -> str:
+def truncation_words(facts: Mapping[str, Any], release: Release, said: Texts = ENGLISH) -> str:
     """What cutting values at a private threshold does to sums."""
     name = facts["measure"]
     unit = release.plan.domain.measure(name).unit
-    cut, lost = _number(facts["threshold"] * unit), float(facts["estimated_loss"] * unit)
-    return (
-        f"Values of {name} above {cut} were counted as {cut}, a threshold that was chosen privately, so that sums with such values are "
-        f"too small. noise_std is the standard error given the threshold. What the cut took from the sum of all rows is about {lost:.3g}, "
-        "by noisy counts of the tail; approximation_std says how much of it an answer has, groups sharing it in proportion to their sums, "
-        "and low and high reach that far. Nothing was added back."
-    )
+    lost = said.local(f"{float(facts['estimated_loss'] * unit):.3g}")
+    return said.say("truncated", name=name, cut=Fraction(facts["threshold"] * unit), lost=lost)
 
 
-def post_processing_words(release: Release) -> list[str]:
+def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What the optional columns are, and are not: first what holds for all of them, then a sentence or two a kind."""
     options = release.options
     one_by_one = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer
     names = one_by_one + ["answer_nnls"] * options.joint + ["answer_local"] * options.local
-    columns = f"The columns {', '.join(names[:-1])} and {names[-1]} are" if len(names) > 1 else f"The column {names[0]} is"
-    found = [f"{columns} biased. noise_std, low and high belong to the unbiased answer: use that for sums, means and further statistics."]
+    found = [said.some("biased", len(names), columns=said.listed(names))]
     if one_by_one:
-        found.append(f"Different tables need not agree in {' and '.join(one_by_one)}.")
+        found.append(said.say("biased_disagree", columns=said.listed(one_by_one)))
     if options.joint:
-        found.append(
-            "answer_nnls (non-negative least squares, the total fixed) has errors of its own, nnls_rmse, from a simulation at the "
-            "estimate. Its cells come nearer to the truth; sums of cells need not, because what is cut off below 0 comes back as mass "
-            "elsewhere."
-        )
+        found.append(said.say("biased_nnls"))
     if options.local:
-        found.append(
-            "answer_local (the nearest tables without negative cells that agree with each other, the total fixed) has no known errors: "
-            "small cells are raised on average, large ones lowered, and there need be no data set that has all these tables."
-        )
+        found.append(said.say("biased_local"))
     return found
 
 
-def _number(value: Fraction) -> str:
-    return str(value) if value.denominator == 1 else f"{float(value):.6g}"
-
-
-def _power(epsilon: Fraction) -> str:
+def _power(epsilon: Fraction, said: Texts) -> str:
     if epsilon >= 700:
-        return "more than 10^300"
+        return said.say("over_10_300")
     value = math.exp(float(epsilon))
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}" if value < 1e6 else f"{value:.2g}"
+    return said.local(f"{value:.3g}" if value < 1000 else f"{value:,.0f}" if value < 1e6 else f"{value:.2g}")

@@ -140,6 +140,7 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
             texts[name] = (place / name).read_text(encoding="utf-8")
         receipt = {name: entry for name, entry in (value["receipt"] or {}).items() if name != "id"}
         level, columns = value["intervals"]["level"], list(value["post_processing"]["columns"])
+        page = value.get("report", {})
         tables = [str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])]
     except OSError:
         raise InputError(f"There is no release in {str(place)!r}, or it cannot be read. {advice}") from None
@@ -157,4 +158,6 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         local="answer_local" in columns,
         covariances=tables,
         receipt=receipt,
+        language=page.get("language", "en"),
+        contact=page.get("contact", ""),
     )

@@ -33,6 +33,8 @@ class Choices:
     joint: bool = False
     local: bool = False
     covariances: tuple[str, ...] = ()
+    language: str = "en"
+    contact: str = ""
 
     def build(self, observation: Observation, receipt: dict[str, Any] | None = None) -> Release:
         """Answer, from a measurement."""

@@ -14,7 +14,7 @@ from leastnoise._kernel import Entry, Ledger, Receipt, SeededEntropy, Series, me
 from leastnoise._observation import Observation
 from leastnoise._plan import DataAwarePlan, Plan, cost
 from leastnoise._planner import PLANNERS
-from leastnoise._release import Release, check_columns, check_target, draft, fill_draft
+from leastnoise._release import Release, check_columns, check_target, checked_language, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, check_known, paying, settle
 from leastnoise._session._choose import Candidate, candidates, choose, sharpened, too_large
 from leastnoise._session._data_aware import MECHANISMS, ready
@@ -175,6 +175,8 @@ def release(
     nnls: bool = False,
     local_non_negative: bool = False,
     covariances: tuple[str, ...] = (),
+    language: str = "en",
+    contact: str = "",
     seed: int | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Release:
@@ -193,6 +195,8 @@ def release(
         nnls: also give answers by non-negative least squares, with their simulated errors, beside the unbiased ones.
         local_non_negative: also give the nearest tables without negative cells that agree, beside the unbiased ones.
         covariances: tables, by id or name, whose covariances are written too.
+        language: of the report: en or de.
+        contact: whom readers of the report ask about the data, such as an address; empty for none.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so.
         progress: called with the rows read so far and their number if it is known.
 
@@ -230,6 +234,8 @@ def release(
         joint=nnls,
         local=local_non_negative,
         covariances=tuple(covariances),
+        language=checked_language(language),
+        contact=str(contact),
     )
     target = None if out is None else check_target(out)
     check_memory(plan, written=target is not None)

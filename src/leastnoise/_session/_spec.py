@@ -11,7 +11,7 @@ from leastnoise._adapters import CSV, DatabaseTable
 from leastnoise._check import MOST_DIGITS, InputError, refuse, whole
 from leastnoise._domain import Domain, known_keys
 from leastnoise._plan import MOST_ROWS
-from leastnoise._release import table_place, written
+from leastnoise._release import checked_language, table_place, written
 from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._public_files import PublicFiles
 from leastnoise._workload import Workload, marginals, queries
@@ -20,7 +20,7 @@ BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is ne
 _MOST_LISTED = 10
 _LAYOUT = ("delimiter", "encoding", "header")
 _MOST_NESTED = 12
-_OUTPUT_VALUES = ("level", "formats", "covariances")
+_OUTPUT_VALUES = ("level", "formats", "covariances", "language", "contact")
 _OUTPUT_FLAGS = ("non_negative", "integer", "nnls", "local_non_negative")
 
 
@@ -44,6 +44,8 @@ class Spec:
         nnls: also give answers by non-negative least squares.
         local_non_negative: also give the nearest tables without negative cells.
         covariances: tables, by id or name, whose covariances are written too.
+        language: of the report.
+        contact: whom its readers ask about the data.
     """
 
     source: Path | DatabaseTable | None
@@ -61,6 +63,8 @@ class Spec:
     nnls: bool = False
     local_non_negative: bool = False
     covariances: tuple[str, ...] = ()
+    language: str = "en"
+    contact: str = ""
 
     def data(self, place: Path | DatabaseTable) -> Any:
         """The data at a place, with the layout that the spec says."""
@@ -149,6 +153,8 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         level=checked_level(output.get("level", 0.95)),
         formats=checked_formats(output.get("formats", ["csv", "parquet"])),
         covariances=covariances,
+        language=checked_language(output.get("language", "en")),
+        contact="" if "contact" not in output else _text("[output] contact", output["contact"]),
         **{name: _flag(f"[output] {name}", output.get(name, False)) for name in _OUTPUT_FLAGS},
     )
 

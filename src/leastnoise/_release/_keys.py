@@ -1,0 +1,110 @@
+"""The keys of a table: the axes of its chart, and the numbers that its labels stand for."""
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from leastnoise._charts import Axis
+from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
+from leastnoise._linop import Ranges, all_range_ends
+from leastnoise._workload import Product, QuerySet
+
+_PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII)
+
+
+def axes(product: Product, labels: Sequence[Sequence[str | int]]) -> tuple[Axis, ...]:
+    """One axis an attribute.
+
+    Args:
+        product: the queries.
+        labels: of each attribute.
+
+    >>> from leastnoise._domain import Domain
+    >>> from leastnoise._workload import queries
+    >>> (product,) = queries(Domain(age=Integers(17, 20), month=["2024-01", "2024-02", "2024-03"]), age="prefix", month="identity")
+    >>> [axis.kind for axis in axes(product, product.labels)]
+    ['up_to', 'times']
+    """
+    pairs = zip(product.attributes, product.query_sets, labels, strict=True)
+    return tuple(_axis(name, queries, product.domain.kind(name), own) for name, queries, own in pairs)
+
+
+def ends(queries: QuerySet, kind: Kind) -> tuple[FloatArray, FloatArray] | None:
+    """Where each query along a number begins and ends: ``low`` is in it, and so are numbers up to ``high``.
+
+    Args:
+        queries: along the attribute.
+        kind: the attribute's.
+
+    Returns:
+        Two arrays of shape (queries,), NaN for a cell of other values; None where labels are no ranges of numbers.
+
+    >>> low, high = ends(QuerySet("identity"), Bins(0, 1, 2))
+    >>> low.tolist(), high.tolist()
+    ([0.0, 0.5], [0.5, 1.0])
+    """
+    edges = _edges(kind)
+    if edges is None or queries.kind in ("predicates", "matrix", "level"):
+        return None
+    first, last = edges
+    if queries.kind == "identity":
+        return first, last
+    if queries.kind == "total":
+        return first[:1], last[-1:]
+    if queries.kind == "prefix":
+        return np.full(len(first), first[0]), last
+    operator = queries.operator("", kind)
+    low, high = (operator.low, operator.high) if isinstance(operator, Ranges) else all_range_ends(kind.size)
+    return first[low], last[high]
+
+
+def moment(label: str) -> str | None:
+    """The first day or hour of a period in ISO form; None for what is no period.
+
+    >>> [moment(label) for label in ("2024", "2024-Q3", "2024-11", "2025-W01", "2024-02-29", "2024-02-29 13:00", "Monday")]
+    ['2024-01-01', '2024-07-01', '2024-11-01', '2024-12-30', '2024-02-29', '2024-02-29T13:00', None]
+    """
+    found = _PERIOD.fullmatch(label)
+    if found is None:
+        return None
+    year, quarter, week, month, day, hour = (None if part is None else int(part) for part in found.groups())
+    try:
+        if week is not None:
+            return dt.date.fromisocalendar(year or 1, week, 1).isoformat()
+        date = dt.date(year or 1, month or 3 * (quarter or 1) - 2, day or 1).isoformat()
+    except ValueError:
+        return None
+    return date if hour is None else f"{date}T{hour:02d}:00"
+
+
+def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
+    """The first and the last number of every cell; NaN for the cell of other values."""
+    if isinstance(kind, (Bins, Edges)):
+        edges = np.array([float(edge) for edge in kind.edges])
+        low, high = edges[:-1], edges[1:]
+    elif isinstance(kind, Integers):
+        low = high = np.arange(kind.low, kind.high + 1, dtype=float)
+    elif isinstance(kind, Decimals):
+        low = high = np.array([float(value) for value in kind.values])
+    else:
+        return None
+    rest = np.full(kind.size - len(low), np.nan)
+    return np.concatenate([low, rest]), np.concatenate([high, rest])
+
+
+def _axis(name: str, queries: QuerySet, kind: Kind, labels: Sequence[str | int]) -> Axis:
+    own = tuple(str(label) for label in labels)
+    found = ends(queries, kind)
+    if found is None:
+        moments = [moment(label.removeprefix("<= ")) for label in own]
+        if queries.kind in ("identity", "prefix", "level") and len(own) > 2 and None not in moments and len(own[0]) > 4:
+            return Axis(name=name, labels=own, kind="times", moments=tuple(str(one) for one in moments))
+        return Axis(name=name, labels=own)
+    low, high = found
+    sort = {"identity": "cells", "prefix": "up_to"}.get(queries.kind, "spans")
+    # a single number is drawn as wide as the step to the next, so that neighbours touch
+    step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
+    return Axis(name=name, labels=own, kind=sort, low=low, high=high + step if sort == "cells" else high)

@@ -1,0 +1,211 @@
+"""What the report shows of each table: its rows in words, its chart, and what can be said of its largest cells."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accounting import readable
+from leastnoise._accuracy import interval_multiplier
+from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vega_lite
+from leastnoise._release import _data_aware as aware
+from leastnoise._release._files import TableEntry
+from leastnoise._release._keys import axes
+from leastnoise._release._release import Release
+from leastnoise._release._tables import Table, in_unit
+from leastnoise._release._texts import Texts
+
+MOST_CELLS = 150_000  # rows of HTML on the page
+MOST_OF_A_TABLE = 20_000
+MOST_LARGEST = 500  # rows of a table that is not whole
+MOST_PICTURES = 100
+MOST_BYTES = 5_000_000  # of all pictures
+_LARGEST = 20  # bars for a table that is too large to draw
+_OPEN = 100  # rows that are shown without being asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A table on the page.
+
+    Args:
+        id: such as ``q1``.
+        name: what it asks.
+        meta: answers, unit and margin in words.
+        total: the answer of a table without attributes, else empty.
+        said: what to know of the chart.
+        keys: headings of the key columns.
+        numbers: headings of the columns of numbers.
+        rows: texts, keys first.
+        rows_said: whether they are all.
+        is_open: whether rows are shown at once.
+        file: name for a CSV file.
+        svg: the chart, empty without one.
+    """
+
+    id: str
+    name: str
+    meta: str
+    total: str
+    said: str
+    keys: tuple[str, ...]
+    numbers: tuple[str, ...]
+    rows: list[list[str]]
+    rows_said: str
+    is_open: bool
+    file: str
+    svg: str = ""
+
+
+def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[View]:
+    """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells.
+
+    Args:
+        release: the release.
+        entries: the index of its tables.
+        said: the catalogue.
+    """
+    made, names = [], []
+    specs: list[dict[str, Any]] = []
+    left = MOST_CELLS
+    for place, entry in enumerate(entries):
+        whole = entry.answers <= min(MOST_OF_A_TABLE, left)
+        if not whole and left <= 0:
+            break
+        table = release.tables[place]
+        drawn = picture(table, said)
+        view = _view(release, entry, table, said, whole=whole)
+        left -= len(view.rows)
+        spec = vega_lite(drawn) if len(specs) < MOST_PICTURES else None
+        if spec is not None:
+            specs.append(spec)
+            names.append((f"c-{table.id}", table.name, _alt(drawn, said)))
+        made.append((view, drawn, spec is not None, table))
+    pictures = _within(svg_of(specs, names, said.language))
+    return [_with_picture(release, view, drawn, next(pictures) if has else None, table, said) for view, drawn, has, table in made]
+
+
+def picture(table: Table, said: Texts) -> Picture:
+    """What a chart of a table is drawn of.
+
+    Args:
+        table: with its answers.
+        said: the catalogue.
+    """
+    product = table.product
+    unit = said.say("unit_rows") if product.measure is None else product.measure
+    return Picture(
+        name=table.name,
+        axes=axes(product, table.labels),
+        answer=table.answer,
+        low=table.low,
+        high=table.high,
+        unit=unit,
+        value=said.value,
+        number=said.number,
+        up_to=said.say("up_to"),
+    )
+
+
+def typical_margin(table: Table) -> float:
+    """Half the width of an interval: the root mean square over a table."""
+    return math.sqrt(float(np.mean((table.high - table.answer) ** 2))) if table.cells else 0.0
+
+
+def unit_words(table: Table, said: Texts) -> str:
+    """Of what a table's answers are."""
+    measure = table.product.measure
+    if measure is None:
+        return said.say("unit_rows")
+    return said.say("unit_measure", measure=measure, unit=said.local(readable(table.product.domain.measures[measure].unit)))
+
+
+def _within(pictures: list[str | None]) -> Iterator[str | None]:
+    """Pictures in order, as long as all of them together do not make the page too large."""
+    used = 0
+    for svg in pictures:
+        used += len(svg or "")
+        yield svg if used <= MOST_BYTES else None
+
+
+def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
+    percent = said.percent(release.level)
+    meta = said.say(
+        "meta", answers=said.some("answers", table.cells), unit=unit_words(table, said), margin=said.error(typical_margin(table))
+    )
+    total = "" if table.labels else said.value(float(table.answer), float(table.high - table.answer))
+    places = np.arange(table.cells)
+    rows_said = said.say("rows_whole")
+    if not whole:
+        places = np.argsort(-table.answer.reshape(-1), kind="stable")[:MOST_LARGEST]
+        rows_said = said.say("rows_cut", count=len(places), all=table.cells, file=entry.files)
+    extra = [name for name in table.numbers() if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
+    return View(
+        id=table.id,
+        name=table.name,
+        meta=meta,
+        total=total,
+        said="",
+        keys=tuple(table.product.attributes),
+        numbers=(said.say("col_answer"), said.say("col_margin", percent=percent), *extra),
+        rows=_rows(table, places, extra, said) if table.labels else [],
+        rows_said=rows_said,
+        is_open=table.cells <= _OPEN,
+        file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
+    )
+
+
+def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -> list[list[str]]:
+    keys = [np.array([str(label) for label in labels], dtype=object) for labels in table.labels]
+    columns = [own[index].tolist() for own, index in zip(keys, np.unravel_index(places, table.answer.shape), strict=True)]
+    margins = (table.high - table.answer).reshape(-1)[places].tolist()
+    written = {margin: said.error(margin) for margin in set(margins)}
+    pairs = zip(table.answer.reshape(-1)[places].tolist(), margins, strict=True)
+    columns += [[said.number(answer, margin / 4) for answer, margin in pairs], [written[margin] for margin in margins]]
+    numbers = table.numbers()
+    columns += [["" if math.isnan(value) else said.number(float(value), 0.5) for value in numbers[name][places].tolist()] for name in extra]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _with_picture(release: Release, view: View, drawn: Picture, svg: str | None, table: Table, said: Texts) -> View:
+    chart = chart_for(drawn)
+    if chart is None:
+        return view
+    words = [said.say(f"how_{chart.name}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
+    if chart.name == "largest" and svg:
+        words.insert(0, _sure(release, table, said))
+    privacy = release.plan.privacy
+    if privacy.unit_column is not None and privacy.max_rows > 1:
+        words.append(said.say("beyond", count=privacy.max_rows, column=privacy.unit_column))
+    return replace(view, svg=svg or "", said=" ".join(words))
+
+
+def _sure(release: Release, table: Table, said: Texts) -> str:
+    """How sure the ranking of the largest cells is, by intervals that hold for all cells at once."""
+    shown = min(_LARGEST, table.cells)
+    if aware.facts_of(release.plan) is not None:
+        return said.say("largest_unknown", count=shown)
+    # the union bound over all cells
+    times = interval_multiplier(release.plan.noise, 1 - (1 - release.level) / table.cells)
+    margin = times * table.noise_std + in_unit(table.product, np.array(release.options.half_step))
+    order = np.argsort(-table.answer.reshape(-1), kind="stable")
+    low, high = (table.answer - margin).reshape(-1), (table.answer + margin).reshape(-1)
+    sure = clear_of_the_rest(low, high, order, shown)
+    if not sure:
+        return said.say("largest_unsure", count=shown, all=table.cells)
+    key = "largest_equal" if sure == shown else "largest_sure"
+    return said.say(key, count=shown, sure=sure, all=table.cells, percent=said.percent(release.level))
+
+
+def _alt(drawn: Picture, said: Texts) -> str:
+    """A chart in words: what it shows, and its largest and smallest cell."""
+    flat, margins = drawn.answer.reshape(-1), (drawn.high - drawn.answer).reshape(-1)
+    ends = []
+    for place in (int(flat.argmax()), int(flat.argmin())):
+        index = np.unravel_index(place, drawn.answer.shape)
+        key = ", ".join(axis.labels[int(at)] for axis, at in zip(drawn.axes, index, strict=True))
+        ends.append((key, said.value(float(flat[place]), float(margins[place]))))
+    (top, most), (bottom, least) = ends
+    return said.say("alt", name=drawn.name, cells=said.some("answers", drawn.cells), top=top, most=most, bottom=bottom, least=least)
