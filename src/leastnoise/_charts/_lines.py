@@ -34,10 +34,9 @@ def draw(picture: Picture) -> Spec:
         for i, k in enumerate(kept.tolist())
     ]
     x: Spec = {"field": "x", "type": "temporal" if axis.kind == "times" else "quantitative", "title": picture.heading(axis)}
-    x |= {
-        "axis": {"grid": False, "tickCount": 6},
-        "scale": {"zero": False, "nice": False, **({"type": "utc"} if axis.kind == "times" else {})},
-    }
+    x |= {"axis": {"grid": False, "tickCount": 6}, "scale": {"zero": False, "nice": False}}
+    if axis.kind == "times":
+        x["scale"] = {"type": "utc", "nice": False}
     colour: Spec = {"color": {"value": SERIES[0]}}
     if groups is not None:
         colour = {"color": coloured(len(names), groups.name, names), "strokeDash": dashed(len(names), names)}
