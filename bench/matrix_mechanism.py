@@ -25,8 +25,8 @@ import numpy as np
 from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Prefix, all_range_ends, dense
+from leastnoise._mechanisms import candidates, choose
 from leastnoise._plan import Plan
-from leastnoise._session import candidates, choose
 from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identity, marginals, matrix, prefix, queries, ranges
 
 # At these budgets scales are in the hundreds or more, so that the discreteness of the noise does not matter.

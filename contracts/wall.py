@@ -28,7 +28,7 @@ PUBLIC_SOURCE = "_session/_spec.py"  # there the word means the table of the spe
 _FIELD = re.compile(r"\{[^{}]*\._")
 INSIDE = {"_adapters", "_kernel", "_table"}
 # Whose classes and dispatched functions the kernel and the adapters call with private values.
-TRUSTED = INSIDE | {"_accounting", "_domain", "_linop", "_observation", "_plan"}
+TRUSTED = INSIDE | {"_accounting", "_domain", "_linop", "_measurements"}
 
 MODULES = {
     "_ctypes", "_thread", "bdb", "builtins", "cffi", "code", "codeop", "copyreg", "ctypes", "dis", "faulthandler", "gc", "importlib",
@@ -55,7 +55,7 @@ SEEDED_IN = {"_session/_session.py"}  # releases with a seed, which say that the
 # And to functions of the session.
 SOURCE_GOES_TO = {"Path", "_adapters.dataset_name", "_adapters.location", "_adapters.read", "isinstance", "type"}
 # Code of these packages runs where a table or a series is at hand.
-NEAR = {"_cli", "_estimate", "_release", "_session"}
+NEAR = {"_cli", "_estimate", "_mechanisms", "_release", "_session"}
 
 _LAZY = "public names, and the libraries of users' data frames, are imported when they are asked for; the names are listed there"
 _NAMED = "the names are listed in the same function, or are those of a budget's parts"
@@ -95,10 +95,6 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "_cli/_progress.py": {"from types import TracebackType": "an annotation"},
     "_domain/_dates.py": {"self.format": "how dates are written, a field that the attribute's author fills; nothing is formatted by it"},
     "_linop/_operators.py": {"_Sized.__post_init__(self)": _ITSELF},
-    "_plan/_plan.py": {
-        "object.__setattr__(changed, 'promise', promise)": _ITSELF,
-        "object.__setattr__(changed, 'questions', frozen(tuple(questions)))": _ITSELF,
-    },
     "_session/_fit.py": {
         "from leastnoise._adapters._fit import ColumnFit, Fit, rows_fit": _HOLDER,
     },

@@ -14,14 +14,16 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._estimate import Outcome
+from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, Series
-from leastnoise._observation import Observation
-from leastnoise._plan import DataAwarePlan
+from leastnoise._measurements import Observation
+from leastnoise._mechanisms import candidates, mechanism_of, terms_of
+from leastnoise._mechanisms._dawa_plane import plan_plane
+from leastnoise._mechanisms._truncated_sums import plan_truncated_sums, sums
+from leastnoise._plan import Plan
 from leastnoise._release import build
-from leastnoise._session import _dawa, candidates
-from leastnoise._session._data_aware import ready
-from leastnoise._session._dawa_plane import plan_plane
-from leastnoise._session._truncated_sums import plan_truncated_sums, sums_plan
+from leastnoise._session import _dawa
 from leastnoise._table import Table
 from leastnoise._workload import Workload, queries, ranges
 
@@ -64,9 +66,9 @@ def words(budget: Budget) -> str:
     return {PureDP: "epsilon", ZCDP: "rho", ApproxDP: "epsilon, delta"}[type(budget)]
 
 
-def covered(observation: Observation, truth: Sequence[Reals]) -> Iterator[tuple[str, float, float]]:
+def covered(outcome: Outcome, truth: Sequence[Reals]) -> Iterator[tuple[str, float, float]]:
     """For every table of a release: its name, the share of true answers inside, and mean half width over mean error, at least 1/2."""
-    for table, exact in zip(build(observation, level=LEVEL).tables, truth, strict=True):
+    for table, exact in zip(build(outcome, level=LEVEL).tables, truth, strict=True):
         known = np.isfinite(table.low) & np.isfinite(table.high)
         inside = (table.low <= exact + 1e-9) & (exact <= table.high + 1e-9)
         half, error = (table.high - table.low)[known].mean() / 2, np.abs(table.answer - exact)[known].mean()
@@ -88,14 +90,15 @@ def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
 
 
 @lru_cache(maxsize=64)
-def plan_along(size: int, budget: Budget, strategy: str) -> DataAwarePlan:
+def plan_along(size: int, budget: Budget, strategy: str) -> Plan:
     """A plan on one attribute, with a quick way out; its own intervals are exact and are studied elsewhere."""
     privacy = Privacy(budget)
     found = [one.plan for one in candidates(queries(Domain(cell=Integers(0, size - 1)), cell="prefix"), privacy, "level_tree") if one.plan]
     if not found:
         raise InputError("No level tree can be used.")
     workload = asked_along(size)[0]
-    return _dawa.plan_dawa(workload, privacy, strategy, reference=promised(workload, _dawa.refit(found[0], privacy)))
+    reference = promised(workload, rescaled(found[0].measured(), privacy), found[0].strategy)
+    return _dawa.plan_dawa(workload, privacy, strategy, reference=reference)
 
 
 def along(case: Case, seed: int) -> Iterator[Row]:
@@ -112,7 +115,7 @@ def along(case: Case, seed: int) -> Iterator[Row]:
 
 
 @lru_cache(maxsize=16)
-def plan_on(side: int, budget: Budget) -> tuple[DataAwarePlan, Wholes, Wholes]:
+def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     """A plan on two attributes, and the ranges asked for along each."""
     domain, generator = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)), np.random.default_rng(5)
     ends = [np.unique(np.sort(generator.integers(0, side, (20, 2)), axis=1), axis=0) for _ in range(2)]
@@ -165,13 +168,13 @@ def truncated(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
         codes = np.minimum(values // 20, 49).astype(np.int16)
         table = Table(INCOMES, {"pay": codes}, {"pay": values})
 
-        def truth(observation: Observation, values: Wholes = values, codes: Wholes = codes) -> list[Reals]:
-            cut = np.minimum(values, observation.plan.details["data_aware"]["threshold"])
+        def truth(outcome: Outcome, values: Wholes = values, codes: Wholes = codes) -> list[Reals]:
+            cut = np.minimum(values, outcome.finding.facts()["threshold"])
             cells = np.bincount(codes, cut, 50)
             return [np.cumsum(cells), cells]
 
         case = Case(group="made up", data={}, budget=budget, trials=trials)
-        with patch("leastnoise._session._truncated_sums.sums_plan", fitted_once(sums_plan)):
+        with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):
             yield from _rows(case, name, "truncated_sums", made, table, truth, ("prefix sums", "cells"), [seed, 77])
 
 
@@ -179,7 +182,7 @@ def _rows(
     case: Case,
     name: str,
     strategy: str,
-    made: DataAwarePlan,
+    made: Plan,
     table: Table,
     truth: Sequence[Reals] | Callable[[Observation], Sequence[Reals]],
     kinds: Sequence[str],
@@ -188,10 +191,10 @@ def _rows(
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for trial in range(case.trials):
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
-        observation = ready(made)(Series.simulated(made, table, entropy))
-        exact = truth(observation) if callable(truth) else truth
-        regime = observation.plan.details["data_aware"]["regime"]
-        for kind, (_, share, width) in zip(kinds, covered(observation, exact), strict=True):
+        outcome = mechanism_of(made).ready(made)(Series.simulated(terms_of(made), table, entropy))
+        exact = truth(outcome) if callable(truth) else truth
+        regime = outcome.finding.facts()["regime"]
+        for kind, (_, share, width) in zip(kinds, covered(outcome, exact), strict=True):
             found.setdefault((regime, kind), []).append((share, width))
     for (regime, kind), shares in found.items():
         yield {

@@ -11,10 +11,10 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, cdf, means, monotone
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import dense
+from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._release import build
-from leastnoise._session import candidates
 from leastnoise._session import plan as make
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, marginals, queries

@@ -26,12 +26,11 @@ from leastnoise._accounting import Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import data_aware
+from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, Series
-from leastnoise._plan import DataAwarePlan, Plan
-from leastnoise._session import candidates
-from leastnoise._session._data_aware import ready
-from leastnoise._session._dawa import plan_dawa, refit
+from leastnoise._mechanisms import candidates, mechanism_of, terms_of
+from leastnoise._mechanisms._dawa import plan_dawa
+from leastnoise._plan import Plan
 from leastnoise._table import Table
 from leastnoise._workload import queries
 
@@ -159,19 +158,19 @@ def best_fixed(cells: int, asked: str) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def planned(cells: int, asked: str, epsilon: str, strategy: str) -> DataAwarePlan:
+def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
     """Our plan, with D as its way out."""
     privacy, workload = Privacy(PureDP(epsilon)), queries(Domain(cell=Integers(0, cells - 1)), cell=asked)
-    reference = promised(workload, refit(best_fixed(cells, asked), privacy))
+    reference = promised(workload, rescaled(best_fixed(cells, asked).measured(), privacy))
     return plan_dawa(workload, privacy, strategy, reference=reference)
 
 
-def ours(table: Table, plan: DataAwarePlan, seed: Sequence[int]) -> tuple[Reals, str]:
+def ours(table: Table, plan: Plan, seed: Sequence[int]) -> tuple[Reals, str]:
     """Cells as one of our mechanisms estimates them, and the regime."""
-    series = Series.simulated(plan, table, SeededEntropy(abs(hash(tuple(seed))) % 2**32))
-    observation = ready(plan)(series)
+    series = Series.simulated(terms_of(plan), table, SeededEntropy(abs(hash(tuple(seed))) % 2**32))
+    outcome = mechanism_of(plan).ready(plan)(series)
     product = queries(plan.domain, cell="identity").products[0]
-    return data_aware(observation).estimate(product).values, observation.plan.details["data_aware"]["regime"]
+    return outcome.estimator().estimate(product).values, outcome.finding.facts()["regime"]
 
 
 def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> dict[str, dict[str, list[float]]]:
@@ -219,7 +218,7 @@ def _linear(cells: int, kind: str, epsilon: str, domain: Domain, seed: int) -> R
     from leastnoise._estimate import Estimate
     from leastnoise._kernel import simulate
 
-    plan = refit(best_fixed(cells, kind), Privacy(PureDP(epsilon)))
+    plan = rescaled(best_fixed(cells, kind).measured(), Privacy(PureDP(epsilon)))
     observation = simulate(plan, Table(domain, {"cell": np.zeros(0, dtype=np.int16)}), SeededEntropy(seed))
     return Estimate(observation).marginal(("cell",))
 

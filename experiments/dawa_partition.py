@@ -39,7 +39,7 @@ Wholes = NDArray[np.int64]
 
 CELLS = 4096
 HALVING = Halving(CELLS)
-# The default rule as it was first measured; docs/results/dawa-partition.md. The package's is in leastnoise._session._dawa.
+# The default rule as it was first measured; docs/results/dawa-partition.md. The package's is in leastnoise._mechanisms._dawa.
 TEST_SHARE = 0.04
 EASIEST, EASY, HARD = 0.01, 0.15, 0.75  # least cost, in units of 1 / epsilon, per cell
 FIRST_SHARE = 0.55

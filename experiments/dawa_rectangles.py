@@ -25,13 +25,12 @@ from leastnoise._accounting import Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate, data_aware
+from leastnoise._estimate import Estimate
+from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, Series, simulate
-from leastnoise._plan import DataAwarePlan, Plan
-from leastnoise._session import candidates
-from leastnoise._session._data_aware import ready
-from leastnoise._session._dawa import refit
-from leastnoise._session._dawa_plane import plan_plane
+from leastnoise._mechanisms import candidates, mechanism_of, terms_of
+from leastnoise._mechanisms._dawa_plane import plan_plane
+from leastnoise._plan import Plan
 from leastnoise._table import Table
 from leastnoise._workload import queries
 
@@ -125,11 +124,11 @@ def best_fixed(shape: tuple[int, int]) -> Plan:
 
 
 @lru_cache(maxsize=64)
-def planned(shape: tuple[int, int], epsilon: str) -> tuple[DataAwarePlan, Plan]:
+def planned(shape: tuple[int, int], epsilon: str) -> tuple[Plan, Plan]:
     """Our plan, with D as its way out; and D."""
     fixed, privacy = best_fixed(shape), Privacy(PureDP(epsilon))
     workload = queries(fixed.domain, row="prefix", column="prefix")
-    reference = promised(workload, refit(fixed, privacy))
+    reference = promised(workload, rescaled(fixed.measured(), privacy))
     return plan_plane(workload, privacy, reference=reference), reference
 
 
@@ -145,11 +144,11 @@ def errors(x: Wholes, epsilon: str, trials: int, seed: Sequence[int]) -> tuple[d
     for trial in range(trials):
         asked = {workload: rectangles_of(workload, shape, [*seed, trial]) for workload in WORKLOADS}
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
-        observation = ready(made)(Series.simulated(made, table, entropy))
-        regimes.append(observation.plan.details["data_aware"]["regime"])
+        outcome = mechanism_of(made).ready(made)(Series.simulated(terms_of(made), table, entropy))
+        regimes.append(outcome.finding.facts()["regime"])
         tables = {
-            OURS: data_aware(observation).estimate(cells).values,
-            "D": Estimate(simulate(fixed, table, entropy)).marginal(("row", "column")).reshape(shape),
+            OURS: outcome.estimator().estimate(cells).values,
+            "D": Estimate(simulate(fixed.measured(), table, entropy)).marginal(("row", "column")).reshape(shape),
             **{one.label: one.run(x, epsilon, entropy) for one in TWO_DIMENSIONS if one.most_cells >= x.size},
         }
         for mechanism, estimate in tables.items():

@@ -26,8 +26,8 @@ from leastnoise._estimate import Estimate, nnls, weak_total
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Haar, Identity, Operator, Tree
-from leastnoise._plan import Block, Factor, Plan
-from leastnoise._session import candidates, choose
+from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._mechanisms import candidates, choose
 from leastnoise._table import Table
 from leastnoise._workload import Workload, queries, ranges
 
@@ -78,21 +78,22 @@ def line(size: int) -> Domain:
     return Domain(x=Integers(0, size - 1))
 
 
-def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> Plan:
+def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Measurements, str]:
     """A strategy of the talk, or the best of ours, or one of ours by name, with the noise of a budget."""
     if name == "ours":
         found = [candidate for one in OURS[budget] for candidate in candidates(asked, privacy, one)]
         best = min(found, key=lambda candidate: candidate.total)
         if best.plan is None:
             raise InputError(best.reason)
-        return best.plan
+        return best.plan.measured(), best.plan.strategy
     if name not in STRATEGIES:
-        return choose(asked, privacy, name)[0]
+        plan = choose(asked, privacy, name)[0]
+        return plan.measured(), plan.strategy
     size = asked.domain.size
     operators: dict[str, Operator] = {"cells": Identity(size), "hierarchy": Tree.full(size, 2), "wavelet": Haar(size)}
     block = Block((Factor(("x",), operators[name]),), Fraction(1))
     mechanism = Noise.DISCRETE_LAPLACE if budget == "pure" else Noise.DISCRETE_GAUSSIAN
-    return fit(asked.domain, privacy, mechanism, [(block, 1.0)], name)
+    return fit(asked.domain, privacy, mechanism, [(block, 1.0)]), name
 
 
 def unit(total: float, asked: Workload, privacy: Privacy) -> float:
@@ -116,7 +117,7 @@ def all_ranges_against_bound(sizes: Sequence[int], report: Report) -> list[Row]:
             row: Row = {"n": size, "budget": budget}
             for name in STRATEGIES:
                 start = time.perf_counter()
-                plan = made(name, asked, budget, privacy)
+                plan, _ = made(name, asked, budget, privacy)
                 row[name] = round(unit(total_squared_error(asked, plan), asked, privacy), 4)
                 row["seconds"] = round(time.perf_counter() - start, 1)
             row["bound"] = round(unit(lower_bound(asked, privacy, plan.noise), asked, privacy), 4)
@@ -138,9 +139,9 @@ def random_ranges(size: int, seed: int, report: Report, counts: Sequence[int] = 
         for budget, privacy in BUDGETS.items():
             row: Row = {"n": size, "ranges": count, "budget": budget}
             for name in STRATEGIES:
-                plan = made(name, asked, budget, privacy)
+                plan, strategy = made(name, asked, budget, privacy)
                 row[name] = round(unit(total_squared_error(asked, plan), asked, privacy), 4)
-            row["strategy"] = plan.strategy
+            row["strategy"] = strategy
             row["ours for all ranges"] = round(unit(total_squared_error(asked, known[budget]), asked, privacy), 4)
             row["bound"] = round(unit(lower_bound(asked, privacy, plan.noise), asked, privacy), 4)
             report(
@@ -176,7 +177,7 @@ def non_negative_inference(data: Path | None, size: int, draws: int, seed: int, 
         truth = np.cumsum(cells)
         for epsilon in ("1/100", "1/10", "1"):
             for name in ("hierarchy", "wavelet", "level_tree", "p_identity"):
-                plan = made(name, asked, "pure", Privacy(PureDP(epsilon)))
+                plan, _ = made(name, asked, "pure", Privacy(PureDP(epsilon)))
                 weak = weak_total(plan)
                 errors: dict[str, list[tuple[float, float]]] = {}
                 for draw in range(draws):
@@ -207,7 +208,7 @@ def _free(observation: Any) -> np.ndarray:
     """Non-negative least squares with nothing fixed, which the library refuses for these strategies: here it is what is to be shown."""
     from leastnoise._estimate import _nnls
 
-    plan = observation.plan
+    plan = observation.measurements
     joint = _nnls._joint(plan, None)  # noqa: SLF001 - the refusal is in the public function
     gathered = joint.gather([values[:, None] / plan.grid for values in observation.values])
     return np.asarray(_nnls._solved(joint, gathered, None, (), _nnls.GAP)[0][:, 0])  # noqa: SLF001

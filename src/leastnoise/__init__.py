@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from leastnoise._estimate import cdf, means, quantiles
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan
-    from leastnoise._release import Release, read_release
-    from leastnoise._session import audit, compare, plan, read_spec, release, resume
+    from leastnoise._release import Release
+    from leastnoise._session import audit, compare, plan, read_release, read_spec, release, resume
     from leastnoise._session._fit import check
     from leastnoise._workload import (
         Workload,
@@ -45,9 +45,9 @@ _HOMES = {
     "_estimate": ("cdf", "means", "quantiles"),
     "_kernel": ("Ledger",),
     "_plan": ("Plan",),
-    "_release": ("Release", "read_release"),
+    "_release": ("Release",),
     "_session._fit": ("check",),
-    "_session": ("audit", "compare", "plan", "read_spec", "release", "resume"),
+    "_session": ("audit", "compare", "plan", "read_release", "read_spec", "release", "resume"),
     "_workload": (
         "Workload",
         "all_ranges",

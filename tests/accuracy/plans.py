@@ -9,7 +9,7 @@ from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import Workload, marginals, matrix, queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 4), c=["p", "q", "r"], measures={"pay": Measure("pay", 0, 50)})
@@ -21,7 +21,7 @@ class Case:
     """A plan, a workload that it determines, and its explicit strategy over all cells."""
 
     name: str
-    plan: Plan
+    plan: Measurements
     workload: Workload
 
     def strategy(self, measure: str | None) -> tuple[np.ndarray, np.ndarray]:
@@ -51,9 +51,9 @@ SIGN_A = factor("a", Dense([[3, -3]]))
 RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
 
 
-def _plan(name: str, mechanism: str, *blocks: Block) -> Plan:
+def _plan(name: str, mechanism: str, *blocks: Block) -> Measurements:
     budget = ApproxDP(99, "1e-6") if mechanism == Noise.ROUNDED_GAUSSIAN else PureDP(99)  # ample: these scales are not fitted
-    return Plan(
+    return Measurements(
         domain=DOMAIN,
         privacy=Privacy(budget),
         noise=mechanism,

@@ -11,7 +11,7 @@ from leastnoise._accuracy import covariances, joint_rows, structure, structures
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._linop import Identity, Total
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import Product, marginals, queries
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -44,9 +44,9 @@ def test_the_diagonal_is_the_variance(case: Case) -> None:
         np.testing.assert_allclose(found, found.T, rtol=1e-9, atol=1e-9 * np.abs(found).max())
 
 
-def plan(*blocks: Block, size: int = 3) -> Plan:
+def plan(*blocks: Block, size: int = 3) -> Measurements:
     domain = Domain(a=Coded(size), b=Coded(size), measures={"pay": Measure("pay", 0, 9)})
-    return Plan(domain=domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="test")
+    return Measurements(domain=domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
 
 
 def test_guards() -> None:

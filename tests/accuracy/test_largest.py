@@ -13,7 +13,7 @@ from leastnoise._accuracy._largest import largest_on_tree
 from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._domain import Coded, Domain
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, Tree
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import all_ranges, queries
 
 RNG = np.random.default_rng(5)
@@ -81,7 +81,7 @@ def test_ranges_along_two_attributes_in_one_matrix_are_not_made_into_rows() -> N
         Block((Factor(("a",), Prefix(24)),), 9),
         Block((Factor(("b",), Identity(24)),), 9),
     )
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="s")
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     asked = queries(domain, a=all_ranges(), b=all_ranges()).products[0]
     known = structure(plan, None)
     tracemalloc.start()

@@ -12,8 +12,7 @@ from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._estimate import Estimate
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Dense, Identity, Prefix, Total, Tree
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._table import Table
 from leastnoise._workload import identity, matrix, prefix, queries, ranges
 
@@ -22,12 +21,12 @@ GROUPS = Dense([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]])
 WEIGHTED = Factor(("c",), Tree.full(6, 3), np.random.default_rng(0).integers(1, 9, Tree.full(6, 3).rows))
 
 
-def plan_of(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Plan:
+def plan_of(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Measurements:
     blocks = tuple(Block(own, Fraction(7 + 2 * place, 3)) for place, own in enumerate(factors))
-    return Plan(domain=domain, privacy=Privacy(PureDP(100)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="two")
+    return Measurements(domain=domain, privacy=Privacy(PureDP(100)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
 
 
-def pair_of(plan: Plan) -> PairStructure:
+def pair_of(plan: Measurements) -> PairStructure:
     names = [name for name in plan.domain.names if any(name in block.attributes for block in plan.blocks)]
     sizes = {name: plan.domain.kind(name).size for name in names}
     return pair_structure(sizes, [(block, block_variance(plan, block)) for block in plan.blocks])
@@ -44,7 +43,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize("plan", [FULL, MERGED], ids=["full", "merged"])
-def test_variances_are_those_of_dense_least_squares(plan: Plan) -> None:
+def test_variances_are_those_of_dense_least_squares(plan: Measurements) -> None:
     known, reference = pair_of(plan), structure(plan, None)
     assert isinstance(reference, DenseStructure)
     answered = 0

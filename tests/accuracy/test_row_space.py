@@ -14,8 +14,7 @@ from leastnoise._check import InternalError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
 from leastnoise._linop import Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries
 from linop.conformance import CASES, Case
 
@@ -98,7 +97,7 @@ def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(blocks: int)
     each[1] = (Factor(("a",), Identity(65)), Factor(("b",), Total(65)))
     each[2] = (Factor(("b",), Prefix(65)),)
     tables = tuple(Block(own, Fraction(2)) for own in each[:blocks])
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables, strategy="t")
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables)
     values = tuple(np.random.default_rng(one.rows).integers(0, 9, one.rows) for one in tables)
     estimate, known = Estimate(Observation(plan, values, "", private=False)), structure(plan, None)
     assert isinstance(known, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])

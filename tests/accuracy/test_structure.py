@@ -21,7 +21,7 @@ from leastnoise._accuracy import (
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Dense, Identity, Prefix, Total, Tree
-from leastnoise._plan import Block, Plan
+from leastnoise._measurements import Block, Measurements
 from leastnoise._workload import Product, marginals, queries
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -63,7 +63,7 @@ def test_which_structure_is_used() -> None:
 def test_wide_tables_need_no_list_of_their_subsets() -> None:
     domain = Domain({f"a{place}": Coded(2) for place in range(12)})
     block = Block(tuple(factor(name, Identity(2)) for name in domain.names), Fraction(10))
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="identity")
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
     known = structure(plan, None)
     assert isinstance(known, ProductStructure)
     assert not known.narrow
@@ -76,11 +76,10 @@ def test_queries_that_nothing_determines_are_refused() -> None:
     known = structure(plan, None)
     with pytest.raises(UnsupportedQuery, match=r"do not determine c\. Ask for the table c in the workload"):
         known.variances(marginals(DOMAIN, ways=1, of=["c"]).products[0])
-    apart = Plan(
+    apart = Measurements(
         domain=DOMAIN,
         privacy=plan.privacy,
         noise=plan.noise,
-        strategy="t",
         blocks=tuple(Block((f,), Fraction(1)) for f in plan.blocks[0].factors),
     )
     with pytest.raises(UnsupportedQuery, match="do not determine a x b"):
@@ -94,7 +93,7 @@ def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
         Block((factor("b", Prefix(5)),), Fraction(1)),
         Block((factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]]))), Fraction(1)),
     )
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="t")
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     known = structure(plan, None)
     assert isinstance(known, DenseStructure)
     assert known.total(queries(DOMAIN, b="prefix").products[0]) > 0
@@ -110,11 +109,11 @@ def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> No
         Block((factor("a", Identity(5000)), factor("b", Identity(5000))), Fraction(1)),
         Block((factor("a", Prefix(5000)), factor("b", Identity(5000))), Fraction(1)),
     )
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="t")
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     with pytest.raises(InputError, match="joint table of a x b, 25000000 cells; at most 16777216 are allowed"):
         structure(plan, None)
     long = Domain(a=Integers(0, 4999))
-    one = Plan(
+    one = Measurements(
         domain=long,
         privacy=Privacy(PureDP(1)),
         noise=Noise.DISCRETE_LAPLACE,
@@ -127,7 +126,7 @@ def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> No
 
 def test_a_long_hierarchy_needs_no_matrix() -> None:
     domain = Domain(a=Integers(0, 2**16 - 1))
-    plan = Plan(
+    plan = Measurements(
         domain=domain,
         privacy=Privacy(PureDP(1)),
         noise=Noise.DISCRETE_LAPLACE,

@@ -107,7 +107,7 @@ def changed(change: str) -> str:
 
 def is_whole(out: Path) -> bool:
     """Whether every file that the manifest names is there, and readable as a release."""
-    from leastnoise._release import read_release
+    from leastnoise._session import read_release
 
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 5

@@ -97,7 +97,7 @@ def broken(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", LEAKS)
-@pytest.mark.parametrize("place", ["_session/_dawa.py", "_session/_data_aware.py"])
+@pytest.mark.parametrize("place", ["_mechanisms/_dawa.py", "_session/_data_aware.py"])
 def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
     file = copy / "src" / "leastnoise" / place
     whole = file.read_text(encoding="utf-8")
@@ -151,4 +151,4 @@ def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) ->
         "nothing opens, watches or patches what holds private rows",
     ):
         assert f"{contract} BROKEN" in run.stdout
-    assert "_session/_dawa.py" in run.stdout
+    assert "_mechanisms/_dawa.py" in run.stdout

@@ -20,8 +20,7 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, cdf, nnls
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._planner import PLANNERS
 from leastnoise._table import Table
 from leastnoise._workload import Product, all_ranges, identity, matrix, predicates, prefix, queries, ranges, total
@@ -53,13 +52,13 @@ def asked_rows(product: Product) -> np.ndarray:
     return joint_rows([operators.get(name, Total(domain.kind(name).size)) for name in domain.names]).round().astype(np.int64)
 
 
-def measured_rows(plan: Plan, measure: str | None = None) -> np.ndarray:
+def measured_rows(plan: Measurements, measure: str | None = None) -> np.ndarray:
     blocks = [block for block in plan.blocks if block.measure == measure]
     made = [block_rows(plan.domain, plan.domain.names, block) / block.scaling()[:, None] for block in blocks]
     return np.vstack([np.zeros((1, plan.domain.size)), *made]).round().astype(np.int64)
 
 
-def is_determined(plan: Plan, product: Product) -> bool:
+def is_determined(plan: Measurements, product: Product) -> bool:
     measured = measured_rows(plan, product.measure)
     return rank(np.vstack([measured, asked_rows(product)])) == rank(measured)
 
@@ -93,7 +92,7 @@ def operators(draw: st.DrawFn, size: int) -> Operator:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> Plan:
+def plans(draw: st.DrawFn) -> Measurements:
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     domain = Domain({f"a{place}": Integers(0, size - 1) if size > 1 else Coded(1) for place, size in enumerate(sizes)})
     pool = {name: draw(st.lists(operators(domain.kind(name).size), min_size=1, max_size=2)) for name in domain.names}
@@ -109,7 +108,7 @@ def plans(draw: st.DrawFn) -> Plan:
         blocks.append(Block(tuple(factors), Fraction(draw(st.integers(2, 9)), 2)))
     gauss = draw(st.booleans()) or any(isinstance(factor.operator, Contrasts) for block in blocks for factor in block.factors)
     mechanism, budget = (Noise.ROUNDED_GAUSSIAN, ApproxDP(99, "1e-6")) if gauss else (Noise.DISCRETE_LAPLACE, PureDP(99))
-    return Plan(domain=domain, privacy=Privacy(budget), noise=mechanism, blocks=tuple(blocks), strategy="random", grid=4 if gauss else 1)
+    return Measurements(domain=domain, privacy=Privacy(budget), noise=mechanism, blocks=tuple(blocks), grid=4 if gauss else 1)
 
 
 @st.composite
@@ -129,7 +128,7 @@ def questions(draw: st.DrawFn, domain: Domain) -> Product:
     return queries(domain, **sets).products[0]
 
 
-def without_noise(plan: Plan, cells: np.ndarray) -> Observation:
+def without_noise(plan: Measurements, cells: np.ndarray) -> Observation:
     blocks = [(block_rows(plan.domain, plan.domain.names, block) / block.scaling()[:, None]).round() @ cells for block in plan.blocks]
     return Observation(plan, tuple((one * plan.grid).astype(np.int64) for one in blocks), "", private=False)
 

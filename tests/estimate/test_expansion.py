@@ -15,8 +15,7 @@ from leastnoise._estimate._hidden import Hidden
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Coarse, Tree, dense
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor
+from leastnoise._measurements import Block, Factor, Observation
 from leastnoise._table import Table
 from leastnoise._workload import Product, all_ranges, matrix, prefix, queries, ranges
 
@@ -40,7 +39,7 @@ def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **fa
     levels = Factor(("age",), Tree(SIZE, (4, 1)), np.repeat([2**20, 2**19], [4, SIZE]))
     coarse = Factor(("age",), Coarse(Tree.full(4, 2), STARTS, SIZE), np.array([5, 4, 4, 3, 3, 3, 9]))
     steps = {"shrunk": [levels], "adaptive": [levels, coarse], "buckets": [coarse]}[regime]
-    plans = [fit(DOMAIN, privacy, mechanism, [(Block((factor,), Fraction(1)), 1.0)], "step") for factor in steps]
+    plans = [fit(DOMAIN, privacy, mechanism, [(Block((factor,), Fraction(1)), 1.0)]) for factor in steps]
     entropy = SeededEntropy(seed)
     outcome = [simulate(plan, table, entropy) for plan in plans]
     return join(outcome, privacy, strategy="dawa", details={"data_aware": {"regime": regime, **facts}})
@@ -58,12 +57,12 @@ def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: 
     mean = first.mean  # type: ignore[attr-defined]
     assert (error >= prior).all()
     if regime == "adaptive":
-        block, factor = observation.plan.blocks[1], observation.plan.blocks[1].factors[0]
+        block, factor = observation.measurements.blocks[1], observation.measurements.blocks[1].factors[0]
         seen = dense(factor.operator) @ basis
-        own = np.diag(block_variance(observation.plan, block) / factor.weights.astype(float) ** 2)
+        own = np.diag(block_variance(observation.measurements, block) / factor.weights.astype(float) ** 2)
         gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + own)
         keep = np.eye(len(prior)) - gain @ seen
-        mean = mean + gain @ (observation.values[1] / observation.plan.grid - seen @ mean)
+        mean = mean + gain @ (observation.values[1] / observation.measurements.grid - seen @ mean)
         noise, error = (keep @ one @ keep.T + gain @ own @ gain.T for one in (noise, error))
     asked = rows_of(product) @ basis
     whole, loud = np.einsum("ij,jk,ik->i", asked, error, asked), np.einsum("ij,jk,ik->i", asked, noise, asked)
@@ -129,7 +128,7 @@ def test_bounded_buckets_are_not_negative() -> None:
 )
 def test_damaged_details_are_refused(facts: dict[str, object]) -> None:
     observation = observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
-    damaged = Observation(replace(observation.plan, details={"data_aware": facts}), observation.values, "", private=False)
+    damaged = Observation(replace(observation.measurements, details={"data_aware": facts}), observation.values, "", private=False)
     assert is_data_aware(damaged.plan.details)
     with pytest.raises(InputError, match="is not one of a data-aware mechanism, or a damaged one"):
         data_aware(damaged)

@@ -22,8 +22,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Total, Tree
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import marginals, queries
 
 SIZES = {"a": 4, "b": 6, "c": 3}
@@ -33,9 +32,9 @@ def factor(name: str, operator: Operator, weights: object = None) -> Factor:
     return Factor((name,), operator, None if weights is None else np.array(weights))
 
 
-def plan_of(*blocks: Block, sizes: dict[str, int] | None = None) -> Plan:
+def plan_of(*blocks: Block, sizes: dict[str, int] | None = None) -> Measurements:
     domain = Domain({name: Integers(0, size - 1) for name, size in (sizes or SIZES).items()})
-    return Plan(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="mixed")
+    return Measurements(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
 
 
 EVERY = tuple(factor(name, Identity(size)) for name, size in SIZES.items())
@@ -51,11 +50,11 @@ MIXED = plan_of(
 SEPARATE = plan_of(*(block for block in MIXED.blocks if all(len(f.attributes) == 1 for f in block.factors)))
 
 
-def joint_of(plan: Plan) -> Joint:
+def joint_of(plan: Measurements) -> Joint:
     return Joint.of(plan.domain, [(block, block_variance(plan, block)) for block in plan.blocks])
 
 
-def dense_rows(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def dense_rows(plan: Measurements) -> tuple[np.ndarray, np.ndarray]:
     """Weighted rows of all blocks, and the standard deviations of rows of weight 1."""
     names = joint_of(plan).names
     rows = [block_rows(plan.domain, names, block) for block in plan.blocks]
@@ -64,7 +63,7 @@ def dense_rows(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("plan", [MIXED, SEPARATE], ids=["with a joint factor", "one factor an attribute"])
-def test_the_implicit_operator_is_the_explicit_one(plan: Plan) -> None:
+def test_the_implicit_operator_is_the_explicit_one(plan: Measurements) -> None:
     joint = joint_of(plan)
     rows, spreads = dense_rows(plan)
     scaled = rows / spreads[:, None]
@@ -80,7 +79,7 @@ def test_the_implicit_operator_is_the_explicit_one(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("plan", [MIXED, SEPARATE], ids=["with a joint factor", "one factor an attribute"])
-def test_exact_variances_are_those_of_dense_least_squares(plan: Plan) -> None:
+def test_exact_variances_are_those_of_dense_least_squares(plan: Measurements) -> None:
     joint = joint_of(plan)
     iterative, dense = IterativeStructure(joint), _dense_structure(plan, joint)
     asked = marginals(plan.domain, upto=2) + queries(plan.domain, a="prefix", b="all_ranges")

@@ -7,7 +7,7 @@ from accuracy.plans import CASES, DOMAIN, NAMES, Case
 from leastnoise._accuracy import UnsupportedQuery, joint_rows
 from leastnoise._estimate import Estimate
 from leastnoise._linop import Total
-from leastnoise._observation import Observation
+from leastnoise._measurements import Observation
 from leastnoise._workload import Product, marginals
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

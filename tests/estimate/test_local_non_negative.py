@@ -12,8 +12,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, from_residual_parts, locally_non_negative, residual_parts
 from leastnoise._linop import Identity, Prefix
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 
 DOMAIN = Domain(
     a=Integers(0, 2),
@@ -40,7 +39,7 @@ def observed(tables, scale=8, seed=0, *, cells=1.5, density=0.3, operator=Identi
                 exact = exact.cumsum(axis=axis)
         values.append(np.rint(exact.reshape(-1) + rng.laplace(scale=scale + place % 3, size=exact.size)).astype(np.int64))
     privacy = Privacy(PureDP(10))
-    plan = Plan(domain=DOMAIN, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=tuple(blocks), strategy="test")
+    plan = Measurements(domain=DOMAIN, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=tuple(blocks))
     return Estimate(Observation(plan, tuple(values), "", private=False)), truth
 
 
@@ -144,7 +143,7 @@ def test_local_is_weaker_than_global() -> None:
     domain = Domain(x=["0", "1"], y=["0", "1"], z=["0", "1"])
     pairs = list(combinations(domain.names, 2))
     blocks = tuple(Block(tuple(Factor((n,), Identity(2)) for n in names), scale=5) for names in pairs)
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="test")
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     found = locally_non_negative(Estimate(Observation(plan, (opposite,) * 3, "", private=False)), pairs)
     for names in pairs:
         np.testing.assert_allclose(found.marginal(names).reshape(-1), opposite, atol=1e-6)
@@ -168,7 +167,7 @@ def test_measures() -> None:
 
 def test_a_negative_total_gives_zeros() -> None:
     block = Block((Factor(("b",), Identity(2)),), scale=10)
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="test")
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
     found = locally_non_negative(Estimate(Observation(plan, (np.array([-9, 3]),), "", private=False)), [("b",)])
     assert found.marginal(("b",)).tolist() == [0.0, 0.0]
 

@@ -15,9 +15,8 @@ from leastnoise._estimate import Estimate, NonNegativeCells, nnls, weak_total
 from leastnoise._estimate._nnls import _joint, _noise, _onto_simplices, _solved
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
-from leastnoise._session import choose
+from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._mechanisms import choose
 from leastnoise._workload import marginals, queries
 
 LINE = Domain(x=Integers(0, 127))
@@ -25,7 +24,7 @@ RANGES = queries(LINE, x="all_ranges")
 PLANE = Domain(a=Integers(0, 3), b=Integers(0, 4), measures={"debt": Measure("debt", -5, 5)})
 
 
-def along(operator: Operator, epsilon: str = "1/100") -> Plan:
+def along(operator: Operator, epsilon: str = "1/100") -> Measurements:
     block = Block((Factor(("x",), operator),), Fraction(1))
     return fit(LINE, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, [(block, 1.0)], type(operator).__name__)
 
@@ -39,7 +38,7 @@ def sparse() -> np.ndarray:
     return cells
 
 
-def observed(plan: Plan, seed: int) -> Observation:
+def observed(plan: Measurements, seed: int) -> Observation:
     """A simulated observation of the sparse histogram, one block along x."""
     noise = _noise(plan, 0, 1, np.random.default_rng(seed))[:, 0]
     (factor,) = plan.blocks[0].factors
@@ -52,14 +51,14 @@ def two_tables() -> Observation:
         Block((Factor(("a",), Tree(4, (4, 2))),), Fraction(7)),
         Block((), Fraction(2)),
     )
-    plan = Plan(domain=PLANE, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="two")
+    plan = Measurements(domain=PLANE, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     rng = np.random.default_rng(9)
     return Observation(plan, tuple(rng.integers(-25, 60, block.rows) for block in blocks), "", private=False)
 
 
 def objective(observation: Observation, cells: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """The explicit objective, and rows and values scaled to unit variance."""
-    plan = observation.plan
+    plan = observation.measurements
     rows, values = [], []
     for block, seen in zip(plan.blocks, observation.values, strict=True):
         spread = np.sqrt(block_variance(plan, block))
@@ -71,7 +70,7 @@ def objective(observation: Observation, cells: np.ndarray) -> tuple[float, np.nd
 
 def test_without_fixed_sums_it_is_the_minimiser_of_an_active_set_method() -> None:
     observation = two_tables()
-    assert weak_total(observation.plan) < 2
+    assert weak_total(observation.measurements) < 2
     found = nnls(observation, keep=None, gap=1e-9)
     own, a, z = objective(observation, found.cells)
     exact, _ = reference(a, z)
@@ -130,7 +129,7 @@ def test_projection_on_weighted_simplices_meets_its_conditions() -> None:
                 assert np.all(pull[~positive] <= pull[positive].max() + 1e-9)
 
 
-def errors(plan: Plan, keep: str | None) -> tuple[float, float]:
+def errors(plan: Measurements, keep: str | None) -> tuple[float, float]:
     """Root mean square error of cells and of ranges after non-negative least squares, over those before, in 40 simulated releases."""
     joint, truth = _joint(plan, None), sparse()[:, None]
     b = joint.gram(truth.astype(float)) + joint.gather([_noise(plan, 0, 40, np.random.default_rng(2))])
@@ -181,7 +180,7 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
         nnls(observation, levels=[("a",), ("b",)])
     with pytest.raises(InputError, match="measures nothing of debt"):
         nnls(observation, measure="debt")
-    owed = Plan(
+    owed = Measurements(
         domain=PLANE,
         privacy=Privacy(PureDP(99)),
         noise=Noise.DISCRETE_LAPLACE,

@@ -14,7 +14,7 @@ from leastnoise._estimate import Estimate, cdf, means, quantiles, simulated_nois
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Tree
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table, columns_of
 from leastnoise._workload import queries
 
@@ -30,7 +30,7 @@ HELD = columns_of(TABLE)
 AGES = np.bincount(HELD.codes["age"], minlength=30)
 
 
-def tree_plan(privacy: Privacy, mechanism: str) -> Plan:
+def tree_plan(privacy: Privacy, mechanism: str) -> Measurements:
     weights = np.concatenate([[3], np.full(5, 2), np.full(30, 7)])
     return fit(DOMAIN, privacy, mechanism, [(Block((Factor(("age",), Tree(30, (30, 6, 1)), weights),), Fraction(1)), 1.0)], "tree")
 
@@ -72,7 +72,7 @@ def test_simulated_noise_has_the_promised_variances() -> None:
 
 def test_conditions_choose_rows() -> None:
     both = Block((Factor(("age",), Tree(30, (30, 1))), Factor(("sex",), Tree(2, (1,)))), Fraction(1))
-    plan = fit(DOMAIN, Privacy(PureDP(500)), Noise.DISCRETE_LAPLACE, [(both, 1.0)], "both")
+    plan = fit(DOMAIN, Privacy(PureDP(500)), Noise.DISCRETE_LAPLACE, [(both, 1.0)])
     seen = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     found = cdf(seen, "age", where={"sex": "F"}, draws=199)
     ages = HELD.codes["age"][HELD.codes["sex"] == 0]

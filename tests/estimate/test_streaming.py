@@ -10,8 +10,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import Estimate, _least_squares
 from leastnoise._linop import Contrasts, Identity
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 
 NAMES = tuple("abcdefgh")
 SIZES = dict(zip(NAMES, (4, 2, 3, 2, 2, 3, 2, 2), strict=True))
@@ -24,7 +23,7 @@ def tables(sets, kind=Identity):
 
 
 def estimate(blocks, seed=0):
-    plan = Plan(domain=DOMAIN, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks), strategy="test")
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks))
     rng = np.random.default_rng(seed)
     return Estimate(Observation(plan, tuple(rng.integers(-50, 500, block.rows) for block in plan.blocks), "", private=False))
 

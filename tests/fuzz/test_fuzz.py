@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 import leastnoise as ln
 from fuzz.values import WEIRD, damaged
 from leastnoise._cli import main
-from leastnoise._release import read_release
-from leastnoise._session import parse_spec
+from leastnoise._session import parse_spec, read_release
 
 CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
 MOST = 4200

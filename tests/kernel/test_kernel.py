@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from accuracy.plans import CASES, DOMAIN, NAMES, TREE, A, B, C, Case
+from kernel.series import measure, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, promised, structures
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain
 from leastnoise._estimate import Estimate
 from leastnoise._fitting import fit
-from leastnoise._kernel import Ledger, SeededEntropy, SystemEntropy, _measure, measure, simulate
+from leastnoise._kernel import Ledger, SeededEntropy, SystemEntropy, _measure, simulate
 from leastnoise._linop import Contrasts, dense
-from leastnoise._plan import Block, Factor, Limits, Plan
+from leastnoise._measurements import Block, Factor, Limits, Measurements
 from leastnoise._table import Table, columns_of
 
 BLOCKS = [
@@ -39,8 +40,8 @@ def cells_of(codes: dict[str, np.ndarray], weights: np.ndarray | None = None) ->
     return np.bincount(flat, weights=weights, minlength=DOMAIN.size).astype(np.int64)
 
 
-def plan(budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Plan:
-    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, BLOCKS, "test")  # type: ignore[arg-type]
+def plan(budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Measurements:
+    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, BLOCKS)  # type: ignore[arg-type]
 
 
 def ledger(folder: Path, budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], **privacy: object) -> Ledger:
@@ -53,7 +54,7 @@ def test_a_release_is_paid_and_private(tmp_path: Path, budget: PureDP | ZCDP | A
     observation, receipt = measure(plan(budget, mechanism), table(), book, output="out", description="test")
     (entry,) = book.entries()
     assert (observation.private, observation.receipt, entry.id, entry.state) == (True, receipt.id, receipt.id, "reserved")
-    assert entry.plan_digest == observation.plan.digest()
+    assert entry.plan_digest == one_step(observation.measurements).digest()
     with pytest.raises(BudgetError):
         measure(plan(budget, mechanism), table(), book, output="again")
     assert len(book.entries()) == 1
@@ -87,7 +88,7 @@ def test_a_plan_that_costs_more_than_it_says_is_refused(tmp_path: Path) -> None:
     honest = plan()
     liar = replace(honest, blocks=(replace(honest.blocks[0], scale=honest.blocks[0].scale / 2), *honest.blocks[1:]))
     with pytest.raises(
-        InputError, match=r"queries cost more than the budget it declares, PureDP\(epsilon='1/2'\). Make the plan again; nothing was spent"
+        InputError, match=r"queries cost more than the budget they declare, PureDP\(epsilon='1/2'\). Make the plan again; nothing was spent"
     ):
         measure(liar, table(), book, output="out")
     assert book.entries() == ()
@@ -121,7 +122,7 @@ def test_seeded_noise_is_marked_and_reproducible() -> None:
     assert (first.private, first.receipt) == (False, "")
     assert all((x == y).all() for x, y in zip(first.values, second.values, strict=True))
     assert any((x != y).any() for x, y in zip(first.values, third.values, strict=True))
-    with pytest.raises(InputError, match=r"seeded noise, which protects nobody; got a private source. Use measure"):
+    with pytest.raises(InputError, match=r"seeded noise, which protects nobody; got a private source. Use a paid series"):
         simulate(plan(), table(), SystemEntropy())
 
 
@@ -150,7 +151,7 @@ def test_limits_are_enforced_row_by_row(budget: PureDP | ZCDP | ApproxDP, mechan
     blocks = [(Block((A,), Fraction(1), "pay", limits), 1.0) for limits in (steps, one, None)] + [
         (Block((TREE,), Fraction(1), "pay", steps), 0.2)
     ]
-    made = fit(DOMAIN, Privacy(budget), mechanism, blocks, "t")
+    made = fit(DOMAIN, Privacy(budget), mechanism, blocks)
     drawn = []
     for rows, seed in ((400, 1), (500, 2)):
         rng = np.random.default_rng(seed)
@@ -166,7 +167,7 @@ def test_limits_are_enforced_row_by_row(budget: PureDP | ZCDP | ApproxDP, mechan
 
 def test_sums_under_different_limits_are_not_estimated_together() -> None:
     blocks = [(Block((A,), Fraction(1), "pay", limits), 1.0) for limits in (Limits([5, 20], "a"), Limits([7]))]
-    made = fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, blocks, "t")
+    made = fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, blocks)
     with pytest.raises(InputError, match=r"Sums of pay under different limits differ in their bias .* Make a plan for each limit"):
         Estimate(simulate(made, table(), SeededEntropy(1))).marginal(("a",), "pay")
     alone = replace(made, blocks=made.blocks[:1])
@@ -176,7 +177,7 @@ def test_sums_under_different_limits_are_not_estimated_together() -> None:
 
 def test_a_row_far_above_its_limit_moves_the_observation_by_the_limit_only() -> None:
     block = Block((A,), Fraction(1), "pay", Limits([0, 3], "a"))
-    made = fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(block, 1.0)], "t")
+    made = fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(block, 1.0)])
     assert made.blocks[0].scale == 3
     empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
     for cell, limit in ((0, 0), (1, 3)):
@@ -198,7 +199,7 @@ def test_contrasts_get_noise_in_proportion_to_their_norms() -> None:
 
 def test_every_row_gets_its_own_scale() -> None:
     """Weighted rows: the spread of 4000 draws of every row against its scale; false alarm below 1e-6 for all rows together."""
-    made = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(Block((TREE,), Fraction(1)), 1.0)] * 4000, "t")
+    made = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(Block((TREE,), Fraction(1)), 1.0)] * 4000)
     empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
     draws = np.array(simulate(made, empty, SeededEntropy(5)).values) / made.grid
     expected = float(made.blocks[0].scale) / TREE.weights

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernel.series import many_steps, measure
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, Cost, GaussianCost, Noise, Privacy, PureCost, PureDP, covers
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit
-from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _measure, measure, simulate
+from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _measure, simulate
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Tree, dense
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, DataAwarePlan, Factor, Limits, Plan, cost, row_scales
+from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation, cost, row_scales
 from leastnoise._table import Table
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3)})
@@ -69,8 +69,8 @@ def people(rows: list[tuple[int, int]], pay: list[int] | None = None, **unit: ob
     return Table(DOMAIN, {"a": [a for a, _ in rows], "b": [b for _, b in rows]}, {"pay": amounts}, **unit)  # type: ignore[arg-type]
 
 
-def fitted(budget: Budget, mechanism: str, blocks: list[tuple[Block, float]], **privacy: object) -> Plan:
-    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks, "test")  # type: ignore[arg-type]
+def fitted(budget: Budget, mechanism: str, blocks: list[tuple[Block, float]], **privacy: object) -> Measurements:
+    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
 
 
 def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> np.ndarray:
@@ -103,11 +103,11 @@ ROWS = [(0, 0), (0, 2), (1, 1), (1, 1), (1, 2), (0, 0)]
 PAY = [3, -2, 0, 1, 2, 3]
 
 
-def observed(way: str, plan: Plan, folder: Path) -> Observation:
+def observed(way: str, plan: Measurements, folder: Path) -> Observation:
     table = people(ROWS, PAY)
     if way == "simulated":
         return simulate(plan, table, SeededEntropy(1))
-    aware = DataAwarePlan(domain=DOMAIN, privacy=plan.privacy, strategy="test", questions=({},))
+    aware = many_steps(DOMAIN, plan.privacy)
     if way == "a step of a simulated series":
         return Series.simulated(aware, table, SeededEntropy(1)).measure(plan)
     book = Ledger.create(folder / "people.ledger", "people", plan.privacy)
@@ -160,7 +160,7 @@ def units(most: int, amounts: tuple[int, ...]) -> Iterator[tuple[list[tuple[int,
             yield [cell for cell, _ in chosen], [pay for _, pay in chosen]
 
 
-def worst_loss(plan: Plan, spy: Spy, amounts: tuple[int, ...]) -> Fraction:
+def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fraction:
     """The largest sum over rows of |change| / scale, or of its squares, over all pairs of neighbours; exact for the worst pair.
 
     A unit's rows are added to others that stay; under replace they are exchanged for those of any other unit. The answers are the

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kernel.series import finish, many_steps, measure, one_step
 from leastnoise._accounting import Noise, Privacy, PureCost, PureDP, SeriesCost
 from leastnoise._check import InputError, LedgerError
 from leastnoise._domain import Domain
-from leastnoise._kernel import Ledger, Series, _measure, _series, finish, measure
+from leastnoise._kernel import LeastCost, Ledger, Series, Terms, _measure, _series
 from leastnoise._linop import Identity
-from leastnoise._plan import Block, DataAwarePlan, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table
 
 DOMAIN = Domain(sex=["F", "M"])
@@ -19,13 +20,13 @@ TABLE = Table(DOMAIN, {"sex": [0, 1, 1]})
 TINY, ALL = Fraction(1, 1000), Fraction(1)
 
 
-def plan(epsilon: Fraction) -> Plan:
+def plan(epsilon: Fraction) -> Measurements:
     block = Block((Factor(("sex",), Identity(2)),), 1 / epsilon)
-    return Plan(domain=DOMAIN, privacy=Privacy(PureDP(epsilon)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="cells")
+    return Measurements(domain=DOMAIN, privacy=Privacy(PureDP(epsilon)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
 
 
-def aware(epsilon: Fraction) -> DataAwarePlan:
-    return DataAwarePlan(domain=DOMAIN, privacy=Privacy(PureDP(epsilon)), strategy="test", questions=({},))
+def aware(epsilon: Fraction) -> Terms:
+    return many_steps(DOMAIN, Privacy(PureDP(epsilon)))
 
 
 @pytest.fixture
@@ -42,25 +43,23 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_series, "draw", drawn)
 
 
-def reserved(ledger: Ledger, made: Plan | DataAwarePlan, paid: Fraction):
+def reserved(ledger: Ledger, made: Terms, paid: Fraction):
     """What anybody can get from a ledger for a small charge."""
-    cost = PureCost(paid) if isinstance(made, Plan) else SeriesCost(PureDP(paid))
-    return ledger.reserve(
-        cost=cost, declared=PureDP(paid), privacy=made.privacy, plan_digest=made.digest(), output="out", plan=made.to_json()
-    )
+    cost = SeriesCost(PureDP(paid)) if made.only is None else PureCost(paid)
+    return ledger.reserve(cost=cost, declared=PureDP(paid), privacy=made.privacy, plan_digest=made.digest(), output="out", plan=made.text)
 
 
 @pytest.mark.usefixtures("never")
 def test_a_plan_is_not_finished_for_a_smaller_charge_than_its_own(ledger: Ledger) -> None:
-    receipt = reserved(ledger, plan(ALL), TINY)
+    receipt = reserved(ledger, one_step(plan(ALL)), TINY)
     with pytest.raises(InputError, match="is not the payment of this plan"):
         finish(plan(ALL), TABLE, ledger, receipt)
 
 
 @pytest.mark.usefixtures("never")
 def test_a_receipt_that_names_another_plan_does_not_pay_for_it(ledger: Ledger) -> None:
-    receipt = reserved(ledger, plan(TINY), TINY)
-    forged = replace(receipt, plan_digest=plan(ALL).digest())
+    receipt = reserved(ledger, one_step(plan(TINY)), TINY)
+    forged = replace(receipt, plan_digest=one_step(plan(ALL)).digest())
     with pytest.raises(InputError, match="is not the payment of this plan"):
         finish(plan(ALL), TABLE, ledger, forged)
 
@@ -108,17 +107,17 @@ def test_what_looks_like_a_ledger_pays_nothing() -> None:
         Series.paid(aware(ALL), TABLE, Generous(), output="out")
 
 
-class Changing(Plan):
+class Changing(Measurements):
     """Measures more than it was paid for."""
 
 
 @pytest.mark.usefixtures("never")
 def test_what_looks_like_a_plan_is_not_measured(ledger: Ledger) -> None:
     made = plan(ALL)
-    other = Changing(domain=DOMAIN, privacy=made.privacy, noise=made.noise, blocks=made.blocks, strategy="x")
-    with pytest.raises(InputError, match="plan must be a Plan or DataAwarePlan; got 'Changing'"):
+    other = Changing(domain=DOMAIN, privacy=made.privacy, noise=made.noise, blocks=made.blocks)
+    with pytest.raises(InputError, match=r"terms must be .*; got 'Domain, Privacy, str, Changing'"):
         measure(other, TABLE, ledger, output="out")
-    with pytest.raises(InputError, match="plan must be a Plan or DataAwarePlan; got 'Changing'"):
+    with pytest.raises(InputError, match="what is measured must be Measurements; got 'Changing'"):
         Series.paid(aware(ALL), TABLE, ledger, output="out").measure(other)
 
 
@@ -134,21 +133,42 @@ class Scale(Block):
     ("blocks", "what"),
     [
         ((Block((Factor(("sex",), Cells(2)),), Fraction(1)),), "the operator of a factor"),
-        ((Scale((), Fraction(1)),), "the blocks of a plan"),
-        (("block",), "the blocks of a plan"),
+        ((Scale((), Fraction(1)),), "the blocks of measurements"),
+        (("block",), "the blocks of measurements"),
         ((Block(("factor",), Fraction(1)),), "the factors of a block"),
         ((Block((), Fraction(1), None, "limits"),), "the limits of a block"),
     ],
 )
 def test_a_plan_has_parts_of_the_classes_whose_values_cannot_change(blocks: tuple[object, ...], what: str) -> None:
     with pytest.raises(InputError, match=f"{what} must be"):
-        Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="x")
+        Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
 
 
 def test_a_plan_has_a_domain_and_a_privacy() -> None:
     made = plan(ALL)
     for changed in ({"domain": "domain"}, {"privacy": "privacy"}):
-        with pytest.raises(InputError, match="of a plan must be"):
+        with pytest.raises(InputError, match="of measurements must be"):
             replace(made, **changed)
-        with pytest.raises(InputError, match="the domain and privacy of a plan must be Domain, Privacy"):
+        with pytest.raises(InputError, match="terms must be Domain, Privacy, str"):
             replace(aware(ALL), **changed)
+
+
+@pytest.mark.usefixtures("never")
+def test_the_only_step_is_the_one_that_was_paid_for(ledger: Ledger) -> None:
+    made = plan(ALL)
+    series = Series.paid(one_step(made), TABLE, ledger, output="out")
+    for other in (plan(TINY), replace(made)):
+        with pytest.raises(InputError, match="Only the step that was paid for is carried out, and once"):
+            series.measure(other)
+    with pytest.raises(InputError, match="Only the step that was paid for is carried out; got a choice"):
+        series.choose(LeastCost(attributes=("sex",), epsilon=TINY, penalty=Fraction(0)))
+    with pytest.raises(InputError, match="must be of its own domain and privacy"):
+        replace(one_step(made), privacy=Privacy(PureDP(TINY)))
+
+
+def test_the_only_step_is_carried_out_once(ledger: Ledger) -> None:
+    made = plan(TINY)
+    series = Series.paid(one_step(made), TABLE, ledger, output="out")
+    series.measure(made)
+    with pytest.raises(InputError, match="carried out, and once"):
+        series.measure(made)

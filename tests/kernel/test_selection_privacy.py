@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernel.series import many_steps
 from kernel.test_partition import FAMILIES
 from kernel.test_plane import all_partitions
 from leastnoise._accounting import Privacy, PureDP
@@ -31,7 +32,6 @@ from leastnoise._kernel import (
 from leastnoise._kernel._interval_costs import GRID
 from leastnoise._kernel._selections import CheapestPartition
 from leastnoise._linop import block_tree
-from leastnoise._plan import DataAwarePlan
 from leastnoise._table import Table
 
 LINE = Domain(age=Integers(0, 3))
@@ -58,7 +58,7 @@ def choose(selection: Any, counts: tuple[int, ...], neighbours: str, rows: int) 
     cells = np.repeat(np.arange(4), counts)
     codes = {"age": cells} if domain is LINE else {"age": cells // 2, "sex": cells % 2}
     privacy = Privacy(PureDP(selection.epsilon), neighbours, **unit)
-    plan = DataAwarePlan(domain=domain, privacy=privacy, strategy="test", questions=({},))
+    plan = many_steps(domain, privacy)
     return Series.simulated(plan, Table(domain, codes, **unit), SeededEntropy(1)).choose(selection)
 
 

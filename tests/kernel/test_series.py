@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernel.series import many_steps
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, Noise, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers
@@ -24,10 +25,11 @@ from leastnoise._kernel import (
     SeededEntropy,
     Series,
     SystemEntropy,
+    Terms,
     _series,
 )
 from leastnoise._linop import Identity
-from leastnoise._plan import Block, DataAwarePlan, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Columns, Table
 from table.reach import reachable
 
@@ -35,13 +37,13 @@ DOMAIN = Domain(age=Integers(0, 7))
 TABLE = Table(DOMAIN, {"age": [0] * 500 + [5, 6]})
 
 
-def aware(budget: Budget = PureDP(1), **privacy: object) -> DataAwarePlan:  # noqa: B008 - frozen
-    return DataAwarePlan(domain=DOMAIN, privacy=Privacy(budget, **privacy), strategy="test", questions=({},))  # type: ignore[arg-type]
+def aware(budget: Budget = PureDP(1), **privacy: object) -> Terms:  # noqa: B008 - frozen
+    return many_steps(DOMAIN, Privacy(budget, **privacy))  # type: ignore[arg-type]
 
 
-def step(budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Plan:
+def step(budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Measurements:
     blocks = [(Block((Factor(("age",), Identity(8)),), Fraction(1)), 1.0)]
-    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks, "cells")  # type: ignore[arg-type]
+    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
 
 
 def least(epsilon: str) -> LeastCost:
@@ -245,7 +247,7 @@ def test_a_choice_on_a_plane_is_told_the_table_and_the_distance(
 ) -> None:
     seen: list[tuple[list[list[int]], int]] = []
     monkeypatch.setattr(type(selection), "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
-    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1), **privacy), strategy="test", questions=({},))  # type: ignore[arg-type]
+    plan = many_steps(PLANE, Privacy(PureDP(1), **privacy))  # type: ignore[arg-type]
     unit = {key: value for key, value in privacy.items() if key != "neighbours"}
     table = Table(PLANE, {"age": [0, 0, 3], "sex": [1, 1, 0]}, **unit)  # type: ignore[arg-type]
     Series.simulated(plan, table, SeededEntropy(1)).choose(selection)
@@ -254,7 +256,7 @@ def test_a_choice_on_a_plane_is_told_the_table_and_the_distance(
 
 @pytest.mark.parametrize("selection", ON_PLANE, ids=lambda one: type(one).__name__)
 def test_a_choice_on_a_plane_pays_before_it_draws(selection: LeastBlockCost, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
+    plan = many_steps(PLANE, Privacy(PureDP(1)))
     series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
     series.choose(selection)
     assert series.left().epsilon == Fraction(1, 2)
@@ -265,7 +267,7 @@ def test_a_choice_on_a_plane_pays_before_it_draws(selection: LeastBlockCost, mon
 
 
 def test_choices_on_a_plane_find_what_stands_out_and_refuse_other_attributes() -> None:
-    plan = DataAwarePlan(domain=PLANE, privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
+    plan = many_steps(PLANE, Privacy(PureDP(1)))
     series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
     assert abs(series.choose(ON_PLANE[0]) - 10) < 60
     found = series.choose(ON_PLANE[1])

@@ -11,11 +11,10 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._estimate import join
 from leastnoise._linop import Identity
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 
 DOMAIN = Domain(a=["x", "y"])
-PLAN = Plan(
+PLAN = Measurements(
     domain=DOMAIN,
     privacy=Privacy(PureDP(1)),
     noise=Noise.DISCRETE_LAPLACE,
@@ -24,7 +23,7 @@ PLAN = Plan(
 )
 
 
-def observed(*values: object, plan: Plan = PLAN) -> Observation:
+def observed(*values: object, plan: Measurements = PLAN) -> Observation:
     return Observation(plan, tuple(np.array(value) for value in values), "", private=False)
 
 

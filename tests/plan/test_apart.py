@@ -27,8 +27,9 @@ from leastnoise._linop import (
     Tree,
     dense,
 )
-from leastnoise._plan import Block, Factor, Limits, Plan, _apart, _pairs, cost
-from leastnoise._plan._apart import largest_distance
+from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
+from leastnoise._measurements._apart import largest_distance
+from leastnoise._plan import _apart, _pairs
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}
@@ -64,13 +65,13 @@ def blocks(draw: st.DrawFn, power: int, *, summed: bool) -> Block:
     return Block(tuple(factors), draw(st.fractions(Fraction(1, 4), 9, max_denominator=7)), measure, limits)
 
 
-def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Plan:
+def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measurements:
     privacy = Privacy(PureDP(1) if power == 1 else ZCDP(1), "replace")
     mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
-    return Plan(domain=domain, privacy=privacy, noise=mechanism, blocks=tuple(measured), strategy="test")
+    return Measurements(domain=domain, privacy=privacy, noise=mechanism, blocks=tuple(measured))
 
 
-def rows(plan: Plan) -> np.ndarray:
+def rows(plan: Measurements) -> np.ndarray:
     """The columns of all rows, with extreme values of the measures, and of a row that does not count."""
     found = []
     for cells in itertools.product(*(range(size) for size in SIZES.values())):
@@ -90,12 +91,12 @@ def rows(plan: Plan) -> np.ndarray:
     return np.unique([*found, np.zeros_like(found[0])], axis=0)
 
 
-def brute(plan: Plan, power: int) -> float:
+def brute(plan: Measurements, power: int) -> float:
     columns = rows(plan)
     return float(max((np.abs(columns - one) ** power).sum(axis=1).max() for one in columns))
 
 
-def claimed(plan: Plan, power: int) -> float:
+def claimed(plan: Measurements, power: int) -> float:
     spent = cost(plan)
     return float(spent.epsilon if power == 1 else 2 * spent.rho)  # type: ignore[union-attr]
 

@@ -8,7 +8,8 @@ import pytest
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
-from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._measurements import Measurements
+from leastnoise._plan import DataAwarePlan
 
 DETAILS: dict[str, Any] = {"shares": {"test": "1/25"}, "steps": [1, [2]]}
 
@@ -35,9 +36,9 @@ def test_nothing_inside_can_change() -> None:
         made.questions[0]["attributes"] = ["age"]
 
 
-@pytest.mark.parametrize("kind", [Plan, DataAwarePlan])
+@pytest.mark.parametrize("kind", [Measurements, DataAwarePlan])
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, '{"format": NaN}', plan().to_json().replace('"1/25"', "NaN")])
-def test_a_damaged_file_is_refused_in_one_sentence(kind: type[Plan] | type[DataAwarePlan], text: str) -> None:
+def test_a_damaged_file_is_refused_in_one_sentence(kind: type[Measurements] | type[DataAwarePlan], text: str) -> None:
     with pytest.raises(InputError, match="This is not a"):
         kind.from_json(text)
 

@@ -16,7 +16,8 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit, root_up, round_up
 from leastnoise._linop import Dense, Identity, Prefix, Tree
-from leastnoise._plan import Block, Factor, Limits, Plan, Promise, TableError, cost
+from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
+from leastnoise._plan import Promise, TableError
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 7), measures={"pay": Measure("pay", 0, 1000)})
 TREE = Block((Factor(("b",), Tree.full(8, 2)),), Fraction(1))
@@ -24,7 +25,7 @@ CELLS = Block((Factor(("a",), Identity(2)), Factor(("b",), Identity(8))), Fracti
 SUMS = Block((Factor(("a",), Identity(2)),), Fraction(1), "pay")
 
 
-def small(**changes: object) -> Plan:
+def small(**changes: object) -> Measurements:
     values = {
         "domain": DOMAIN,
         "privacy": Privacy(PureDP(1)),
@@ -33,7 +34,7 @@ def small(**changes: object) -> Plan:
         "strategy": "test",
         **changes,
     }
-    return Plan(**values)  # type: ignore[arg-type]
+    return Measurements(**values)  # type: ignore[arg-type]
 
 
 def test_json_round_trip_keeps_everything() -> None:
@@ -48,7 +49,7 @@ def test_json_round_trip_keeps_everything() -> None:
         promise=promise,
         details={"gap": 1e-3},
     )
-    again = Plan.from_json(plan.to_json())
+    again = Measurements.from_json(plan.to_json())
     assert again == plan
     assert again.digest() == plan.digest()
     assert again.digest() != small().digest()
@@ -60,7 +61,7 @@ def test_limits_survive_json_and_change_the_digest() -> None:
     steps = Limits([300, 1000], "a")
     one, other = (Block(SUMS.factors, Fraction(1), "pay", limits) for limits in (steps, Limits([500])))
     plan = small(blocks=(TREE, one, Block((), Fraction(2), "pay", steps)))
-    again = Plan.from_json(plan.to_json())
+    again = Measurements.from_json(plan.to_json())
     assert again == plan
     assert again.digest() == plan.digest()
     assert [block.limits for block in again.blocks] == [None, steps, steps]
@@ -75,10 +76,10 @@ def test_limits_survive_json_and_change_the_digest() -> None:
     value = json.loads(plan.to_json())
     value["blocks"][1]["limits"] = 1
     with pytest.raises(InputError, match="the place of limits must be a whole number from 0 to 0; got 1"):
-        Plan.from_json(json.dumps(value))
+        Measurements.from_json(json.dumps(value))
     value["limits"] = 7
     with pytest.raises(InputError, match="This is not a plan, or a damaged one"):
-        Plan.from_json(json.dumps(value))
+        Measurements.from_json(json.dumps(value))
 
 
 def test_limits_are_values() -> None:
@@ -93,7 +94,7 @@ def test_limits_are_values() -> None:
 
 def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
     domain = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**31)})
-    plan = fit(domain, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(Block((), Fraction(1), "pay", Limits([2**20])), 1.0)], "t")
+    plan = fit(domain, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(Block((), Fraction(1), "pay", Limits([2**20])), 1.0)])
     assert (plan.blocks[0].scale, plan.blocks[0].limits) == (2**20, Limits([2**20]))
     low = Domain(a=["x"], measures={"pay": Measure("pay", -50, 100)})
     block = Block((), Fraction(1), "pay", Limits([10]))
@@ -103,7 +104,7 @@ def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "factors": [{}]}'])
 def test_damaged_plans_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="This is not a plan, or a damaged one"):
-        Plan.from_json(text)
+        Measurements.from_json(text)
 
 
 @pytest.mark.parametrize("scale", ["abc", "1e999999", 0.1, True, "-1/2", "Infinity"])
@@ -111,22 +112,22 @@ def test_scales_in_plan_files_are_exact_fractions(scale: object) -> None:
     value = json.loads(small().to_json())
     value["blocks"][0]["scale"] = scale
     with pytest.raises(InputError, match="scale must be a text such as '1/3' or '2'"):
-        Plan.from_json(json.dumps(value))
+        Measurements.from_json(json.dumps(value))
 
 
 def test_factors_in_plan_files_are_found_by_their_place() -> None:
     value = json.loads(small().to_json())
     value["blocks"][0]["factors"] = [-1]
     with pytest.raises(InputError, match="a factor's place must be a whole number from 0 to 0; got -1"):
-        Plan.from_json(json.dumps(value))
+        Measurements.from_json(json.dumps(value))
 
 
 def test_a_plan_of_another_format_is_refused() -> None:
     value = json.loads(small().to_json()) | {"format": 99}
     with pytest.raises(InputError, match=r"the format of a plan must be 1; got 99. Make the plan again"):
-        Plan.from_json(json.dumps(value))
+        Measurements.from_json(json.dumps(value))
     with pytest.raises(InputError, match=r"mechanism must be one of 'discrete_laplace', .* got 'laplace'"):
-        Plan.from_json(json.dumps(json.loads(small().to_json()) | {"mechanism": "laplace"}))
+        Measurements.from_json(json.dumps(json.loads(small().to_json()) | {"mechanism": "laplace"}))
 
 
 @pytest.mark.parametrize(
@@ -181,14 +182,14 @@ def test_public_bounds_too_large_for_exact_arithmetic_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit"
     ):
-        Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), Fraction(1), "pay"),), strategy="t")
+        Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), Fraction(1), "pay"),))
 
 
 def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
     domain = Domain(a=Integers(1, 2**15), b=Integers(1, 2**15))
     block = Block((Factor(("a",), Identity(2**15)), Factor(("b",), Identity(2**15))), Fraction(1))
     with pytest.raises(InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"):
-        Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="t")
+        Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
 
 
 def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
@@ -199,8 +200,8 @@ def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
         entry = bad["factors"][0][place]
         (entry["matrix"] if place == "operator" else entry)["shape"] = shape
         with pytest.raises(InputError, match=message):
-            Plan.from_json(json.dumps(bad))
-    assert Plan.from_json(json.dumps(value)) == plan
+            Measurements.from_json(json.dumps(bad))
+    assert Measurements.from_json(json.dumps(value)) == plan
 
 
 def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
@@ -220,7 +221,7 @@ def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
             change()
     assert plan.details == {"design": {"tables": (1, 2)}}
     assert plan.digest() == digest
-    assert Plan.from_json(plan.to_json()) == plan
+    assert Measurements.from_json(plan.to_json()) == plan
     for copied in (copy.copy(plan.details), copy.deepcopy(plan.details), pickle.loads(pickle.dumps(plan.details))):
         assert type(copied) is type(plan.details)
         assert copied == plan.details
@@ -234,7 +235,7 @@ def test_a_promise_leaves_the_measurements_alone() -> None:
 
 
 def test_one_short_scale_meets_pure_budgets_exactly() -> None:
-    plan = fit(DOMAIN, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(TREE, 0.7)], "test")
+    plan = fit(DOMAIN, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(TREE, 0.7)])
     assert (plan.blocks[0].scale, cost(plan).epsilon) == (12, Fraction(1, 3))
 
 
@@ -254,7 +255,7 @@ def test_one_short_scale_meets_pure_budgets_exactly() -> None:
 def test_fitted_plans_cost_the_budget_and_hardly_less(budget: object, mechanism: str, neighbours: str, rows: int) -> None:
     privacy = Privacy(budget, neighbours, None if rows == 1 else "id", rows)  # type: ignore[arg-type]
     blocks = [(TREE, 0.123), (CELLS, 3.7), (SUMS, 1e-4), (Block((Factor(("b",), Prefix(8), np.arange(1, 9)),), Fraction(1)), 0.5)]
-    plan = fit(DOMAIN, privacy, mechanism, blocks, "test")
+    plan = fit(DOMAIN, privacy, mechanism, blocks)
     assert covers(privacy.budget, cost(plan))
     # One part in ten thousand less noise would be too little.
     tighter = small(
@@ -269,7 +270,7 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(budget: object, mechanism:
 
 
 def test_rounded_gaussians_get_a_fine_grid() -> None:
-    plan = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)], "test")
+    plan = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
     sigma = 1 / math.sqrt(float(gaussian_mu_squared(Fraction(1), Fraction(1, 10**6))) / 4)
     assert float(plan.blocks[0].scale) == pytest.approx(sigma, rel=1e-6)
     assert float(plan.blocks[0].scale) * plan.grid >= 2**7
@@ -277,11 +278,11 @@ def test_rounded_gaussians_get_a_fine_grid() -> None:
 
 def test_mechanisms_that_cannot_meet_a_definition_are_refused() -> None:
     with pytest.raises(InputError, match=r"the noise must be discrete_laplace for the budget PureDP.* got 'rounded_gaussian'"):
-        fit(DOMAIN, Privacy(PureDP(1)), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)], "test")
+        fit(DOMAIN, Privacy(PureDP(1)), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
     with pytest.raises(InputError, match=r"must be rounded_gaussian or discrete_laplace for the budget ApproxDP.* got 'discrete_gaussian'"):
-        fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.DISCRETE_GAUSSIAN, [(TREE, 1.0)], "test")
+        fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.DISCRETE_GAUSSIAN, [(TREE, 1.0)])
     with pytest.raises(InternalError, match="weight that is not above 0"):
-        fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(TREE, 1.0), (CELLS, 0.0)], "test")
+        fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(TREE, 1.0), (CELLS, 0.0)])
 
 
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))

@@ -15,9 +15,9 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
-from leastnoise._plan import Block, Factor, Limits, Plan, column_norm, cost, row_scales
-from leastnoise._plan._scales import _root_up
-from leastnoise._plan._sensitivity import sum_up
+from leastnoise._measurements import Block, Factor, Limits, Measurements, column_norm, cost, row_scales
+from leastnoise._measurements._scales import _root_up
+from leastnoise._measurements._sensitivity import sum_up
 from leastnoise._workload import marginals, queries
 from planner.proposals import proposal
 
@@ -42,11 +42,11 @@ def blocks(draw: st.DrawFn) -> Block:
     return Block(tuple(factors), scale, measure, None if measure is None else draw(limits))
 
 
-def plan_of(mechanism: str, *measured: Block, **privacy: object) -> Plan:
-    return Plan(domain=DOMAIN, privacy=Privacy(BUDGET[mechanism], **privacy), noise=mechanism, blocks=measured, strategy="test")
+def plan_of(mechanism: str, *measured: Block, **privacy: object) -> Measurements:
+    return Measurements(domain=DOMAIN, privacy=Privacy(BUDGET[mechanism], **privacy), noise=mechanism, blocks=measured)
 
 
-def record_columns(plan: Plan) -> np.ndarray:
+def record_columns(plan: Measurements) -> np.ndarray:
     """What every possible row adds to all measured queries, in noise scales; extreme values of the measures suffice."""
     columns = []
     for a, b in itertools.product(range(2), range(3)):
@@ -65,7 +65,7 @@ def record_columns(plan: Plan) -> np.ndarray:
     return np.unique(np.array(columns), axis=0)
 
 
-def worst_change(plan: Plan, power: int) -> float:
+def worst_change(plan: Measurements, power: int) -> float:
     """The largest change between neighbours, over all choices of a unit's rows; a hair less, for rounding."""
     columns = np.vstack([record_columns(plan), np.zeros((1, sum(block.rows for block in plan.blocks)))])
     chosen = columns
@@ -128,7 +128,7 @@ def test_known_costs_of_limited_sums() -> None:
     domain = Domain(a=["x", "y"], b=Coded(3), measures={"pay": far})
 
     def norm(*blocks: Block, power: int = 1) -> Fraction:
-        plan = Plan(domain=domain, privacy=Privacy(ZCDP(1)), noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks, strategy="t")
+        plan = Measurements(domain=domain, privacy=Privacy(ZCDP(1)), noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks)
         return column_norm(plan, power)
 
     steps = Limits([10, 200, 500], "b")
@@ -152,7 +152,7 @@ def test_squares_of_large_limits_do_not_wrap_around() -> None:
     domain = Domain(b=Coded(2), measures={"pay": Measure("pay", 0, 2**29)})
     for factors in ((), (Factor(("b",), Identity(2)),), (Factor(("b",), Identity(2), np.array([2**20, 1])),)):
         block = Block(factors, Fraction(1), "pay", Limits([2**29 - 1, 2**29], "b"))
-        plan = Plan(domain=domain, privacy=Privacy(ZCDP(1)), noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,), strategy="t")
+        plan = Measurements(domain=domain, privacy=Privacy(ZCDP(1)), noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
         heaviest = factors[0].heaviest if factors else 1
         assert column_norm(plan, 2) == max(((2**29 - 1) * heaviest) ** 2, 2**58)
 
@@ -164,7 +164,7 @@ def test_contrasts_cost_what_their_exact_scales_say() -> None:
     a = Factor(("a",), Identity(2))
     blocks = (Block((a, b), Fraction(7, 2)), Block((b, c), Fraction(3)), Block((c,), Fraction(11, 5)), Block((a, b, c), Fraction(13, 3)))
     for mechanism, grid in ((Noise.DISCRETE_GAUSSIAN, 1), (Noise.ROUNDED_GAUSSIAN, 16)):
-        plan = Plan(domain=domain, privacy=Privacy(BUDGET[mechanism]), noise=mechanism, blocks=blocks, strategy="t", grid=grid)
+        plan = Measurements(domain=domain, privacy=Privacy(BUDGET[mechanism]), noise=mechanism, blocks=blocks, grid=grid)
         drawn = Fraction(0)
         for cell in itertools.product(range(2), range(5), range(7)):
             total = Fraction(0)
@@ -293,7 +293,7 @@ def test_numpy_integers_in_scales_become_pythons_own() -> None:
 
 def test_lists_inside_plans_are_copied() -> None:
     blocks = [Block((), Fraction(1))]
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="t")  # type: ignore[arg-type]
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)  # type: ignore[arg-type]
     blocks.append(Block((), Fraction(1, 99)))
     assert len(plan.blocks) == 1
 
@@ -303,7 +303,7 @@ def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:
     rows = np.zeros((1, 1000), dtype=int)
     rows[0, 7] = 5
     measured = (Block((Factor(("a",), Dense(rows)),), Fraction(1)), Block((Factor(("b",), Dense(rows)),), Fraction(2)))
-    plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=measured, strategy="test")
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=measured)
     assert column_norm(plan, 1) == Fraction(15, 2)
     assert math.isclose(column_norm(plan, 2), 25 + 6.25)
 

@@ -11,9 +11,10 @@ from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, covers
 from leastnoise._accuracy import joint_rows
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Contrasts, Total
-from leastnoise._plan import Block, Factor, Plan, cost
+from leastnoise._measurements import Block, Factor, cost
+from leastnoise._mechanisms import candidates
+from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._session import candidates
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2))

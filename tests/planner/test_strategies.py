@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from leastnoise._session._choose import noises
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import joint_rows, promised, total_squared_error
@@ -14,7 +15,6 @@ from leastnoise._planner import NotApplicable
 from leastnoise._planner.line._factors import gaussian_optimum, gram_of, haar
 from leastnoise._planner.line._gram import AllRangesGram, PrefixGram, WidthGram
 from leastnoise._planner.tables._tables import weighted_strategy
-from leastnoise._session._choose import noises
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
 from planner.proposals import proposal
 

@@ -46,9 +46,9 @@ from leastnoise._linop import (
     Tree,
     dense,
 )
-from leastnoise._plan import Block, Factor, Limits, Plan, cost
+from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
+from leastnoise._mechanisms import BY_NAME, mechanism_for, mechanism_of, terms_of
 from leastnoise._planner import PLANNERS, NotApplicable, Task
-from leastnoise._session._data_aware import MECHANISMS
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
 
@@ -120,7 +120,7 @@ def claim_of(budget: Budget, noise: str) -> Fraction:
     return budget.epsilon if noise == Noise.DISCRETE_LAPLACE else gaussian_mu_squared(budget.epsilon, budget.delta)  # type: ignore[union-attr]
 
 
-def columns(plan: Plan) -> np.ndarray:
+def columns(plan: Measurements) -> np.ndarray:
     """What every possible row adds to the measured queries, over their noise scales, and nothing for a row that does not count.
 
     The extreme values of a measure suffice, as the loss is convex in the value.
@@ -147,7 +147,7 @@ def columns(plan: Plan) -> np.ndarray:
     return np.unique([*found, np.zeros_like(found[0])], axis=0)
 
 
-def loss(plan: Plan) -> float | None:
+def loss(plan: Measurements) -> float | None:
     """The largest loss over all pairs of neighbours, in the measure of the noise; None if they are too many to be tried."""
     power = 1 if plan.noise == Noise.DISCRETE_LAPLACE else 2
     rows = columns(plan)
@@ -167,7 +167,7 @@ def privacy_of(budget: Budget, neighbours: str, rows: int) -> Privacy:
     return Privacy(budget, neighbours, *(("id", rows) if rows > 1 else ()))  # type: ignore[arg-type]
 
 
-def spent(plan: Plan) -> Fraction:
+def spent(plan: Measurements) -> Fraction:
     found = cost(plan)
     if isinstance(found, PureCost):
         return found.epsilon
@@ -260,7 +260,7 @@ class _Recorder:
     """A series on made-up rows that keeps its steps."""
 
     def __init__(self, series: Series) -> None:
-        self.series, self.plan, self.steps = series, series.plan, list[Any]()
+        self.series, self.steps = series, list[Any]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.series, name)
@@ -269,7 +269,7 @@ class _Recorder:
         self.steps.append(selection)
         return self.series.choose(selection)
 
-    def measure(self, plan: Plan) -> Any:
+    def measure(self, plan: Measurements) -> Any:
         self.steps.append(plan)
         return self.series.measure(plan)
 
@@ -283,7 +283,7 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
     The choices' own losses are tried over all neighbours in tests/kernel/test_selection_privacy.py.
     """
-    for name, (budget, (declared, noise)) in itertools.product(MECHANISMS, KINDS.items()):
+    for name, (budget, (declared, noise)) in itertools.product(BY_NAME, KINDS.items()):
         if budget == "(epsilon, delta), Laplace":
             continue
         asked = {"line": queries(LONG, b="prefix"), "plane": queries(PLANE, a="prefix", b="prefix")}
@@ -304,7 +304,7 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     """The share of the budget that the steps of one run lose at most, None if the mechanism is not made for it."""
     try:
-        plan = MECHANISMS[name].plan(workload, privacy, name, None)
+        plan = mechanism_for(name, workload).plan(workload, privacy, name)
     except InputError:
         return None
     domain = plan.domain
@@ -312,15 +312,15 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     codes = {one: generator.integers(0, domain.kind(one).size, 400) for one in domain.names}
     values = dict.fromkeys(domain.measures, 5 * codes[domain.names[0]] + 1)  # an amount of the cell's bin
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
-    series = _Recorder(Series.simulated(plan, table, SeededEntropy(7)))
-    MECHANISMS[name].carry_out(MECHANISMS[name].setting_of(plan), series)  # type: ignore[arg-type]
+    series = _Recorder(Series.simulated(terms_of(plan), table, SeededEntropy(7)))
+    mechanism_of(plan).ready(plan)(series)  # type: ignore[arg-type]
     return sum(_share(step, privacy) for step in series.steps)
 
 
 def _share(step: Any, privacy: Privacy) -> float:
     """What a step loses at most, as a share of the declared budget (of epsilon, of epsilon and delta, or of rho)."""
     budget = privacy.budget
-    if isinstance(step, Plan):
+    if isinstance(step, Measurements):
         part = step.privacy.budget
         own = loss(step)
         ratio = 1.0 if own is None else own / float(claim_of(part, step.noise))

@@ -5,11 +5,10 @@ from typing import get_args
 
 import pytest
 
-from leastnoise._accounting import Budget
+from leastnoise._accounting import Budget, Noise
 from leastnoise._kernel import Selection
-from leastnoise._plan import MECHANISMS as NOISES
+from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._planner import PLANNERS
-from leastnoise._session._data_aware import MECHANISMS
 from privacy import losses
 from privacy.losses import CLASSES, KINDS, LEAST, OPERATORS, PAGE, REASONS, Row
 
@@ -37,7 +36,7 @@ def test_everything_that_can_be_released_has_a_row() -> None:
     assert names("mechanism") == set(MECHANISMS)
     assert names("choice") | {"CheapestPartition"} == {one.__name__ for one in get_args(Selection)}
     assert {type(budget) for budget, _ in KINDS.values()} == set(get_args(Budget))
-    assert {noise for _, noise in KINDS.values()} == set(NOISES)
+    assert {noise for _, noise in KINDS.values()} == set(Noise)
 
 
 def test_no_row_of_the_page_loses_more_than_it_claims_or_much_less_without_a_reason() -> None:

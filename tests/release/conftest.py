@@ -11,8 +11,7 @@ from leastnoise._accuracy import promised
 from leastnoise._domain import Categories, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import Dense, Identity, dense
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor
+from leastnoise._measurements import Block, Factor, Observation
 from leastnoise._workload import Workload, queries
 
 DOMAIN = Domain(

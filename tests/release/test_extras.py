@@ -9,8 +9,8 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, locally_non_negative, nnls
 from leastnoise._linop import Identity, Ranges
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Observation
+from leastnoise._plan import Plan
 from leastnoise._release import _extras, build, check_columns
 from leastnoise._workload import marginals, queries
 

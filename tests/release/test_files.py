@@ -19,8 +19,8 @@ import pytest
 
 from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
-from leastnoise._observation import Observation
-from leastnoise._plan import Plan, cost
+from leastnoise._measurements import Observation, cost
+from leastnoise._plan import Plan
 from leastnoise._release import _directory, _files, _manifest, _writing, build, check_target, write
 from leastnoise._release import read_release as read
 from leastnoise._release._manifest import manifest, versions

@@ -10,8 +10,8 @@ from leastnoise._accuracy import promised
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import nnls
 from leastnoise._linop import Identity, Tree
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Observation
+from leastnoise._plan import Plan
 from leastnoise._release import Release, build, write
 from leastnoise._release import read_release as read
 from leastnoise._workload import marginals, queries

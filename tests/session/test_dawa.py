@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from leastnoise._session._data_aware import MECHANISMS, ready
 from scipy.stats import beta
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
@@ -20,7 +21,6 @@ from leastnoise._plan import DataAwarePlan
 from leastnoise._release import read_release as read
 from leastnoise._session import _dawa as dawa
 from leastnoise._session import compare, plan, release
-from leastnoise._session._data_aware import MECHANISMS, ready
 from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
 
@@ -285,4 +285,4 @@ def test_refitting_meets_the_other_budget() -> None:
     made = plan(queries(DOMAIN, age="prefix"), PureDP(1))
     again = dawa.refit(made, Privacy(PureDP("1/2")))
     assert math.isclose(float(again.blocks[0].scale), 2 * float(made.blocks[0].scale), rel_tol=1e-5)
-    assert fit(again.domain, again.privacy, again.noise, [(block, 1.0) for block in again.blocks], "same").blocks[0].scale > 0
+    assert fit(again.domain, again.privacy, again.noise, [(block, 1.0) for block in again.blocks]).blocks[0].scale > 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from leastnoise._session._data_aware import ready
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import block_variance
@@ -16,13 +17,12 @@ from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import data_aware
 from leastnoise._kernel import LeastBlockCost, Ledger, SeededEntropy, Series
 from leastnoise._linop import dense
-from leastnoise._observation import Observation
-from leastnoise._plan import DataAwarePlan, cost
+from leastnoise._measurements import Observation, cost
+from leastnoise._plan import DataAwarePlan
 from leastnoise._planner.aware import _plane_blocks
 from leastnoise._release import read_release as read
 from leastnoise._session import _dawa_plane as plane
 from leastnoise._session import plan, release
-from leastnoise._session._data_aware import ready
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
 from session.test_dawa import surely_lost

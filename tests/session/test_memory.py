@@ -12,8 +12,8 @@ import pytest
 import leastnoise as ln
 from leastnoise._accuracy import _memory, available_memory, joint_rows, require_memory
 from leastnoise._linop import AllRanges, Identity
+from leastnoise._mechanisms import candidates
 from leastnoise._planner import PLANNERS
-from leastnoise._session import candidates
 from leastnoise._session._memory import release_memory
 from waiting import HANGS
 

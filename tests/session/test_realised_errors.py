@@ -14,9 +14,11 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Operator, dense
+from leastnoise._mechanisms import _BY_NAME as BY_NAME
+from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._session import Candidate, candidates, plan, release
+from leastnoise._session import Candidate, plan, release
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
 

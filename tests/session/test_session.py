@@ -15,7 +15,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise
-from leastnoise._session import candidates, choose, settle
+from leastnoise._mechanisms import candidates, choose
+from leastnoise._session import settle
 
 PEOPLE = pd.DataFrame(
     {

@@ -9,8 +9,8 @@ import leastnoise as ln
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import basis, pair_structure
 from leastnoise._linop import AllRanges, Identity, Prefix
-from leastnoise._plan import Block, Factor
-from leastnoise._session import candidates
+from leastnoise._measurements import Block, Factor
+from leastnoise._mechanisms import candidates
 from leastnoise._session._session import _check_promise
 from leastnoise._workload import QuerySet
 

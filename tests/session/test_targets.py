@@ -9,7 +9,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise._session._choose import choose
+from leastnoise._mechanisms import choose
 from leastnoise._session._targets import Goal, balanced, goals_of, least, ratios, refit
 from leastnoise._workload import from_json, target
 

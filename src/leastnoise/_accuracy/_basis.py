@@ -21,7 +21,7 @@ from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import AllRanges, DiagonalAndRows, Identity, Operator, Total, Tree, apply, apply_gram, dense, gram_diagonal, zero_one
-from leastnoise._plan import Factor
+from leastnoise._measurements import Factor
 
 
 class Undetermined(InputError):

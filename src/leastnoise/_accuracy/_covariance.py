@@ -34,7 +34,7 @@ def covariances(structure: Structure, one: Product, other: Product | None = None
     Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the tables has gives 1^T R = 0.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, strategy="identity",
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE,
     ...             blocks=(Block((Factor(("age",), Identity(2)),), scale=1),))
     >>> total, cells = marginals(domain, upto=1).products
     >>> covariances(structure(plan, None), cells).round(3).tolist(), covariances(structure(plan, None), cells, total).round(3).tolist()

@@ -24,7 +24,7 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Identity, Operator, Total, apply
-from leastnoise._plan import Block
+from leastnoise._measurements import Block
 from leastnoise._workload import Product
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import AllRanges, Operator, all_range_ends, apply, apply_gram, apply_transpose
-from leastnoise._plan import Factor
+from leastnoise._measurements import Factor
 
 _MOST_NUMBERS = 2**22
 

@@ -21,7 +21,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_transpose, gram_diagonal, zero_one
-from leastnoise._plan import Block, Factor
+from leastnoise._measurements import Block, Factor
 
 Names = tuple[str, ...]
 MOST_JOINT = 2**24

@@ -1,30 +1,33 @@
 """The expected error of a workload under a plan: the same formula for planners, for plans and for error bars."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._iterative import IterativeStructure
 from leastnoise._accuracy._structure import Structure, structure
 from leastnoise._check import InputError
+from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import Workload
 
 
-def structures(workload: Workload, plan: Plan) -> dict[str | None, Structure]:
+def structures(workload: Workload, plan: Measurements) -> dict[str | None, Structure]:
     """The covariance structure of every measure that a workload asks about.
 
     Raises:
         InputError: a measure is asked about and not measured, or least squares would need too large a matrix.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),), strategy="total")
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),))
     >>> list(structures(marginals(domain, ways=0), plan))
     [None]
     """
     return {measure: structure(plan, measure) for measure in workload.measures}
 
 
-def total_squared_error(workload: Workload, plan: Plan) -> float:
+def total_squared_error(workload: Workload, plan: Measurements) -> float:
     """Sum over all queries of their importance times the variance of their answer.
 
     Args:
@@ -35,7 +38,7 @@ def total_squared_error(workload: Workload, plan: Plan) -> float:
         InputError: the measurements do not determine a query.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),), strategy="total")
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),))
     >>> round(total_squared_error(marginals(domain, ways=0, weight=2), plan), 2)
     799.33
     """
@@ -43,28 +46,37 @@ def total_squared_error(workload: Workload, plan: Plan) -> float:
     return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
 
-def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
-    """The plan with the expected error of a workload, its lower bound and the questions themselves.
+def promised(
+    workload: Workload,
+    measurements: Measurements,
+    strategy: str = "given",
+    *,
+    details: Mapping[str, Any] | None = None,
+    iterate: bool = True,
+) -> Plan:
+    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it.
 
     Args:
         workload: what is asked.
-        plan: how it is measured.
+        measurements: what is measured for it.
+        strategy: name of what chose them, for people.
+        details: public facts to keep with the plan; ``unit_bound`` is a lower bound at unit budget.
         iterate: also where the error has no closed form and many linear systems must be solved for it, which may take minutes.
 
     Raises:
         InputError: the measurements do not determine a query, or the error has no closed form and ``iterate`` is False.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),), strategy="total")
-    >>> round(promised(marginals(domain, ways=0), plan).expected_error().tables[0].rmse, 2)
+    >>> total = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 10),))
+    >>> round(promised(marginals(domain, ways=0), total).expected_error().tables[0].rmse, 2)
     14.14
     """
-    known = structures(workload, plan)
+    known = structures(workload, measurements)
     for own in known.values():
         if isinstance(own, IterativeStructure) and not iterate:
             raise InputError(
                 f"its tables have no common product form, so that the error bars need a linear solver over {own.joint.cells} joint cells, "
-                f"which takes long; ask for it by name: strategy = '{plan.strategy}'"
+                f"which takes long; ask for it by name: strategy = '{strategy}'"
             )
     tables, total = [], 0.0
     for product in workload:
@@ -81,6 +93,9 @@ def promised(workload: Workload, plan: Plan, *, iterate: bool = True) -> Plan:
                 largest_is_bound=not found.exact,
             )
         )
-    bound = lower_bound(workload, plan.privacy, plan.noise, float(plan.details.get("unit_bound", 0.0)))
+    facts = dict(details or {})
+    bound = lower_bound(workload, measurements.privacy, measurements.noise, float(facts.get("unit_bound", 0.0)))
     promise = Promise(total, bound, tuple(tables))
-    return plan.with_promise(promise, workload.to_json())
+    return Plan(
+        workload=workload, privacy=measurements.privacy, strategy=strategy, measurements=measurements, promise=promise, details=facts
+    )

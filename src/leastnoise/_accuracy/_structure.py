@@ -35,7 +35,7 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import AllRanges, Contrasts, Identity, Operator, Total, along, apply, apply_gram, dense
-from leastnoise._plan import Block, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import Product
 
 Names = tuple[str, ...]
@@ -73,7 +73,7 @@ def explained(names: Names, across: Names) -> Iterator[Names]:
         yield tuple(name for name in names if name in across or name in chosen)
 
 
-def block_variance(plan: Plan, block: Block) -> float:
+def block_variance(plan: Measurements, block: Block) -> float:
     """Noise variance of a row of weight 1 of a block.
 
     Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2
@@ -82,7 +82,7 @@ def block_variance(plan: Plan, block: Block) -> float:
 
     >>> domain = Domain(age=["a", "b"])
     >>> blocks = (Block((), scale=10),)
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="total")
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     >>> round(block_variance(plan, plan.blocks[0]), 4)
     199.8334
     """
@@ -310,7 +310,7 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     return np.moveaxis(cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)).reshape(len(rows), -1)
 
 
-def structure(plan: Plan, measure: str | None) -> Structure:
+def structure(plan: Measurements, measure: str | None) -> Structure:
     """The covariance of least squares from the blocks of one measure.
 
     Args:
@@ -321,7 +321,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
         InputError: the blocks have no product form and their joint domain has more than 2^24 cells, or nothing of the measure is measured.
 
     >>> domain = Domain(age=["a", "b"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, strategy="identity",
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE,
     ...             blocks=(Block((Factor(("age",), Identity(2)),), scale=1),))
     >>> structure(plan, None).variances(marginals(domain, ways=1).products[0]).round(3)
     array([1.841, 1.841])
@@ -357,7 +357,7 @@ def structure(plan: Plan, measure: str | None) -> Structure:
     return _dense_structure(plan, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)
 
 
-def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, Basis], span: Span) -> ProductStructure:
+def _product_structure(plan: Measurements, blocks: Sequence[Block], bases: Mapping[str, Basis], span: Span) -> ProductStructure:
     narrow: dict[Names, float] = {}
     wide = []
     for block in blocks:
@@ -372,7 +372,7 @@ def _product_structure(plan: Plan, blocks: Sequence[Block], bases: Mapping[str, 
     return ProductStructure(bases, narrow, tuple(wide), span)
 
 
-def _dense_structure(plan: Plan, joint: Joint, span: Span | None = None) -> DenseStructure:
+def _dense_structure(plan: Measurements, joint: Joint, span: Span | None = None) -> DenseStructure:
     gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
         own = replace(block, factors=tuple(filter(used, block.factors)))

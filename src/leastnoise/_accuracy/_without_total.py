@@ -11,7 +11,7 @@ import numpy as np
 
 from leastnoise._accuracy._basis import Basis, DenseBasis, IdentityBasis, Undetermined
 from leastnoise._linop import Contrasts, Dense, dense
-from leastnoise._plan import Factor
+from leastnoise._measurements import Factor
 
 
 def leaves_out_total(factor: Factor) -> bool:

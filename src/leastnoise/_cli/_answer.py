@@ -35,7 +35,8 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     RELEASE is the directory that `leastnoise release` wrote. Costs nothing and reads no data: answers follow from the measurements in the
     release, and what these do not determine is refused.
     """
-    from leastnoise._release import notices, read_release
+    from leastnoise._release import notices
+    from leastnoise._session import read_release
 
     found = read_release(release)
     heading, rows = _answered(found, found.level if level is None else level, asked)

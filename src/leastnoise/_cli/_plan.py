@@ -1,18 +1,19 @@
 """``leastnoise plan`` and ``leastnoise compare``: what is expected, before anything is spent."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from leastnoise._cli._data_aware import data_aware_facts, show_data_aware, unique
+from leastnoise._cli._explain import explained, show_steps
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise._cli._progress import Progress
 
 if TYPE_CHECKING:
-    from leastnoise._plan import Plan
+    from leastnoise._plan import Plan, Promise
     from leastnoise._session import Candidate, Spec
 
 _MOST_TABLES = 40
@@ -29,7 +30,6 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
     Reads the spec file alone; the data need not exist.
     """
     from leastnoise._cli._release import warn, warn_of_bias
-    from leastnoise._plan import Plan
     from leastnoise._release import check_columns
     from leastnoise._session import budget_warnings, error_warnings, planned, read_spec, spec_warnings
 
@@ -48,13 +48,9 @@ def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 -
     of_errors = error_warnings(made, what.rows)
     warn(of_errors)
     if as_json:
-        found = facts(made, seconds) if isinstance(made, Plan) else data_aware_facts(made, what.workload, seconds)
-        show_json({**found, "warnings": [*warned, *of_errors]})
+        show_json({**facts(made, seconds), "warnings": [*warned, *of_errors]})
         return
-    if isinstance(made, Plan):
-        show_plan(made, seconds)
-    else:
-        show_data_aware(made, what.workload, seconds)
+    show_plan(made, seconds)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
 
@@ -79,7 +75,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
 
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
     """
-    from leastnoise._session import MECHANISMS, read_spec
+    from leastnoise._session import BY_NAME, read_spec
     from leastnoise._session import compare as tried_on
 
     what = read_spec(spec)
@@ -87,7 +83,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
         tried = tried_on(what.workload, what.privacy, lambda name: progress.say(f"planning, tried {name}"), by_name=by_name)
     if as_json:
         found = [_candidate(candidate) for candidate in tried]
-        show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(MECHANISMS)})
+        show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(BY_NAME)})
         return
     usable = [candidate for candidate in tried if candidate.plan is not None]
     rows = [_row(candidate, candidate.plan) for candidate in usable if candidate.plan is not None]
@@ -97,57 +93,72 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     unusable = [[candidate.strategy, noise(candidate.noise.value), candidate.reason] for candidate in tried if candidate.plan is None]
     if unusable:
         show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
-    click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(MECHANISMS)}.", 78))
+    click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78))
+
+
+def unique(names: list[str]) -> list[str]:
+    """Number the repetitions of a name.
+
+    >>> unique(["age", "sex", "age"])
+    ['age', 'sex', 'age (2)']
+    """
+    seen: dict[str, int] = {}
+    given = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        given.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return given
 
 
 def facts(made: "Plan", seconds: float) -> dict[str, Any]:
-    """What is promised, as a JSON object with stable keys.
+    """What is promised, as a JSON object with stable keys; null for what depends on the data.
 
     Args:
-        made: a plan with its promise.
+        made: a plan.
         seconds: how long it took to make.
     """
-    from leastnoise._plan import cost
+    from leastnoise._session import mechanism_of
 
-    promise = made.expected_error()
-    tables = expected(made)
+    promise, tables, found = made.promise, expected(made), mechanism_of(made).explain(made)
     return {
         "strategy": made.strategy,
-        "mechanism": made.noise.value,
+        "mechanism": found.mechanism,
         "privacy": made.privacy.to_json(),
-        "cost": cost(made).to_json(),
+        "cost": {"kind": "series", **made.privacy.budget.to_json()} if made.measurements is None else made.cost().to_json(),
         "queries": sum(table["queries"] for table in tables),
-        "expected_total_squared_error": promise.total_squared_error,
-        "lower_bound": promise.lower_bound,
+        "expected_total_squared_error": None if promise is None else promise.total_squared_error,
+        "lower_bound": None if promise is None else promise.lower_bound,
         "error_over_least_possible": ratio(made),
         "rmse": {table["name"]: table["rmse"] for table in tables},
         "tables": tables,
         "seconds": round(seconds, 3),
+        **explained(found, [table["name"] for table in tables]),
     }
 
 
 def expected(made: "Plan") -> list[dict[str, Any]]:
     """What is promised for every table: name, queries, rmse, largest_std and whether that is a bound, weight, measure or None.
 
-    Errors of counts are in rows, those of sums in the measure's own amounts (not in multiples of its unit).
+    Errors of counts are in rows, those of sums in the measure's own amounts (not in multiples of its unit); None where they depend on the
+    data.
 
     Args:
-        made: a plan with its promise.
+        made: a plan.
     """
-    tables = made.expected_error().tables
+    products = made.workload.products
+    promised = [None] * len(products) if made.promise is None else made.promise.tables
     found = []
-    for name, table, question in zip(unique([table.name for table in tables]), tables, made.questions, strict=True):
-        measure = question["measure"]
-        unit = 1.0 if measure is None else float(made.domain.measures[measure].unit)
+    for name, table, product in zip(unique([product.name for product in products]), promised, products, strict=True):
+        unit = 1.0 if product.measure is None else float(made.domain.measures[product.measure].unit)
         found.append(
             {
                 "name": name,
-                "queries": table.queries,
-                "rmse": table.rmse * unit,
-                "largest_std": table.largest_std * unit,
-                "largest_is_bound": table.largest_is_bound,
-                "weight": table.weight,
-                "measure": measure,
+                "queries": product.rows,
+                "rmse": None if table is None else table.rmse * unit,
+                "largest_std": None if table is None else table.largest_std * unit,
+                "largest_is_bound": None if table is None else table.largest_is_bound,
+                "weight": float(product.weight),
+                "measure": product.measure,
             }
         )
     return found
@@ -161,9 +172,25 @@ def ratio(made: "Plan") -> float | None:
 
 
 def show_plan(made: "Plan", seconds: float) -> None:
-    """Print the expected error of every table, and of all together."""
-    promise = made.expected_error()
-    tables = expected(made)
+    """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
+    from leastnoise._session import mechanism_of
+
+    tables, found = expected(made), mechanism_of(made).explain(made)
+    told = show_steps(found, tables) if made.promise is None else _show_promise(made.promise, tables, ratio(made))
+    rest = ", all of it" if made.measurements is None else ""
+    show_facts(
+        [
+            ("queries", whole(sum(table["queries"] for table in tables))),
+            *told,
+            ("strategy", made.strategy),
+            ("protects", made.privacy.unit),
+            ("cost", f"{_cost(made)}{rest}, with {noise(found.mechanism)} noise"),
+            ("seconds", f"{seconds:.2f}"),
+        ]
+    )
+
+
+def _show_promise(promise: "Promise", tables: Sequence[dict[str, Any]], over: float | None) -> list[tuple[str, str]]:
     columns = [("table", "fold"), ("queries", "right"), ("rmse", "right"), ("largest\nstd error", "right")]
     weighted = any(table["weight"] != 1 for table in tables)
     show_table(
@@ -176,18 +203,11 @@ def show_plan(made: "Plan", seconds: float) -> None:
         errors = [table["rmse"] for table in rest]
         queries = whole(sum(table["queries"] for table in rest))
         click.echo(f"and {whole(len(rest))} more tables, {queries} queries, rmse {number(min(errors))} to {number(max(errors))} (--json)\n")
-    show_facts(
-        [
-            ("queries", whole(sum(table["queries"] for table in tables))),
-            ("total squared error", number(promise.total_squared_error)),
-            ("lower bound", number(promise.lower_bound)),
-            ("error / least possible", share(ratio(made))),
-            ("strategy", made.strategy),
-            ("protects", made.privacy.unit),
-            ("cost", f"{_cost(made)}, with {noise(made.noise.value)} noise"),
-            ("seconds", f"{seconds:.2f}"),
-        ]
-    )
+    return [
+        ("total squared error", number(promise.total_squared_error)),
+        ("lower bound", number(promise.lower_bound)),
+        ("error / least possible", share(over)),
+    ]
 
 
 def _table_row(table: dict[str, Any]) -> list[str]:
@@ -204,10 +224,9 @@ def _budget(what: "Spec") -> str:
 def _cost(made: "Plan") -> str:
     """What the plan costs; where scales were rounded and cost a millionth less than the budget, the budget."""
     from leastnoise._accounting import Charge, charge, whole_budget
-    from leastnoise._plan import cost
 
     budget = made.privacy.budget
-    paid, most = charge(budget, budget, cost(made)), whole_budget(budget)
+    paid, most = charge(budget, budget, made.cost()), whole_budget(budget)
     pairs = {name: (getattr(paid, name), getattr(most, name)) for name in ("epsilon", "delta", "rho")}
     near = Fraction(10**6 - 1, 10**6)
     return str(Charge(**{name: above if below >= near * above else below for name, (below, above) in pairs.items()}))

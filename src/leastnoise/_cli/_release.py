@@ -14,7 +14,7 @@ from leastnoise._cli._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._accounting import Privacy
-    from leastnoise._plan import DataAwarePlan, Plan
+    from leastnoise._plan import Plan
     from leastnoise._release import Release
     from leastnoise._session import Entry, Spec
 
@@ -114,7 +114,7 @@ def warn_of_bias(what: "Spec") -> None:
 
 
 def carry_out(
-    what: "Spec", plan: "Plan | DataAwarePlan", out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()
+    what: "Spec", plan: "Plan", out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()
 ) -> "Release":
     """Make a release with progress.
 

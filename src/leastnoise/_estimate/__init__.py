@@ -1,8 +1,8 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
 from leastnoise._estimate._answer import Answer, Estimator
-from leastnoise._estimate._expansion import data_aware, is_data_aware
-from leastnoise._estimate._hidden import choice_hides, tested
+from leastnoise._estimate._expansion import Expanded, Independent
+from leastnoise._estimate._hidden import Hidden, choice_hides
 from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._join import join
 from leastnoise._estimate._least_squares import Estimate
@@ -10,10 +10,13 @@ from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally
 from leastnoise._estimate._means import Means, means
 from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls, weak_total
 from leastnoise._estimate._non_negative import monotone, non_negative, onto_simplex, projection_method, whole_numbers
-from leastnoise._estimate._posterior import shrunk_levels
-from leastnoise._estimate._quantiles import Cdf, Quantile, cdf, linear, quantiles, simulated_noise
+from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said
+from leastnoise._estimate._plane_expansion import Grid, Rectangles
+from leastnoise._estimate._posterior import Posterior, shrunk_levels
+from leastnoise._estimate._quantiles import Cdf, HasLeastSquares, Quantile, cdf, quantiles, simulated_noise
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
+from leastnoise._estimate._truncated import Truncated
 
 __all__ = [
     "REPETITIONS",
@@ -21,22 +24,31 @@ __all__ = [
     "Cdf",
     "Estimate",
     "Estimator",
+    "Expanded",
+    "Finding",
+    "Fixed",
+    "Grid",
     "Halving",
+    "HasLeastSquares",
+    "Hidden",
+    "Independent",
     "Levels",
     "LocallyNonNegative",
     "Means",
     "NonNegativeCells",
+    "Outcome",
+    "Posterior",
     "Quantile",
+    "Rectangles",
+    "Said",
     "Shrunk",
+    "Truncated",
     "cdf",
     "cheapest_blocks",
     "choice_hides",
-    "data_aware",
     "from_residual_parts",
-    "is_data_aware",
     "isotonic",
     "join",
-    "linear",
     "locally_non_negative",
     "means",
     "monotone",
@@ -49,7 +61,6 @@ __all__ = [
     "shrink",
     "shrunk_levels",
     "simulated_noise",
-    "tested",
     "weak_total",
     "whole_numbers",
 ]

@@ -6,72 +6,21 @@ data, so it is estimated, from the same paid numbers: for shrunk answers what th
 noise, for buckets the deviations that their choice and the test could not see; for both what the bounds changed.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from leastnoise._accuracy import block_variance
-from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._answer import Answer, Estimator
+from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._estimate._plane_expansion import REGIMES as PLANE_REGIMES
-from leastnoise._estimate._plane_expansion import on_plane
-from leastnoise._estimate._posterior import Posterior
 from leastnoise._estimate._shrinkage import Halving
-from leastnoise._estimate._truncated import Truncated
 from leastnoise._linop import Coarse, apply, apply_transpose, dense
-from leastnoise._observation import Observation
+from leastnoise._measurements import Observation
 from leastnoise._workload import Product
-
-KEY = "data_aware"
-
-
-def is_data_aware(details: Mapping[str, Any]) -> bool:
-    """Whether the details of a plan say that it was chosen by looking at the data.
-
-    >>> is_data_aware({})
-    False
-    """
-    return KEY in details
-
-
-def data_aware(observation: Observation) -> Estimator:
-    """The estimate that belongs to a data-aware release, by its regime.
-
-    Args:
-        observation: of a plan whose details say ``data_aware``.
-
-    Raises:
-        InputError: the details name no known regime, or the measurements are not those of one.
-
-    >>> domain, privacy = Domain(age=[1, 2]), Privacy(PureDP(1))
-    >>> plan = Plan(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), Fraction(1)),), strategy="dawa",
-    ...             details={KEY: {"regime": "independent"}})
-    >>> type(data_aware(Observation(plan, (np.array([8]),), "", private=False))).__name__
-    'Independent'
-    """
-    facts = observation.plan.details.get(KEY, {})
-    try:
-        regime = facts["regime"]
-        if regime == "independent":
-            return Independent(Estimate(observation))
-        if regime == "truncated":
-            return Truncated.of(observation)
-        if regime in PLANE_REGIMES:
-            return on_plane(observation, facts)
-        if regime in ("shrunk", "adaptive"):
-            return Posterior.of(observation)
-        if regime == "buckets":
-            return Expanded.of(observation, bounded=bool(facts["bounded"]), hidden=Hidden.of(facts))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        pass
-    raise InputError("The observation is not one of a data-aware mechanism, or a damaged one. Use an intact copy of the release.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +59,16 @@ class Expanded:
     @staticmethod
     def of(observation: Observation, *, bounded: bool, hidden: Hidden | None) -> "Expanded":
         """From the observation of one step on buckets."""
-        (block,), (values,) = observation.plan.blocks, observation.values
+        (block,), (values,) = observation.measurements.blocks, observation.values
         (factor,) = block.factors
         if not isinstance(factor.operator, Coarse):
             raise TypeError(factor.operator)
         inner = factor.operator.operator
-        precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.plan, block)
+        precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.measurements, block)
         unit = np.eye(inner.size)
         information = apply_transpose(inner, precision[:, None] * apply(inner, unit))
         covariance = np.asarray(np.linalg.inv((information + information.T) / 2), dtype=np.float64)
-        counts = np.asarray(covariance @ apply_transpose(inner, precision * (values / observation.plan.grid)), dtype=np.float64)
+        counts = np.asarray(covariance @ apply_transpose(inner, precision * (values / observation.measurements.grid)), dtype=np.float64)
         return Expanded(factor.operator, counts, (covariance + covariance.T) / 2, bounded, hidden)
 
     @cached_property

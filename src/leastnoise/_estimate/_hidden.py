@@ -5,9 +5,7 @@ takes ``prior`` (natural logarithms) for each further bucket. So a deviation tha
 above ``j * prior * scale``, and hidden below. Post-processing: the scale is public, the counts are noisy.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,17 +28,20 @@ class Hidden:
     prior: float
     deviation: float | None = None
 
-    @staticmethod
-    def of(facts: Mapping[str, Any]) -> "Hidden | None":
-        """From the public outcome of the choices; None where it does not tell.
+    def tested(self, found: float, unit: float) -> "Hidden":
+        """With what the test of the data's structure says.
 
-        >>> Hidden.of({}) is None, Hidden.of({"hidden": {"scale": 10, "prior": 1.5}})
-        (True, Hidden(scale=10.0, prior=1.5, deviation=None))
+        The test counts a bucket as one ``unit``, the draw as ``scale * prior``, far more: a bucket that the draw did without hides up to
+        that.
+
+        Args:
+            found: what the test found besides the price of the buckets that were drawn, and its noise, in records.
+            unit: price of a bucket in the test, in records.
+
+        >>> Hidden(scale=60.0, prior=1.5).tested(20.0, 10.0).deviation
+        180.0
         """
-        if facts.get("hidden") is None:
-            return None
-        told = {name: float(value) for name, value in facts["hidden"].items() if value is not None}
-        return Hidden(scale=told["scale"], prior=told["prior"], deviation=told.get("deviation"))
+        return replace(self, deviation=found * max(1.0, self.scale * self.prior / unit))
 
     def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
         """Square of the deviation that each bucket may hide, as that of one cell of it.
@@ -65,8 +66,8 @@ class Hidden:
         return np.asarray(square * min(1.0, _CLEARLY * self.deviation / most))
 
 
-def choice_hides(epsilon: float, distance: int, cells: int, prior: float) -> dict[str, float]:
-    """What a draw by the exponential mechanism with deviations from the mean hides, as a release's details have it.
+def choice_hides(epsilon: float, distance: int, cells: int, prior: float) -> Hidden:
+    """What a draw by the exponential mechanism with deviations from the mean hides.
 
     Args:
         epsilon: of the draw.
@@ -74,23 +75,7 @@ def choice_hides(epsilon: float, distance: int, cells: int, prior: float) -> dic
         cells: number of cells in all.
         prior: price of a bucket, in natural logarithms.
 
-    >>> choice_hides(1.0, 1, 4, 1.386)["scale"]
+    >>> choice_hides(1.0, 1, 4, 1.386).scale
     3.0
     """
-    return {"scale": 2 * (2 - 2 / max(cells, 2)) * distance / epsilon, "prior": prior}
-
-
-def tested(hidden: Mapping[str, float], found: float, unit: float) -> dict[str, float]:
-    """With what the test of the data's structure says.
-
-    The test counts a bucket as one ``unit``, the draw as ``scale * prior``, far more: a bucket that the draw did without hides up to that.
-
-    Args:
-        hidden: of ``choice_hides``.
-        found: what the test found besides the price of the buckets that were drawn, and its noise, in records.
-        unit: price of a bucket in the test, in records.
-
-    >>> tested({"scale": 60.0, "prior": 1.5}, 20.0, 10.0)["deviation"]
-    180.0
-    """
-    return {**hidden, "deviation": found * max(1.0, hidden["scale"] * hidden["prior"] / unit)}
+    return Hidden(scale=2 * (2 - 2 / max(cells, 2)) * distance / epsilon, prior=prior)

@@ -32,8 +32,7 @@ from leastnoise._accuracy import (
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._linop import along, apply, apply_transpose
-from leastnoise._observation import Observation
-from leastnoise._plan import Block
+from leastnoise._measurements import Block, Observation
 from leastnoise._workload import Product, marginals
 
 Names = tuple[str, ...]
@@ -179,13 +178,17 @@ class Estimate:
     _parts: dict[str | None, tuple[Structure, "_ProductEstimate | FloatArray"]] = field(default_factory=dict, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
 
+    def least_squares(self) -> "Estimate":
+        """Itself: see `HasLeastSquares`."""
+        return self
+
     def like(self, observation: Observation) -> "Estimate":
         """The estimate of another observation of the same plan, such as a simulated one; what only the plan decides is kept."""
         return Estimate(observation, _structures=self._structures)
 
     def _part(self, measure: str | None) -> tuple[Structure, "_ProductEstimate | FloatArray"]:
         if measure not in self._parts:
-            plan = self.observation.plan
+            plan = self.observation.measurements
             if measure not in self._structures:
                 self._structures[measure] = structure(plan, measure)
             known = self._structures[measure]
@@ -219,7 +222,7 @@ class Estimate:
         Raises:
             InputError: the measurements do not determine every cell.
         """
-        cells = marginals(self.observation.plan.domain, ways=len(names), of=names, sum=measure).products[0]
+        cells = marginals(self.observation.measurements.domain, ways=len(names), of=names, sum=measure).products[0]
         self._part(measure)[0].require(cells)
         return self.cells(names, measure)
 
@@ -246,7 +249,7 @@ class Estimate:
             cube = cube.sum(axis=tuple(axis for axis, name in enumerate(joint.names) if name not in names))
         for axis, name in enumerate(names):
             if name not in measured:  # all tables sum over it: spread evenly
-                size = self.observation.plan.domain.kind(name).size
+                size = self.observation.measurements.domain.kind(name).size
                 cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
         return np.asarray(cube)
 
@@ -281,6 +284,6 @@ def _pair_gathered(known: PairStructure, blocks: Sequence[tuple[Block, FloatArra
 def _dense_cells(known: DenseStructure, observation: Observation, blocks: tuple[tuple[Block, IntArray, float], ...]) -> FloatArray:
     gathered = np.zeros(len(known.covariance))
     for block, values, variance in blocks:
-        rows = block_rows(observation.plan.domain, known.names, replace(block, factors=tuple(filter(used, block.factors))))
-        gathered += rows.T @ (values / observation.plan.grid * block.scaling()) / variance
+        rows = block_rows(observation.measurements.domain, known.names, replace(block, factors=tuple(filter(used, block.factors))))
+        gathered += rows.T @ (values / observation.measurements.grid * block.scaling()) / variance
     return known.covariance @ gathered

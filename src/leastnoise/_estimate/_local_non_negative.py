@@ -151,7 +151,7 @@ def locally_non_negative(
         raise InputError("locally_non_negative must be given at least one table; got none.")
     if not tolerance > 0:
         raise refuse("tolerance", tolerance, "a number above 0")
-    domain = estimate.observation.plan.domain
+    domain = estimate.observation.measurements.domain
     if measure is not None and domain.measure(measure).low_units < 0:
         raise refuse("measure", measure, "counts, or a measure whose lowest value is at least 0")
     wide = [names for names in asked if not any(set(names) < set(other) for other in asked)]
@@ -175,7 +175,7 @@ def _precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: 
 
     The components of a table are orthogonal, so its summed variance is the sum of theirs over the cells that each is spread over.
     """
-    domain = estimate.observation.plan.domain
+    domain = estimate.observation.measurements.domain
     spread: dict[Names, float] = {}
     precision: dict[Names, float] = {}
     for tau, part in parts.items():  # subsets come before the sets that contain them

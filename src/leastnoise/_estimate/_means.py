@@ -9,7 +9,7 @@ import numpy as np
 from leastnoise._accuracy import interval_multiplier, ratio_interval
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate._quantiles import HasObservation, linear
+from leastnoise._estimate._quantiles import HasLeastSquares
 from leastnoise._workload import identity, queries
 
 
@@ -38,7 +38,7 @@ class Means:
     level: float
 
 
-def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level: float = 0.95) -> Means:
+def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), level: float = 0.95) -> Means:
     """Means of a measure by group, from sums and counts that were both measured.
 
     Args:
@@ -65,7 +65,8 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
     >>> made.mean.round(1).tolist(), made.low.round(1).tolist(), made.high.round(1).tolist()
     ([51.2, 30.1], [49.5, 23.7], [52.9, 36.6])
     """
-    plan = source.observation.plan
+    estimate = source.least_squares()
+    plan = estimate.observation.measurements
     bounds = plan.domain.measure(measure)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise refuse("level", level, "a number above 0 and below 1, such as 0.95")
@@ -75,7 +76,6 @@ def means(source: HasObservation, measure: str, *, by: Sequence[str] = (), level
         raise refuse("the groups of means", ", ".join(missing) or "an attribute twice", "attributes of " + ", ".join(plan.domain.names))
     if {block.measure for block in plan.blocks} & {None, measure} != {None, measure}:
         raise InputError(f"A mean of {measure} needs its sums and the counts, both measured. Ask for both in the workload.")
-    estimate = linear(source)
     sets: dict[str, Any] = {name: identity() for name in names}
     summed, counted = queries(plan.domain, sets, sum=measure).products[0], queries(plan.domain, sets).products[0]
     above, below = estimate.estimate(summed), estimate.estimate(counted)

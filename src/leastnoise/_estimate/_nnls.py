@@ -29,8 +29,7 @@ from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._linop import along, apply
-from leastnoise._observation import Observation
-from leastnoise._plan import Plan
+from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, marginals
 
 Names = tuple[str, ...]
@@ -61,7 +60,7 @@ class NonNegativeCells:
     Guarantees: post-processing only. Biased: sums of small cells tend to be too large, and its errors depend on the data.
     """
 
-    plan: Plan
+    plan: Measurements
     joint: Joint
     keep: str | None
     levels: tuple[Names, ...]
@@ -124,7 +123,7 @@ class NonNegativeCells:
         return self._simulated[repetitions, seed]
 
 
-def weak_total(plan: Plan, measure: str | None = None) -> float:
+def weak_total(plan: Measurements, measure: str | None = None) -> float:
     """How weakly a plan measures the total: its variance over the mean variance of a joint cell.
 
     Args:
@@ -136,7 +135,7 @@ def weak_total(plan: Plan, measure: str | None = None) -> float:
 
     >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
     >>> domain = Domain(a=["x", "y", "z"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="cells")
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
     >>> round(weak_total(plan), 6)
     3.0
     """
@@ -180,11 +179,11 @@ def nnls(
 
     >>> block = Block((Factor(("a",), Identity(3)),), scale=1)
     >>> domain = Domain(a=["x", "y", "z"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="cells")
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
     >>> nnls(Observation(plan, (np.array([3, -1, 1]),), "", private=False)).cells.round(2) + 0.0
     array([2.5, 0. , 0.5])
     """
-    plan = observation.plan
+    plan = observation.measurements
     if keep not in ("total", None):
         raise refuse("keep", keep, "'total' or None")
     joint = _joint(plan, measure)
@@ -193,8 +192,8 @@ def nnls(
     chosen = _levels(plan, joint, keep, levels)
     if keep is None and not weak_total(plan, measure) <= WEAK_TOTAL:
         raise InputError(
-            "Non-negative least squares without a fixed total would spoil sums of cells under the strategy "
-            f"{plan.strategy!r}: the variance of its total is {weak_total(plan, measure):.3g} times that of a cell, at most {WEAK_TOTAL:g} "
+            "Non-negative least squares without a fixed total would spoil sums of cells under this strategy: "
+            f"the variance of its total is {weak_total(plan, measure):.3g} times that of a cell, at most {WEAK_TOTAL:g} "
             "is allowed. Keep the total (keep='total'), or measure with a hierarchy of equal weights."
         )
     values = [observation.values[place].astype(float)[:, None] / plan.grid for place in _places(plan, measure)]
@@ -211,7 +210,7 @@ def nnls(
     )
 
 
-def _joint(plan: Plan, measure: str | None) -> Joint:
+def _joint(plan: Measurements, measure: str | None) -> Joint:
     plan.limits(measure)  # refuses sums that are not of the same values
     blocks = [(block, block_variance(plan, block)) for block in plan.blocks if block.measure == measure]
     if not blocks:
@@ -222,11 +221,11 @@ def _joint(plan: Plan, measure: str | None) -> Joint:
     return joint
 
 
-def _places(plan: Plan, measure: str | None) -> list[int]:
+def _places(plan: Measurements, measure: str | None) -> list[int]:
     return [place for place, block in enumerate(plan.blocks) if block.measure == measure]
 
 
-def _levels(plan: Plan, joint: Joint, keep: str | None, levels: Iterable[Sequence[str]]) -> tuple[Names, ...]:
+def _levels(plan: Measurements, joint: Joint, keep: str | None, levels: Iterable[Sequence[str]]) -> tuple[Names, ...]:
     chosen = tuple(tuple(name for name in plan.domain.names if name in names) for names in map(tuple, levels))
     if chosen and keep is None:
         raise InputError("Levels can be kept only with the total: say keep='total'.")
@@ -238,7 +237,7 @@ def _levels(plan: Plan, joint: Joint, keep: str | None, levels: Iterable[Sequenc
     return chosen
 
 
-def _noise(plan: Plan, place: int, columns: int, generator: np.random.Generator) -> FloatArray:
+def _noise(plan: Measurements, place: int, columns: int, generator: np.random.Generator) -> FloatArray:
     """Simulated noise of a block's rows, shape (rows, columns): the plan's distribution, from a generator that protects nobody."""
     block = plan.blocks[place]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)

@@ -5,7 +5,7 @@ The table's cells fall into blocks that are taken for even. *Noise*: exact given
 is taken to be as uneven inside as it and its neighbours differ beyond their noise.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,10 +18,9 @@ from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, apply_transpose, block_tree
-from leastnoise._observation import Observation
+from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
-REGIMES = ("blocks", "quadtree")
 _AT_ONCE = 2**22
 
 
@@ -158,8 +157,10 @@ class Grid:
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
         order, base, count = second.operator.order, coarse.starts, _parts(ranges)
-        values = [value / observation.plan.grid for value in observation.values]
-        scales = [float(block.scale) / factor.weights for block, factor in zip(observation.plan.blocks, (first, second), strict=True)]
+        values = [value / observation.measurements.grid for value in observation.values]
+        scales = [
+            float(block.scale) / factor.weights for block, factor in zip(observation.measurements.blocks, (first, second), strict=True)
+        ]
         parts, groups = ranges.low[:count], np.union1d(ranges.low[count:], base)
         place = np.searchsorted(groups, ranges.low[count:])
         value, scale = np.zeros(len(groups)), np.full(len(groups), np.inf)
@@ -224,10 +225,10 @@ class Rectangles:
         if not isinstance(coarse, Coarse):
             raise TypeError(type(coarse))
         inner = coarse.operator
-        precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.plan, observation.plan.blocks[0])
+        precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.measurements, observation.measurements.blocks[0])
         information = apply_transpose(inner, precision[:, None] * apply(inner, np.eye(inner.size)))
         covariance = np.asarray(np.linalg.inv((information + information.T) / 2), dtype=np.float64)
-        counts = covariance @ apply_transpose(inner, precision * (observation.values[0] / observation.plan.grid))
+        counts = covariance @ apply_transpose(inner, precision * (observation.values[0] / observation.measurements.grid))
         shape = _shape(observation, factor.attributes)
         names = (factor.attributes[0], factor.attributes[1])
         return Rectangles(Blocks.of(names, shape, factor.operator.order, coarse.starts, np.asarray(counts)), covariance, hidden)
@@ -244,23 +245,13 @@ class Rectangles:
         return blocks.estimate(product, noise, None if self.hidden is None else self.hidden.squares(areas, blocks.counts, own))
 
 
-def on_plane(observation: Observation, facts: Mapping[str, Any]) -> Grid | Rectangles:
-    """The estimate of a data-aware release on two attributes.
-
-    Args:
-        observation: of the regime "blocks" or "quadtree".
-        facts: the public outcome of the choices.
-    """
-    return Grid.of(observation) if facts["regime"] == "blocks" else Rectangles.of(observation, Hidden.of(facts))
-
-
 def _factor(observation: Observation, place: int) -> Any:
-    (factor,) = observation.plan.blocks[place].factors
+    (factor,) = observation.measurements.blocks[place].factors
     if not isinstance(factor.operator, Ordered) or len(factor.attributes) != 2:
         raise TypeError(type(factor.operator))
     return factor
 
 
 def _shape(observation: Observation, names: tuple[str, ...]) -> tuple[int, int]:
-    height, width = (observation.plan.domain.kind(name).size for name in names)
+    height, width = (observation.measurements.domain.kind(name).size for name in names)
     return height, width

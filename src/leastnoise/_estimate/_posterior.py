@@ -12,8 +12,7 @@ from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink
 from leastnoise._linop import Coarse, Tree, dense
-from leastnoise._observation import Observation
-from leastnoise._plan import Block
+from leastnoise._measurements import Block, Observation
 from leastnoise._workload import Product
 
 _MOST_EDGES = 2**12 + 1
@@ -30,7 +29,7 @@ def level_values(observation: Observation, block: Block, values: IntArray) -> tu
     Returns:
         The scale is None where the noise is normal.
     """
-    (factor,), plan = block.factors, observation.plan
+    (factor,), plan = block.factors, observation.measurements
     tree = factor.operator
     if not isinstance(tree, Tree):
         raise TypeError(tree)
@@ -53,7 +52,7 @@ def shrunk_levels(observation: Observation, block: Block, values: IntArray) -> t
 
     >>> block = Block((Factor(("age",), Tree(4, (2, 1))),), 2)
     >>> domain, privacy = Domain(age=Integers(1, 4)), Privacy(PureDP(1))
-    >>> plan = Plan(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="dawa")
+    >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
     >>> values = np.array([50, 3, 26, 24, 1, 2])
     >>> halving, total, variance, shrunk = shrunk_levels(Observation(plan, (values,), "", private=False), block, values)
     >>> bool(50 < total[0] < 57), variance > 0, [part.shape for part in shrunk.means]
@@ -88,7 +87,7 @@ class Posterior:
     @staticmethod
     def of(observation: Observation) -> "Posterior":
         """From the observation of one or two steps."""
-        blocks, values = observation.plan.blocks, observation.values
+        blocks, values = observation.measurements.blocks, observation.values
         halving, total, variance, found = shrunk_levels(observation, blocks[0], values[0])
         first = Posterior(
             halving,
@@ -111,9 +110,9 @@ class Posterior:
         ends = ends_of(factor.operator.operator)
         counts = at_edges[1:] - at_edges[:-1]
         rows = _sparse(dense(factor.operator.operator) @ counts if ends is None else at_edges[ends[1]] - at_edges[ends[0]])
-        own = block_variance(observation.plan, block) / factor.weights.astype(np.float64) ** 2
+        own = block_variance(observation.measurements, block) / factor.weights.astype(np.float64) ** 2
         inner = cho_factor((rows.multiply(self.variance) @ rows.T).toarray() + np.diag(own), lower=True)
-        change = cho_solve(inner, values / observation.plan.grid - rows @ self.mean)
+        change = cho_solve(inner, values / observation.measurements.grid - rows @ self.mean)
         mean = self.mean + self.variance * (rows.T @ change)
         return Posterior(self.halving, mean, self.variance, self.noise, self.error, _Second(rows, inner, own))
 

@@ -17,11 +17,10 @@ import numpy as np
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
-from leastnoise._estimate._expansion import KEY, is_data_aware
 from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._nnls import _noise
-from leastnoise._observation import Observation
+from leastnoise._measurements import Observation
 from leastnoise._workload import Product, predicates, prefix, queries
 
 DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
@@ -30,37 +29,15 @@ _PILOT = 200
 _MOST_NOISE = 2**31
 
 
-class HasObservation(Protocol):
+class HasLeastSquares(Protocol):
     """An estimate or a release."""
 
-    @property
-    def observation(self) -> Observation:
-        """What was measured."""
+    def least_squares(self) -> Estimate:
+        """For questions that were not in its workload.
 
-
-# Their queries were fixed before any of their noise was drawn, so that errors of least squares are those of a plan made beforehand.
-_ONE_ROUND = ("independent", "shrunk", "buckets", "quadtree")
-
-
-def linear(source: HasObservation) -> Estimate:
-    """The least squares estimate of an estimate's or a release's observation, for questions that were not in its workload.
-
-    Raises:
-        InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
-
-    >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, strategy="total",
-    ...             blocks=(Block((), 9),))
-    >>> linear(Estimate(Observation(plan, (np.array([100]),), "", private=False))).values(queries(plan.domain).products[0])
-    array(100.)
-    """
-    plan = source.observation.plan
-    regime = plan.details[KEY]["regime"] if is_data_aware(plan.details) else None
-    if regime is not None and regime not in _ONE_ROUND:
-        raise InputError(
-            f"No interval is known for further answers from a release by {plan.strategy!r}, which chose by looking at the data what to "
-            "measure. Ask for them in the workload, or choose strategy = 'auto'."
-        )
-    return source if isinstance(source, Estimate) else Estimate(source.observation)
+        Raises:
+            InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +116,7 @@ class Cdf:
 
 
 def cdf(
-    source: HasObservation,
+    source: HasLeastSquares,
     attribute: str,
     *,
     where: Mapping[str, Any] | None = None,
@@ -174,8 +151,9 @@ def cdf(
     >>> made.share.round(2).tolist(), made.quantiles([0.5])[0].value
     ([0.1, 0.5, 0.8, 1.0], 2.0)
     """
-    observation = source.observation
-    domain = observation.plan.domain
+    estimate = source.least_squares()
+    observation = estimate.observation
+    domain = observation.measurements.domain
     starts, values = _ends(domain, attribute)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise refuse("level", level, "a number above 0 and below 1, such as 0.95")
@@ -185,7 +163,6 @@ def cdf(
     if not rank <= draws:
         raise refuse("draws", draws, f"at least {math.ceil(level / (1 - level))} for the level {level}")
     product = _prefix(domain, attribute, where or {})
-    estimate = linear(source)
     shape = len(values)
     upto = estimate.values(product).reshape(-1)[:shape]
     pilot = min(_PILOT, draws)
@@ -215,7 +192,7 @@ def cdf(
     )
 
 
-def quantiles(source: HasObservation, attribute: str, shares: Sequence[float], **options: Any) -> tuple[Quantile, ...]:
+def quantiles(source: HasLeastSquares, attribute: str, shares: Sequence[float], **options: Any) -> tuple[Quantile, ...]:
     """Several quantiles of a number with intervals that hold all at once, from what was measured already.
 
     Args:
@@ -249,13 +226,13 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     Raises:
         InputError: over 2^31 numbers would have to be drawn.
 
-    >>> plan = Plan(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, strategy="total",
+    >>> plan = Measurements(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE,
     ...             blocks=(Block((), Fraction(9)),))
     >>> estimate = Estimate(Observation(plan, (np.array([100]),), "", private=False))
     >>> simulated_noise(estimate, queries(plan.domain).products[0], 3, seed=1).shape
     (3,)
     """
-    plan = estimate.observation.plan
+    plan = estimate.observation.measurements
     places = [place for place, block in enumerate(plan.blocks) if block.measure == product.measure]
     rows = sum(plan.blocks[place].rows for place in places)
     if not rows * draws <= _MOST_NOISE:

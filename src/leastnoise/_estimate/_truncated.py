@@ -5,6 +5,7 @@ threshold: every record of an interval between two candidates is taken at the mi
 proportion to their sums.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._linop import along, apply
-from leastnoise._observation import Observation
+from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
 
@@ -32,18 +33,12 @@ class Truncated:
     excess: FloatArray
 
     @staticmethod
-    def of(observation: Observation) -> "Truncated":
-        """Read the details that ``truncated_sums`` leaves.
-
-        Raises:
-            KeyError, TypeError, ValueError: they are not such details.
-        """
-        facts = observation.plan.details["data_aware"]
-        name = str(facts["attribute"])
-        excess = np.zeros(observation.plan.domain.kind(name).size)
-        for start, stop, loss in facts["losses"]:
-            excess[int(start) : int(stop)] = float(loss) / max(int(stop) - int(start), 1)
-        return Truncated(Estimate(observation), name, excess)
+    def of(observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]) -> "Truncated":
+        """From both measurements, and what the cut is estimated to have taken between cells of the attribute."""
+        excess = np.zeros(observation.measurements.domain.kind(attribute).size)
+        for start, stop, loss in losses:
+            excess[start:stop] = loss / max(stop - start, 1)
+        return Truncated(Estimate(observation), attribute, excess)
 
     def estimate(self, product: Product) -> Answer:
         """Least squares answers about the cut values; the noise is exact given the threshold, the rest is the estimated loss."""

@@ -1,15 +1,14 @@
 """From relative to exact scales: the least noise, of given proportions, that a budget allows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureCost, PureDP, covers, gaussian_mu_squared, rho_of
 from leastnoise._check import InternalError, refuse
 from leastnoise._domain import Domain
-from leastnoise._plan import Block, Plan, cost
+from leastnoise._measurements import Block, Measurements, cost
 
 # A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
 _SCALE_BITS = 24
@@ -62,24 +61,17 @@ def fit(
     privacy: Privacy,
     noise: Noise,
     blocks: Sequence[tuple[Block, float]],
-    strategy: str,
-    *,
-    questions: Sequence[Mapping[str, Any]] = (),
-    details: Mapping[str, Any] | None = None,
-) -> Plan:
-    """Scale the noise of blocks of given relative weights so that the plan costs the budget and no more.
+) -> Measurements:
+    """Scale the noise of blocks of given relative weights so that they cost the budget and no more.
 
     Args:
         domain: the public domain.
         privacy: the budget to be met.
         noise: discrete Laplace for any budget, discrete Gaussian for ZCDP, rounded Gaussian for ZCDP or ApproxDP.
         blocks: pairs of a block (its scale is ignored) and its relative weight, above 0: scales become proportional to 1 / weight.
-        strategy: name for people.
-        questions: the workload's JSON value.
-        details: public facts to keep with the plan.
 
     Returns:
-        A plan whose cost the budget covers; checked before it is returned.
+        Measurements whose cost the budget covers; checked before it is returned.
 
     Raises:
         InputError: the noise does not fit the budget, or a public bound is too large.
@@ -90,7 +82,7 @@ def fit(
 
     >>> domain = Domain(age=["a", "b", "c"])
     >>> block = Block((Factor(("age",), Identity(3)),), Fraction(1))
-    >>> fit(domain, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(block, 1.0)], "identity").blocks[0].scale
+    >>> fit(domain, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(block, 1.0)]).blocks[0].scale
     Fraction(3, 1)
     """
     fitting = _FITTING[type(privacy.budget)]
@@ -103,14 +95,11 @@ def fit(
     # Many blocks share few weights: what follows is worked out once for each.
     ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in {weight for _, weight in blocks}}
     relative = tuple(Block(block.factors, ratios[weight], block.measure, block.limits) for block, weight in blocks)
-    plan = Plan(
+    plan = Measurements(
         domain=domain,
         privacy=privacy,
         noise=noise,
         blocks=relative,
-        strategy=strategy,
-        questions=tuple(questions),
-        details=details or {},
     )
     # The norm at unit budget does not need the grid: it divides out.
     factor = _factor(plan)
@@ -130,10 +119,20 @@ def fit(
         fitted = replace(plan, blocks=scaled, grid=grid)
         if covers(privacy.budget, cost(fitted)):
             return fitted
-    raise InternalError(f"The plan {strategy!r} was fitted to {privacy.budget!r} and does not meet it; please report this.")
+    raise InternalError(f"Measurements were fitted to {privacy.budget!r} and do not meet it; please report this.")
 
 
-def _factor(plan: Plan) -> Fraction:
+def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
+    """The same queries, in the same proportions of noise, within another budget.
+
+    Args:
+        measurements: whose blocks are taken.
+        privacy: the other budget, of a kind that the noise fits.
+    """
+    return fit(measurements.domain, privacy, measurements.noise, [(block, 1 / float(block.scale)) for block in measurements.blocks])
+
+
+def _factor(plan: Measurements) -> Fraction:
     """By what all scales must be multiplied, rounded up."""
     budget = plan.privacy.budget
     spent = cost(plan)

@@ -4,12 +4,13 @@ from leastnoise._kernel._entropy import Entropy, SeededEntropy, SystemEntropy
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import Entry
 from leastnoise._kernel._ledger_steps import NeedsData, Pending, Receipt
-from leastnoise._kernel._measure import finish, measure, simulate
+from leastnoise._kernel._measure import simulate
 from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition
 from leastnoise._kernel._rehearsal import rehearse
 from leastnoise._kernel._selections import CheapestPartition, LeastBlockCost, LeastCost, SampledPartition, SampledRectangles, Selection
 from leastnoise._kernel._series import Series
+from leastnoise._kernel._terms import Terms
 
 __all__ = [
     "CheapestPartition",
@@ -29,8 +30,7 @@ __all__ = [
     "Selection",
     "Series",
     "SystemEntropy",
-    "finish",
-    "measure",
+    "Terms",
     "rehearse",
     "simulate",
 ]

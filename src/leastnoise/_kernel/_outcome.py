@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,7 @@ from leastnoise._check import LedgerError
 from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition
 from leastnoise._linop import pack, unpack
-from leastnoise._observation import Observation
+from leastnoise._measurements import Observation
 
 _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (Partition, RectanglePartition)}
 
@@ -29,18 +29,32 @@ def outcome_to_text(outcome: object) -> str:
     >>> outcome_from_text(outcome_to_text(Fraction(1, 3)))
     Fraction(1, 3)
     """
-    return outcome.to_json() if isinstance(outcome, Observation) else json.dumps(_packed(outcome))
+    return json.dumps({"values": [pack(value, 1) for value in outcome.values]} if isinstance(outcome, Observation) else _packed(outcome))
 
 
 def outcome_from_text(text: str) -> Any:
-    """Read what a choice gave; measurements are read with their plan, by ``Observation.from_json``.
+    """Read what a choice gave; of measurements `values_from_text` reads the values.
 
     >>> found = Partition(size=5, starts=np.array([0, 2]), spent=Fraction(1, 2))
     >>> outcome_from_text(outcome_to_text(found)).starts.tolist()
     [0, 2]
     """
+    return _read(text, _unpacked)
+
+
+def values_from_text(text: str) -> list[Any]:
+    """Read the packed values that measurements gave.
+
+    >>> values_from_text('{"values": []}')
+    []
+    """
+    found: list[Any] = _read(text, lambda value: list(value["values"]))
+    return found
+
+
+def _read(text: str, reader: Callable[[Any], Any]) -> Any:
     try:
-        return _unpacked(json.loads(text))
+        return reader(json.loads(text))
     except (ValueError, TypeError, KeyError):
         raise LedgerError("What the ledger holds of this release's steps is unreadable. Restore the ledger from a copy.") from None
 

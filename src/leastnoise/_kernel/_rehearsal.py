@@ -10,12 +10,12 @@ from leastnoise._domain import Coded, Domain
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._measure import draw, verify
 from leastnoise._linop import Identity, SignedArray
-from leastnoise._plan import Factor, Plan
+from leastnoise._measurements import Factor, Measurements
 from leastnoise._table import Table
 
 
 def rehearse(
-    plan: Plan,
+    measurements: Measurements,
     codes: Mapping[str, Sequence[int]],
     values: Mapping[str, Sequence[int]],
     count: int,
@@ -24,7 +24,7 @@ def rehearse(
     """Measure made-up rows many times, independently, with the kernel's own noise and, by default, the system's randomness.
 
     Args:
-        plan: as for ``measure``.
+        measurements: as for ``measure``.
         codes: of every attribute of the plan's domain the cells of the rows, in the clear: they are nobody's.
         values: of every measure the amounts.
         count: how often.
@@ -41,17 +41,22 @@ def rehearse(
         of the block's scales.
 
     >>> domain = Domain(sex=["F", "M"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
-    >>> [drawn.shape for drawn in rehearse(plan, {"sex": [0, 0, 1]}, {}, 100)]
+    >>> measurements = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
+    >>> [drawn.shape for drawn in rehearse(measurements, {"sex": [0, 0, 1]}, {}, 100)]
     [(1, 100)]
     """
-    trial = "trial" + "'" * max(map(len, plan.domain.names))  # longer than every attribute's name, so none of them
-    domain = Domain({**{name: plan.domain.kind(name) for name in plan.domain.names}, trial: Coded(count)}, measures=plan.domain.measures)
+    trial = "trial" + "'" * max(map(len, measurements.domain.names))  # longer than every attribute's name, so none of them
+    domain = Domain(
+        {**{name: measurements.domain.kind(name) for name in measurements.domain.names}, trial: Coded(count)},
+        measures=measurements.domain.measures,
+    )
     each = Factor((trial,), Identity(count))
-    repeated = replace(plan, domain=domain, blocks=tuple(replace(block, factors=(*block.factors, each)) for block in plan.blocks))
+    repeated = replace(
+        measurements, domain=domain, blocks=tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
+    )
     rows = len(next(iter(codes.values()), ()))
-    unit = {"unit_column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows}
-    verify(plan, Table(plan.domain, _arrays(codes), _arrays(values), rows=rows, **unit))  # type: ignore[arg-type]
+    unit = {"unit_column": measurements.privacy.unit_column, "max_rows": measurements.privacy.max_rows}
+    verify(measurements, Table(measurements.domain, _arrays(codes), _arrays(values), rows=rows, **unit))  # type: ignore[arg-type]
     trials = np.repeat(np.arange(count), rows)
     table = Table(
         domain,

@@ -2,7 +2,8 @@
 
 The argument continues that of ``_measure.py``:
 
-(K5) The whole declared budget is on the ledger's disk before the first step. Each step's charge, in the definition of that budget, is added
+(K5) The whole declared budget is on the ledger's disk before the first step. (Where the only step is known beforehand, its real cost is,
+     and no other step is carried out.) Each step's charge, in the definition of that budget, is added
      to those of the steps before it and must stay within the budget, before its first random bit is drawn; a step that fails stays charged.
      Given what was seen before, a step satisfies its charge: a measurement by (K1), (K2), (K4); a selection by its own proof. So all steps
      together satisfy the declared budget, however they are chosen (theorem 6 of the accounting's proofs). The sum is kept in memory, so a
@@ -19,17 +20,18 @@ from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 from weakref import WeakKeyDictionary
 
-from leastnoise._accounting import Charge, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
+from leastnoise._accounting import Charge, Cost, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
 from leastnoise._check import BudgetError, InputError, refuse
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_steps import NeedsData, Receipt, Step
-from leastnoise._kernel._measure import check_ledger, check_paid, check_table, draw, verify
-from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, request_of
+from leastnoise._kernel._measure import check_table, draw, verify
+from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, request_of, values_from_text
 from leastnoise._kernel._selections import PlaneSelection, Selection
-from leastnoise._observation import Observation
-from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._kernel._terms import Terms
+from leastnoise._linop import SignedArray, narrow, unpack
+from leastnoise._measurements import Measurements, Observation
 from leastnoise._table import Table
 
 
@@ -39,6 +41,7 @@ class _Inside:
 
     table: Table | None
     entropy: Entropy
+    cost: Cost
     ledger: Ledger | None = None
     known: tuple[Step, ...] = ()
     charges: list[Charge] = field(default_factory=list)
@@ -53,14 +56,14 @@ class Series:
     """Steps on private data, paid for together; made by `Series.paid`, or by `Series.simulated` for tests and experiments.
 
     Attributes:
-        plan: the data-aware plan that is carried out.
+        terms: what is public about it.
         receipt: of the ledger; None if nothing was paid because the noise is not private.
         private: False if the noise comes from a seed.
 
-    Guarantees: all outputs of all steps together satisfy the plan's declared budget for its neighbours and unit; (K1) to (K6).
+    Guarantees: all outputs of all steps together satisfy the budget of the terms for their neighbours and unit; (K1) to (K6).
 
-    >>> plan = DataAwarePlan(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), strategy="test", questions=({},))
-    >>> series = Series.simulated(plan, Table(plan.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
+    >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> series = Series.simulated(terms, Table(terms.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
     >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))
     >>> str(series.left())
     'epsilon = 0.25'
@@ -69,90 +72,94 @@ class Series:
     leastnoise._check._errors.BudgetError: A step asks for epsilon = 0.5, but only epsilon = 0.25 of this release's budget is left. ...
     """
 
-    __slots__ = ("__weakref__", "plan", "receipt")
+    __slots__ = ("__weakref__", "receipt", "terms")
 
-    plan: DataAwarePlan
+    terms: Terms
     receipt: Receipt | None
 
     def __init__(self) -> None:
         raise TypeError("A Series is made by Series.paid, which pays for it, or by Series.simulated.")
 
     @classmethod
-    def _make(cls, plan: DataAwarePlan, inside: _Inside, receipt: Receipt | None) -> "Series":
+    def _make(cls, terms: Terms, inside: _Inside, receipt: Receipt | None) -> "Series":
         made = object.__new__(cls)
-        object.__setattr__(made, "plan", plan)
+        object.__setattr__(made, "terms", terms)
         object.__setattr__(made, "receipt", receipt)
         _INSIDE[made] = inside
         return made
 
     @classmethod
     def paid(
-        cls, plan: DataAwarePlan, table: Table, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
+        cls, terms: Terms, table: Table, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
     ) -> "Series":
         """Pay for a series, for real.
 
         Args:
-            plan: what will be done; public.
+            terms: what will be done; public.
             table: the encoded private rows.
-            ledger: pays the whole declared budget, now.
+            ledger: pays, now: the whole declared budget, or the cost of the only step.
             output: where the release will be published, for the ledger.
             description: one line for people, for the ledger.
             options: of the release, for the ledger and whoever finishes it.
             run: from ``ledger.running``.
 
         Raises:
-            InputError: the table does not belong to the plan; nothing was spent.
-            BudgetError: the ledger has less left than the plan declares; nothing was spent.
+            InputError: the table does not belong to the terms, or the only step costs more than is declared; nothing was spent.
+            BudgetError: the ledger has less left than this costs; nothing was spent.
             LedgerError: the ledger cannot be used.
         """
-        check_table(plan, table)
-        receipt = check_ledger(ledger).reserve(
-            cost=SeriesCost(plan.privacy.budget),
-            declared=plan.privacy.budget,
-            privacy=plan.privacy,
-            plan_digest=plan.digest(),
+        spent = _verified(terms, table)
+        receipt = _checked(ledger).reserve(  # (K3)
+            cost=spent,
+            declared=terms.privacy.budget,
+            privacy=terms.privacy,
+            plan_digest=terms.digest(),
             output=output,
             description=description,
-            plan=plan.to_json(),
+            plan=terms.text,
             options=options,
             run=run,
         )
-        return cls._make(plan, _Inside(table, SystemEntropy(), ledger), receipt)
+        return cls._make(terms, _Inside(table, SystemEntropy(), spent, ledger), receipt)
 
     @classmethod
-    def resumed(cls, plan: DataAwarePlan, table: Table | None, ledger: Ledger, receipt: Receipt) -> "Series":
+    def resumed(cls, terms: Terms, table: Table | None, ledger: Ledger, receipt: Receipt) -> "Series":
         """Go on with a series that another process paid for and began.
 
         Args:
-            plan: that was paid for.
+            terms: that were paid for.
             table: the encoded private rows; None as long as only recorded steps are asked for.
             ledger: that paid.
             receipt: from ``ledger.take_over``.
 
         Raises:
-            InputError: another plan, or the table does not belong to it.
+            InputError: other terms, or the table does not belong to them.
         """
-        check_paid(plan, SeriesCost(plan.privacy.budget), ledger, receipt)
-        if table is not None:
-            check_table(plan, table)
-        return cls._make(plan, _Inside(table, SystemEntropy(), ledger, ledger.pending(receipt).steps), receipt)
+        spent = _verified(terms, table)
+        entry = _checked(ledger).entry_of(
+            receipt
+        )  # (K3): the ledger's file, whatever the receipt says, has the whole charge of these terms
+        due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
+        if (entry.plan_digest, entry.charge) != (terms.digest(), due) or not terms.privacy.same_unit(ledger.privacy):
+            raise InputError("The entry of this receipt is not the payment of this plan. Resume the release with its own plan and receipt.")
+        return cls._make(terms, _Inside(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps), receipt)
 
     @classmethod
-    def simulated(cls, plan: DataAwarePlan, table: Table, entropy: Entropy) -> "Series":
+    def simulated(cls, terms: Terms, table: Table, entropy: Entropy) -> "Series":
         """Make a series with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
 
         Args:
-            plan: what will be done.
+            terms: what will be done.
             table: encoded rows that are not secret.
             entropy: a source that says of itself that it is not private.
 
         Raises:
-            InputError: the source is private, or the table does not belong to the plan.
+            InputError: the source is private, or the table does not belong to the terms.
         """
-        check_table(plan, table)
+        spent = _verified(terms, table)
         if entropy.private:
             raise InputError("A simulated series is for seeded noise, which protects nobody; got a private source. Use Series.paid.")
-        return cls._make(plan, _Inside(table, entropy), None)
+        return cls._make(terms, _Inside(table, entropy, spent), None)
 
     @property
     def private(self) -> bool:
@@ -161,7 +168,7 @@ class Series:
 
     def left(self) -> Charge:
         """What the steps so far have left of the declared budget; exact."""
-        return left(self.plan.privacy.budget, total(_INSIDE[self].charges))
+        return left(self.terms.privacy.budget, total(_INSIDE[self].charges))
 
     def choose(self, selection: Selection) -> Any:
         """Make a private choice.
@@ -179,45 +186,55 @@ class Series:
         if type(selection) not in get_args(Selection):
             raise refuse("selection", type(selection).__name__, "one of " + ", ".join(kind.__name__ for kind in get_args(Selection)))
         inside = _INSIDE[self]
+        if self.terms.only is not None:
+            raise InputError("Only the step that was paid for is carried out; got a choice. Declare a series without an only step.")
         if inside.table is not None:
             inside.table.require(selection.attributes)
 
         def drawn(table: Table) -> Any:
             ((_, cells),) = count(table, [selection.attributes])
             if isinstance(selection, PlaneSelection):
-                cells = cells.reshape([self.plan.domain.kind(name).size for name in selection.attributes])
-            return selection.draw(cells, self.plan.privacy.distance, inside.entropy)  # (K6)
+                cells = cells.reshape([self.terms.domain.kind(name).size for name in selection.attributes])
+            return selection.draw(cells, self.terms.privacy.distance, inside.entropy)  # (K6)
 
-        cost = charge(self.plan.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
+        cost = charge(self.terms.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
         return _step(self, cost, request_of(selection), drawn, outcome_from_text)
 
-    def measure(self, plan: Plan) -> Observation:
-        """Carry out a plan as the next step.
+    def measure(self, measurements: Measurements) -> Observation:
+        """Carry out measurements as the next step.
 
         Args:
-            plan: of this series' domain, neighbours and unit, and of any budget that is left.
+            measurements: of this series' domain, neighbours and unit, and of any budget that is left; the only step, if there is one.
 
         Returns:
             The observation, with the receipt of the series.
 
         Raises:
-            InputError: another domain or unit, or a plan that costs more than it declares; nothing was drawn.
-            BudgetError: the plan declares more than is left; nothing was drawn.
+            InputError: another domain or unit, or they cost more than they declare, or are not the only step; nothing was drawn.
+            BudgetError: they declare more than is left; nothing was drawn.
         """
-        if not plan.privacy.same_unit(self.plan.privacy):
+        privacy, only, inside = self.terms.privacy, self.terms.only, _INSIDE[self]
+        if not measurements.privacy.same_unit(privacy):
             raise InputError(
-                f"A step protects {plan.privacy.unit}, its series {self.plan.privacy.unit}. Make the plan with the series' unit."
+                f"A step protects {measurements.privacy.unit}, its series {privacy.unit}. Make the plan with the series' unit."
             )
-        inside = _INSIDE[self]
+        if only is not None and (measurements is not only or inside.charges):
+            raise InputError("Only the step that was paid for is carried out, and once. Declare a series without an only step.")
 
-        def drawn(table: Table) -> Observation:
-            return Observation(plan, draw(plan, table, inside.entropy), self.receipt.id if self.receipt else "", private=self.private)
+        def observed(values: tuple[SignedArray, ...]) -> Observation:
+            return Observation(measurements, values, self.receipt.id if self.receipt else "", private=self.private)
 
-        cost = charge(self.plan.privacy.budget, plan.privacy.budget, verify(plan, inside.table))
-        return cast(Observation, _step(self, cost, plan.digest(), drawn, lambda text: Observation.from_json(plan, text)))
+        def read(text: str) -> Observation:
+            entries = zip(values_from_text(text), measurements.blocks, strict=True)
+            return observed(tuple(narrow(unpack(entry, block.rows)) for entry, block in entries))
+
+        spent = verify(measurements, inside.table) if only is None else inside.cost
+        cost = charge(privacy.budget, measurements.privacy.budget, spent)
+        what = measurements.digest() if only is None else self.terms.digest()
+        return cast(Observation, _step(self, cost, what, lambda table: observed(draw(measurements, table, inside.entropy)), read))
 
     def __repr__(self) -> str:
-        return f"<Series of {self.plan.strategy} on private rows, {len(_INSIDE[self].charges)} steps>"
+        return f"<Series on private rows, {len(_INSIDE[self].charges)} steps>"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Series is immutable; {name!r} cannot be set")
@@ -229,6 +246,23 @@ class Series:
         raise TypeError("a Series holds private rows and is not pickled")
 
 
+def _verified(terms: Terms, table: Table | None) -> Cost:
+    """(K1), (K2): the table is theirs, with the columns that they name, and what all steps together may cost."""
+    if type(terms) is not Terms:
+        raise refuse("terms", type(terms).__name__, "Terms")
+    if table is not None:
+        check_table(terms.domain, terms.privacy, table)
+        table.require(terms.attributes, terms.measures)
+    return SeriesCost(terms.privacy.budget) if terms.only is None else verify(terms.only, table)
+
+
+def _checked(ledger: Ledger) -> Ledger:
+    """(K3): what pays is a ledger, and not something that looks like one."""
+    if type(ledger) is not Ledger:
+        raise refuse("ledger", type(ledger).__name__, "a Ledger, from Ledger.open or Ledger.create")
+    return ledger
+
+
 def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], Any], read: Callable[[str], Any]) -> Any:
     """(K5): charged and begun before anything is drawn, recorded before it is returned; what was recorded is not drawn.
 
@@ -238,7 +272,7 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
     if os.getpid() != inside.process:
         raise InputError("A series counts its steps in the process that made it; got a step in another one. Nothing was drawn.")
     with inside.lock:
-        budget, available = series.plan.privacy.budget, series.left()
+        budget, available = series.terms.privacy.budget, series.left()
         if not request.within(available):
             raise BudgetError(
                 f"A step asks for {charge_text(budget, request)}, but only {charge_text(budget, available)} of this release's budget is "

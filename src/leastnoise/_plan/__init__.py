@@ -1,25 +1,6 @@
-"""The frozen, serialisable plan and its exact privacy cost."""
+"""The frozen, serialisable plan: what is asked, what is measured for it, and the error that this promises."""
 
-from leastnoise._plan._data_aware import DataAwarePlan
-from leastnoise._plan._limits import Limits
-from leastnoise._plan._plan import MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Plan, Promise, TableError
-from leastnoise._plan._scales import row_scales
-from leastnoise._plan._sensitivity import column_norm, cost, sum_up
-from leastnoise._plan._used import used
+from leastnoise._plan._json import measurements_from_value, read, values_from_json
+from leastnoise._plan._plan import Plan, Promise, TableError
 
-__all__ = [
-    "MOST_ROWS",
-    "MOST_TABLE_CELLS",
-    "Block",
-    "DataAwarePlan",
-    "Factor",
-    "Limits",
-    "Plan",
-    "Promise",
-    "TableError",
-    "column_norm",
-    "cost",
-    "row_scales",
-    "sum_up",
-    "used",
-]
+__all__ = ["Plan", "Promise", "TableError", "measurements_from_value", "read", "values_from_json"]

@@ -12,7 +12,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._linop import column_sums
-from leastnoise._plan import Block, Factor, Limits
+from leastnoise._measurements import Block, Factor, Limits
 from leastnoise._workload import Workload
 
 

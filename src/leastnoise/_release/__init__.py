@@ -1,15 +1,17 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
-from leastnoise._release._directory import Draft, check_target, draft
+from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_columns, table_place
 from leastnoise._release._large import written
+from leastnoise._release._manifest import FORMAT
 from leastnoise._release._release import Release, build
 from leastnoise._release._tables import Table, Tables
 from leastnoise._release._texts import checked_language
 from leastnoise._release._words import goodness, notices
-from leastnoise._release._writing import fill_draft, read_release, write
+from leastnoise._release._writing import fill_draft, write
 
 __all__ = [
+    "FORMAT",
     "Draft",
     "Release",
     "Table",
@@ -22,7 +24,7 @@ __all__ = [
     "fill_draft",
     "goodness",
     "notices",
-    "read_release",
+    "sha256",
     "table_place",
     "write",
     "written",

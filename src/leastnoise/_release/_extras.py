@@ -11,11 +11,12 @@ import numpy as np
 
 from leastnoise._accuracy import IterativeStructure, structure
 from leastnoise._check import InputError, quoted, refuse
-from leastnoise._estimate import Estimate, LocallyNonNegative, NonNegativeCells, is_data_aware, locally_non_negative, nnls
-from leastnoise._observation import Observation
-from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._domain import Domain
+from leastnoise._estimate import Estimate, LocallyNonNegative, NonNegativeCells, Outcome, locally_non_negative, nnls
+from leastnoise._measurements import Measurements, Observation
+from leastnoise._plan import Plan
 from leastnoise._release._large import written
-from leastnoise._workload import Product, Workload, from_json
+from leastnoise._workload import Product, Workload
 
 MOST_JOINT = 2**16
 MOST_LOCAL = 2**22
@@ -23,7 +24,7 @@ MOST_LISTED = 2**11
 _ROUNDS = 2**27  # rounds times cells of the local projection
 
 
-def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: bool = False, covariances: Iterable[str] = ()) -> None:
+def check_columns(plan: Plan, *, joint: bool = False, local: bool = False, covariances: Iterable[str] = ()) -> None:
     """Refuse optional results that this plan cannot give, before anything is paid for it.
 
     Args:
@@ -36,56 +37,54 @@ def check_columns(plan: Plan | DataAwarePlan, *, joint: bool = False, local: boo
         InputError: too many cells, no measure that cannot be negative, an unknown table, or covariances that are not known.
 
     >>> domain = Domain(sex=["F", "M"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
-    >>> check_columns(promised(marginals(domain, ways=0), plan), covariances=["total"])
+    >>> total = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
+    >>> check_columns(promised(marginals(domain, ways=0), total), covariances=["total"])
     """
     wanted = tuple(covariances)
     if not (joint or local or wanted):
         return
     asked = [name for name, given in (("nnls", joint), ("local_non_negative", local), ("covariances", wanted)) if given]
-    if isinstance(plan, DataAwarePlan):
+    if plan.measurements is None:
         raise _not_linear(plan, asked)
-    check_linear(plan, *asked)
-    workload = from_json(plan.domain, plan.questions)
     if joint or local:
-        _check_biased(plan, workload, joint=joint, local=local)
-    tables = written(workload.products)
+        _check_biased(plan.measurements, plan.workload, joint=joint, local=local)
+    tables = written(plan.workload.products)
     for key in wanted:
         product = tables[table_place(tables, key)]
         if not product.rows <= MOST_LISTED:
             advice = "Take them from Python, with release.covariance."
             raise refuse(f"the table {key!r} whose covariances are written", product.rows, f"of at most {MOST_LISTED} answers", advice)
-        if isinstance(structure(plan, product.measure), IterativeStructure):
+        if isinstance(structure(plan.measurements, product.measure), IterativeStructure):
             raise InputError(
                 f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
                 "Choose another strategy."
             )
 
 
-def check_linear(plan: Plan, *asked: str) -> None:
-    """Refuse what only linear estimates have, of a plan that was chosen by looking at the data.
+def check_linear(outcome: Outcome, *asked: str) -> None:
+    """Refuse what only linear estimates have.
 
     Args:
-        plan: of an observation.
+        outcome: of a release.
         asked: what is asked for, for the message.
     """
-    if is_data_aware(plan.details):
-        raise _not_linear(plan, asked)
+    if not outcome.finding.linear:
+        raise _not_linear(outcome.plan, asked)
 
 
-def _not_linear(plan: Plan | DataAwarePlan, asked: Sequence[str]) -> InputError:
+def _not_linear(plan: Plan, asked: Sequence[str]) -> InputError:
     return InputError(
         f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that out, "
         "or choose strategy = 'auto'."
     )
 
 
-def _check_biased(plan: Plan, workload: Workload, *, joint: bool, local: bool) -> None:
+def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool, local: bool) -> None:
     measures = _never_negative(workload)
     if not measures:
         raise InputError("Answers without negative cells can be asked for counts and for measures whose lowest value is at least 0.")
     if joint:
-        cells = max(_joint_cells(plan, measure) for measure in measures)
+        cells = max(_joint_cells(measurements, measure) for measure in measures)
         if not cells <= MOST_JOINT:
             raise refuse(
                 "the joint table of non-negative least squares",
@@ -94,12 +93,12 @@ def _check_biased(plan: Plan, workload: Workload, *, joint: bool, local: bool) -
                 "Leave out nnls, ask for local_non_negative, or build it from the finished release with release.build(..., joint=True).",
             )
     if local:
-        total = sum(_cells(plan, names) for measure in measures for names in _tables(workload, measure))
+        total = sum(_cells(measurements.domain, names) for measure in measures for names in _tables(workload, measure))
         if not total <= MOST_LOCAL:
             advice = "Leave out local_non_negative, or ask for fewer or coarser tables."
             raise refuse("the tables of the local projection", total, f"of at most {MOST_LOCAL} cells", advice)
     # Whatever else could fail, such as cells that the measurements do not determine, fails now, on made-up numbers.
-    tried = _made_up(plan)
+    tried = _made_up(measurements)
     if joint:
         joint_cells(tried, workload)
     for measure in measures if local else ():
@@ -139,16 +138,16 @@ def local_tables(estimate: Estimate, workload: Workload) -> dict[str | None, Loc
     found = {}
     for measure in _never_negative(workload):
         tables = _tables(workload, measure)
-        cells = sum(_cells(estimate.observation.plan, names) for names in tables)
+        cells = sum(_cells(estimate.observation.measurements.domain, names) for names in tables)
         found[measure] = locally_non_negative(estimate, tables, measure=measure, rounds=max(30, min(2000, _ROUNDS // cells)))
     return found
 
 
-def _made_up(plan: Plan) -> Observation:
+def _made_up(measurements: Measurements) -> Observation:
     """An observation of no data at all, of about the size of the noise."""
-    sizes = [float(block.scale) * plan.grid / block.scaling() for block in plan.blocks]
+    sizes = [float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks]
     values = tuple(np.rint(size * np.cos(np.arange(len(size)))).astype(np.int64) for size in sizes)
-    return Observation(plan, values, "", private=False)
+    return Observation(measurements, values, "", private=False)
 
 
 def _never_negative(workload: Workload) -> list[str | None]:
@@ -160,9 +159,9 @@ def _tables(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(product.attributes for product in workload if product.measure == measure))
 
 
-def _cells(plan: Plan, names: Iterable[str]) -> int:
-    return math.prod(plan.domain.kind(name).size for name in names)
+def _cells(domain: Domain, names: Iterable[str]) -> int:
+    return math.prod(domain.kind(name).size for name in names)
 
 
-def _joint_cells(plan: Plan, measure: str | None) -> int:
-    return _cells(plan, {name for block in plan.blocks if block.measure == measure for name in block.attributes})
+def _joint_cells(measurements: Measurements, measure: str | None) -> int:
+    return _cells(measurements.domain, {name for block in measurements.blocks if block.measure == measure for name in block.attributes})

@@ -13,8 +13,8 @@ from leastnoise._accounting import covers
 from leastnoise._accuracy import block_variance
 from leastnoise._domain import Domain
 from leastnoise._estimate import REPETITIONS, projection_method
-from leastnoise._plan import Plan
-from leastnoise._release import _data_aware as aware
+from leastnoise._measurements import Measurements
+from leastnoise._release import _aware as aware
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry, in_batches
 from leastnoise._release._release import Release
@@ -49,11 +49,11 @@ def versions() -> dict[str, str]:
     return {"leastnoise": own, "numpy": np.__version__, "python": platform.python_version()}
 
 
-def measured_tables(plan: Plan) -> list[dict[str, Any]]:
+def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
     """What was measured and with which noise, one record a block.
 
     Args:
-        plan: the plan.
+        measurements: what was measured.
 
     Returns:
         Attributes, number of queries, exact scale, noise variance of a query of weight 1 (squared rows or units) and the measure.
@@ -63,11 +63,11 @@ def measured_tables(plan: Plan) -> list[dict[str, Any]]:
             "attributes": list(block.attributes),
             "queries": block.rows,
             "scale": str(block.scale),
-            "variance": block_variance(plan, block),
+            "variance": block_variance(measurements, block),
             "row_weights": any(factor.row_weights is not None for factor in block.factors),
             "measure": block.measure,
         }
-        for block in plan.blocks
+        for block in measurements.blocks
     ]
 
 
@@ -100,18 +100,21 @@ def manifest(
         "private": release.private,
         "written": (written or datetime.now(UTC)).astimezone(UTC).date().isoformat(),
         "versions": versions(),
-        "privacy": _privacy(plan),
+        "privacy": _privacy(release),
         "receipt": {**release.receipt, "id": release.observation.receipt} if release.observation.receipt or release.receipt else None,
         "domain": _domain(plan.domain),
-        "workload": list(plan.questions) if len(plan.questions) <= MOST_LISTED else "listed in measurements/plan.json under 'questions'",
+        "workload": plan.workload.to_json()
+        if len(plan.workload.products) <= MOST_LISTED
+        else "listed in measurements/plan.json under 'questions'",
         "plan": {
             "digest": release.plan_digest,
             "strategy": plan.strategy,
-            "mechanism": plan.noise.value,
-            "mechanism_in_words": words.ENGLISH.say(plan.noise.value),
+            "mechanism": release.measurements.noise.value,
+            "mechanism_in_words": words.ENGLISH.say(release.measurements.noise.value),
             "details": dict(plan.details),
+            **({"outcome": found} if (found := release.finding.facts()) else {}),
         },
-        "measurements": _measurements(plan),
+        "measurements": _measurements(release.measurements),
         "expected_error": _expected(release, entries),
         "intervals": {
             "level": release.level,
@@ -129,9 +132,10 @@ def manifest(
     }
 
 
-def _privacy(plan: Plan) -> dict[str, Any]:
+def _privacy(release: Release) -> dict[str, Any]:
+    plan = release.plan
+    spent = plan.cost()
     name, parameters = words.definition(plan.privacy)
-    spent = words.cost_of(plan)
     return {
         "definition": name,
         "parameters": parameters,
@@ -153,14 +157,14 @@ def _domain(domain: Domain) -> dict[str, Any]:
     }
 
 
-def _measurements(plan: Plan) -> dict[str, Any]:
-    tables = measured_tables(plan)
+def _measurements(measurements: Measurements) -> dict[str, Any]:
+    tables = measured_tables(measurements)
     return {
         "plan": "measurements/plan.json",
         "observation": "measurements/observation.json",
         "encoding": "values: one entry a measured table, zlib-compressed little-endian int32 or int64 in base64, in row-major order; "
         "divide by grid",
-        "grid": plan.grid,
+        "grid": measurements.grid,
         "variance": "of a query of weight 1, in squared rows (or squared units of the measure); a row of weight w has 1/w^2 of it",
         "tables": tables if len(tables) <= MOST_LISTED else "listed in measurements/tables.csv",
     }
@@ -176,18 +180,14 @@ def _expected(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
         "times_the_least_possible": words.goodness(release.plan),
         "meaning": "sum over all answers of weight squared times variance; errors of sums count in units of the most that one row can add",
         "error_bars_are_as_promised": kept,
-        **(
-            {}
-            if aware.facts_of(release.plan) is None
-            else {"note": aware.NOT_PROMISED.replace("no error was promised", "it was not promised")}
-        ),
+        **({} if release.finding.linear else {"note": aware.NOT_PROMISED.replace("no error was promised", "it was not promised")}),
     }
 
 
 def _post_processing(release: Release) -> dict[str, Any]:
     if not release.options.biased:
         unbiased = "answer is unbiased least squares; it is not rounded, and it may be negative."
-        return {"columns": [], "note": unbiased if aware.facts_of(release.plan) is None else aware.POST_PROCESSING}
+        return {"columns": [], "note": unbiased if release.finding.linear else aware.POST_PROCESSING}
     columns: dict[str, Any] = {}
     if release.options.non_negative:
         used = {projection_method(product) for product in release.workload}
@@ -240,7 +240,7 @@ def _answers(release: Release, entries: Sequence[TableEntry], formats: Sequence[
         "formats": list(formats),
         "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, times its unit)",
         "columns": {
-            **(_COLUMNS if aware.facts_of(release.plan) is None else aware.COLUMNS),
+            **(_COLUMNS if release.finding.linear else aware.COLUMNS),
             "low": f"lower end of the {words.ENGLISH.percent(release.level)} interval",
             "high": f"upper end of the {words.ENGLISH.percent(release.level)} interval",
         },

@@ -9,24 +9,24 @@ import numpy as np
 from leastnoise._accuracy import Structure, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate import Estimate, data_aware, is_data_aware, linear
-from leastnoise._observation import Observation
+from leastnoise._estimate import Estimate, Finding, Outcome
+from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
-from leastnoise._release._extras import check_columns, check_linear, joint_cells, local_tables, table_place
+from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
 from leastnoise._release._tables import Options, Table, Tables, in_unit, to_frame
 from leastnoise._release._texts import checked_language
-from leastnoise._workload import Product, Workload, from_json
+from leastnoise._workload import Product, Workload
 
 MOST_IN_ONE_FRAME = 20_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Release:
-    """Answers with error bars. Made by `build` or read by `read`.
+    """Answers with error bars. Made by `build`.
 
     Args:
-        observation: what was measured.
+        outcome: what was measured, and chosen on the way.
         workload: what was asked; of tables too large to write the cells, and behind all others the prefix sums.
         options: the level and the optional columns.
         receipt: further facts about the payment, such as the ledger's name.
@@ -35,7 +35,7 @@ class Release:
     Guarantees: post-processing of the observation; it never looks at the data, so it costs nothing, however often it is made.
     """
 
-    observation: Observation
+    outcome: Outcome
     workload: Workload
     options: Options
     receipt: Mapping[str, Any] = field(default_factory=dict)
@@ -46,7 +46,22 @@ class Release:
     @property
     def plan(self) -> Plan:
         """The plan that was carried out."""
-        return self.observation.plan
+        return self.outcome.plan
+
+    @property
+    def observation(self) -> Observation:
+        """What was measured."""
+        return self.outcome.observation
+
+    @property
+    def measurements(self) -> Measurements:
+        """The queries that were measured."""
+        return self.observation.measurements
+
+    @property
+    def finding(self) -> Finding:
+        """What was chosen on the way."""
+        return self.outcome.finding
 
     @property
     def plan_digest(self) -> str:
@@ -58,7 +73,7 @@ class Release:
     @property
     def large(self) -> tuple[Product, ...]:
         """The tables that were asked for and are too large to write; in their place are their cells and prefix sums."""
-        return tuple(product for product in from_json(self.plan.domain, self.plan.questions) if is_large(product))
+        return tuple(product for product in self.plan.workload if is_large(product))
 
     @property
     def level(self) -> float:
@@ -142,13 +157,23 @@ class Release:
             raise InputError("Questions to a release must be over its own domain, release.plan.domain.")
         if not questions.rows <= MOST_IN_ONE_FRAME:
             raise InputError(f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. Ask for fewer.")
-        options = presented(self.plan, self.level if level is None else level)
-        if not is_data_aware(self.plan.details):
-            return tuple(Tables(linear(self), questions.products, options))
-        # Such a mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
-        asked = from_json(self.plan.domain, self.plan.questions).products
-        own = all(any(is_part(question, one) for one in asked) for question in questions)
-        return tuple(Tables(data_aware(self.observation) if own else linear(self), questions.products, options))
+        options = presented(self.measurements, self.level if level is None else level)
+        # A mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
+        own = all(any(is_part(question, one) for one in self.plan.workload) for question in questions)
+        return tuple(Tables(self.outcome.estimator() if own else self.least_squares(), questions.products, options))
+
+    def least_squares(self) -> Estimate:
+        """The least squares estimate, for questions that were not in the workload.
+
+        Raises:
+            InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
+        """
+        if not self.finding.further:
+            raise InputError(
+                f"No interval is known for further answers from a release by {self.plan.strategy!r}, which chose by looking at the data "
+                "what to measure. Ask for them in the workload, or choose strategy = 'auto'."
+            )
+        return Estimate(self.observation)
 
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
@@ -169,29 +194,28 @@ class Release:
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
-        check_linear(self.plan, "covariances")
+        check_linear(self.outcome, "covariances")
         products = [self.workload.products[self.tables.place(key)] for key in (table_id, table_id if other_id is None else other_id)]
         measure = products[0].measure
         if measure not in self._structures:
-            self._structures[measure] = structure(self.plan, measure)
+            self._structures[measure] = structure(self.measurements, measure)
         return in_unit(products[0], in_unit(products[0], covariances(self._structures[measure], *products)))
 
 
-def presented(plan: Plan, level: float) -> Options:
+def presented(measurements: Measurements, level: float) -> Options:
     """Answers without optional columns, with intervals of a level.
 
     >>> domain, privacy = Domain(sex=["F", "M"]), Privacy(PureDP(1))
-    >>> plan = Plan(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),), strategy="total")
-    >>> presented(plan, 0.95).half_step
+    >>> presented(Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),)), 0.95).half_step
     0.5
     """
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise refuse("level", level, "a number above 0 and below 1", "Choose for example 0.95.")
-    return Options(level=float(level), multiplier=interval_multiplier(plan.noise, float(level)), half_step=0.5 / plan.grid)
+    return Options(level=float(level), multiplier=interval_multiplier(measurements.noise, float(level)), half_step=0.5 / measurements.grid)
 
 
 def build(
-    observation: Observation,
+    outcome: Outcome,
     *,
     level: float = 0.95,
     non_negative: bool = False,
@@ -203,10 +227,10 @@ def build(
     language: str = "en",
     contact: str = "",
 ) -> Release:
-    """Make the release of an observation; its tables are computed when they are taken or written.
+    """Make the release of an outcome; its tables are computed when they are taken or written.
 
     Args:
-        observation: the noisy integers with their plan, whose questions are the workload.
+        outcome: the noisy integers with their plan, and what was chosen on the way.
         level: coverage of the intervals, above 0 and below 1.
         non_negative: add the biased column ``answer_non_negative`` beside the unbiased one.
         integer: add the biased column ``answer_integer``, made from the non-negative one where that is there.
@@ -219,23 +243,18 @@ def build(
         contact: whom to ask about the data, for the report.
 
     Raises:
-        InputError: a level outside (0, 1), a plan without questions, or ``joint`` on over 2^20 joint cells.
+        InputError: a level outside (0, 1), or ``joint`` on over 2^20 joint cells.
 
     >>> domain = Domain(sex=["F", "M"])
     >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="identity")
-    >>> plan = promised(marginals(domain, ways=1), plan)
-    >>> release = build(Observation(plan=plan, values=(np.array([5, 7]),), receipt="", private=False))
+    >>> cells = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    >>> plan = promised(marginals(domain, ways=1), cells)
+    >>> release = build(Outcome(plan, Observation(cells, (np.array([5, 7]),), receipt="", private=False)))
     >>> release.tables["sex"].answer.round(6), release.tables["q1"].high.round(2)
     (array([5., 7.]), array([ 8.37, 10.37]))
     """
-    plan = observation.plan
-    plain = presented(plan, level)
-    if not plan.questions:
-        raise InputError(
-            "A release answers the questions of its plan; this plan has none. Make plans with leastnoise.plan(workload, budget)."
-        )
-    workload = Workload(plan.domain, written(from_json(plan.domain, plan.questions).products))
+    plain = presented(outcome.observation.measurements, level)
+    workload = Workload(outcome.plan.domain, written(outcome.plan.workload.products))
     options = replace(
         plain,
         non_negative=bool(non_negative),
@@ -246,16 +265,14 @@ def build(
         language=checked_language(language),
         contact=contact,
     )
-    if is_data_aware(plan.details):
-        check_columns(plan, joint=joint, local=local, covariances=covariances)
-        tables = Tables(data_aware(observation), workload.products, options)
-        return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)
-    estimate = Estimate(observation)
+    asked = [name for name, given in (("nnls", joint), ("local_non_negative", local), ("covariances", options.covariances)) if given]
+    if asked:
+        check_linear(outcome, *asked)
     tables = Tables(
-        estimate,
+        outcome.estimator(),
         workload.products,
         options,
-        joint_cells(observation, workload) if joint else None,
-        local_tables(estimate, workload) if local else None,
+        joint_cells(outcome.observation, workload) if joint else None,
+        local_tables(Estimate(outcome.observation), workload) if local else None,
     )
-    return Release(observation=observation, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)
+    return Release(outcome=outcome, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._accuracy import lower_bound
-from leastnoise._release import _data_aware as aware
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry
 from leastnoise._release._manifest import versions
@@ -178,7 +177,7 @@ def _notices(release: Release, said: Texts) -> list[str]:
 def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
     """The list of all tables, with margins in place of standard errors."""
     times, half = release.options.multiplier, release.options.half_step
-    bounds = aware.facts_of(release.plan) is None and len(entries) <= _MOST_BOUNDS
+    bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
     rows = []
     for product, entry in list(zip(release.workload, entries, strict=True))[:MOST_LISTED]:
         step = half * _unit(product)
@@ -188,7 +187,7 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
         rows.append((entry.query, entry.name, said.plain(entry.answers), *margins, *([alone] if bounds else [])))
     heads = ["col_id", "col_table", "col_answers", "col_typical", "col_largest", *(["col_alone"] if bounds else [])]
     promise, summary = release.plan.promise, ""
-    if aware.facts_of(release.plan) is not None:
+    if not release.finding.linear:
         summary = said.say("aware_errors")
     elif promise is not None and promise.lower_bound > 0:
         total, bound = (said.local(_short(value)) for value in (promise.total_squared_error, promise.lower_bound))
@@ -210,7 +209,7 @@ def _unit(product: Product) -> float:
 def _alone(release: Release, product: Product) -> float | None:
     if any(operator.size > _MOST_CELLS_OF_A_BOUND for operator in product.operators):
         return None
-    bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.plan.noise)
+    bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.measurements.noise)
     return math.sqrt(bound / (product.importance * product.rows)) * _unit(product)
 
 
@@ -220,7 +219,7 @@ def _reading(release: Release, said: Texts) -> dict[str, Any]:
     rules += [words.measure_words(name, measure, said) for name, measure in domain.measures.items()]
     return {
         "interval": words.interval_words(release, said),
-        "plain": said.say("reading") if aware.facts_of(release.plan) is None else "",
+        "plain": said.say("reading") if release.finding.linear else "",
         "limits": words.limits(release, said),
         "dropped": words.dropped_words(domain, said),
         "rules": rules[:MOST_RULES],
@@ -232,20 +231,20 @@ def _reading(release: Release, said: Texts) -> dict[str, Any]:
 def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
     plan = release.plan
     receipt = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **release.receipt}.items() if value)
-    ordinary = aware.facts_of(plan) is None
-    done = said.some("done", len(plan.blocks)) if ordinary else aware.regime_words(plan, said)
+    ordinary = release.finding.linear
+    done = said.some("done", len(release.measurements.blocks)) if ordinary else said.say(release.finding.done[0], **release.finding.done[1])
     return [
         (said.say("s_budget"), f"{words.budget_words(plan.privacy, said)} ({words.definition(plan.privacy, said)[0]})"),
-        (said.say("s_cost"), said.say("computed" if ordinary else "computed_aware", cost=words.cost_words(words.cost_of(plan), said))),
+        (said.say("s_cost"), said.say("computed" if ordinary else "computed_aware", cost=words.cost_words(plan.cost(), said))),
         (said.say("s_neighbours"), f"{words.change(plan.privacy, said)} ({plan.privacy.neighbours})"),
-        (said.say("s_noise"), said.say(plan.noise.value)),
+        (said.say("s_noise"), said.say(release.measurements.noise.value)),
         (said.say("s_strategy"), f"{plan.strategy}: {done}"),
         (said.say("s_receipt"), receipt or said.say("no_receipt")),
     ]
 
 
 def _files(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
-    rest = "" if aware.facts_of(release.plan) is None else "approximation_std, "
+    rest = "" if release.finding.linear else "approximation_std, "
     kept = release.options.covariances
     listed = [
         ("answers/", said.say("f_answers", file=entries[0].files, rest=rest)),

@@ -10,7 +10,6 @@ import numpy as np
 from leastnoise._accounting import readable
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vega_lite
-from leastnoise._release import _data_aware as aware
 from leastnoise._release._files import TableEntry
 from leastnoise._release._keys import axes
 from leastnoise._release._release import Release
@@ -185,10 +184,10 @@ def _with_picture(release: Release, view: View, drawn: Picture, svg: str | None,
 def _sure(release: Release, table: Table, said: Texts) -> str:
     """How sure the ranking of the largest cells is, by intervals that hold for all cells at once."""
     shown = min(_LARGEST, table.cells)
-    if aware.facts_of(release.plan) is not None:
+    if not release.finding.linear:
         return said.say("largest_unknown", count=shown)
     # the union bound over all cells
-    times = interval_multiplier(release.plan.noise, 1 - (1 - release.level) / table.cells)
+    times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
     margin = times * table.noise_std + in_unit(table.product, np.array(release.options.half_step))
     order = np.argsort(-table.answer.reshape(-1), kind="stable")
     low, high = (table.answer - margin).reshape(-1), (table.answer + margin).reshape(-1)

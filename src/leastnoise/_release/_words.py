@@ -4,9 +4,7 @@ The sentences stand in the catalogue; here is decided which of them is said, and
 """
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from leastnoise._accounting import (
     ApproxDP,
@@ -21,12 +19,11 @@ from leastnoise._accounting import (
     zcdp_epsilon,
 )
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure
-from leastnoise._plan import Plan, cost
-from leastnoise._release import _data_aware as aware
+from leastnoise._plan import Plan
 from leastnoise._release._large import MOST_WRITTEN, is_large
 from leastnoise._release._release import Release
 from leastnoise._release._texts import Texts, texts
-from leastnoise._workload import Product, from_json
+from leastnoise._workload import Product
 
 ENGLISH = texts("en")
 _COMMON_DELTA = Fraction(1, 10**9)
@@ -156,11 +153,6 @@ def goodness(plan: Plan) -> float | None:
     return None if promise is None or not promise.lower_bound > 0 else math.sqrt(promise.total_squared_error / promise.lower_bound)
 
 
-def cost_of(plan: Plan) -> Cost:
-    """What a plan spends: by its integer queries; all of the budget where private choices were made on the way."""
-    return cost(plan) if aware.facts_of(plan) is None else SeriesCost(plan.privacy.budget)
-
-
 def domain_words(name: str, kind: Kind, said: Texts = ENGLISH) -> str:
     """Which values of a column are counted where, and what happens to all others.
 
@@ -236,15 +228,15 @@ def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
 
 def interval_words(release: Release, said: Texts = ENGLISH) -> str:
     """How ``low`` and ``high`` come about."""
-    laplace = release.plan.noise.norm == 1
+    laplace = release.measurements.noise.norm == 1
     values = {
         "times": said.local(f"{release.options.multiplier:.4g}"),
         "reason": said.say("quantile_laplace" if laplace else "quantile_normal"),
         "half": said.local(f"{release.options.half_step:.4g}"),
         "percent": said.percent(release.level),
     }
-    if aware.facts_of(release.plan) is not None:
-        return f"{said.say('interval_aware', **values)} {aware.reading_words(release.plan, said)}"
+    if not release.finding.linear:
+        return f"{said.say('interval_aware', **values)} {said.say(release.finding.reading)}"
     return said.say("interval", **values)
 
 
@@ -253,8 +245,8 @@ def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
     found = [said.say("limit_noise")]
-    if aware.facts_of(plan) is not None:
-        found = [said.say("limit_aware"), *aware.approximation_words(plan, said)]
+    if not release.finding.linear:
+        found = [said.say("limit_aware"), *(said.say(key, **values) for key, values in release.finding.not_covered(domain))]
     if drops(domain):
         found.append(f"{dropped_words(domain, said)} {said.say('not_covered_dropped')}")
     if privacy.unit_column is not None:
@@ -262,8 +254,6 @@ def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     found.append(said.say("limit_sample"))
     if any(product.measure is not None for product in release.workload):
         found.append(said.say("limit_sums"))
-    if plan.details.get("data_aware", {}).get("regime") == "truncated":
-        found.append(truncation_words(plan.details["data_aware"], release, said))
     found.append(said.say("limit_each", hundred=said.local(f"{round(100 * (1 - release.level), 4):g}")))
     if release.options.biased:
         found.append(post_processing_words(release, said)[0])
@@ -278,7 +268,7 @@ def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> st
         product: the table.
         said: the catalogue.
     """
-    asked = from_json(release.plan.domain, release.plan.questions).products
+    asked = release.plan.workload.products
     large = [place for place, one in enumerate(asked) if is_large(one)]
     place = next(place for place in large if asked[place] is product or asked[place] == product)
     cells, prefix = f"q{place + 1}", f"q{len(asked) + large.index(place) + 1}"
@@ -305,27 +295,19 @@ def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     >>> from leastnoise._accuracy import promised
     >>> from leastnoise._domain import Domain, Integers
     >>> from leastnoise._linop import Identity
-    >>> from leastnoise._observation import Observation
-    >>> from leastnoise._plan import Block, Factor
+    >>> from leastnoise._measurements import Observation
+    >>> from leastnoise._measurements import Block, Factor
     >>> from leastnoise._release._release import build
     >>> from leastnoise._workload import queries
     >>> domain = Domain(x=Integers(1, 5000))
     >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,), strategy="identity")
-    >>> plan = promised(queries(domain, x="all_ranges"), plan)
-    >>> notices(build(Observation(plan, (np.zeros(5000, dtype=int),), "", private=False)))[0][:74]
+    >>> cells = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,))
+    >>> plan = promised(queries(domain, x="all_ranges"), cells)
+    >>> notices(build(Outcome(plan, Observation(cells, (np.zeros(5000, dtype=int),), "", private=False))))[0][:74]
     'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'
     """
     cut = cut_words(release.plan.privacy, said)
     return [*([cut] if cut else []), *(large_words(release, product, said) for product in release.large)]
-
-
-def truncation_words(facts: Mapping[str, Any], release: Release, said: Texts = ENGLISH) -> str:
-    """What cutting values at a private threshold does to sums."""
-    name = facts["measure"]
-    unit = release.plan.domain.measure(name).unit
-    lost = said.local(f"{float(facts['estimated_loss'] * unit):.3g}")
-    return said.say("truncated", name=name, cut=Fraction(facts["threshold"] * unit), lost=lost)
 
 
 def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:

@@ -2,11 +2,11 @@
 
 from leastnoise._adapters import CSV, columns, ledger_beside
 from leastnoise._kernel import Entry, Ledger
+from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle, unknown_releases
 from leastnoise._session._audit import Audit, audit
-from leastnoise._session._choose import Candidate, candidates, choose, noises
-from leastnoise._session._data_aware import MECHANISMS
 from leastnoise._session._finish import Finished, finish_all, resume
+from leastnoise._session._reading import outcome_from_json, read_release
 from leastnoise._session._session import check_affordable, compare, plan, planned, release
 from leastnoise._session._spec import BLANK, Spec, parse_spec, read_spec
 from leastnoise._session._spec_warnings import spec_warnings
@@ -14,9 +14,9 @@ from leastnoise._session._warnings import budget_warnings, error_warnings
 
 __all__ = [
     "BLANK",
+    "BY_NAME",
     "CSV",
     "IN_MEMORY",
-    "MECHANISMS",
     "Audit",
     "Candidate",
     "Entry",
@@ -26,19 +26,19 @@ __all__ = [
     "account",
     "audit",
     "budget_warnings",
-    "candidates",
     "check_affordable",
-    "choose",
     "columns",
     "compare",
     "error_warnings",
     "finish_all",
     "is_published",
     "ledger_beside",
-    "noises",
+    "mechanism_of",
+    "outcome_from_json",
     "parse_spec",
     "plan",
     "planned",
+    "read_release",
     "read_spec",
     "release",
     "resume",

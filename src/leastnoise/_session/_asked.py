@@ -1,7 +1,7 @@
 """Which columns are asked about."""
 
 from leastnoise._check import refuse
-from leastnoise._plan import DataAwarePlan, Plan, used
+from leastnoise._plan import Plan
 from leastnoise._workload import Workload
 
 
@@ -17,8 +17,8 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     >>> asked_about(ln.queries(ln.Domain(sex=["F", "M"], age=[1, 2]), age="identity"))
     (('age',), ())
     """
-    if isinstance(what, (Plan, DataAwarePlan)):
-        return used(what)
+    if isinstance(what, Plan):
+        return what.used()
     if not isinstance(what, Workload):
         raise refuse("what to check", type(what).__name__, "a spec, a plan or a workload")
     names = {name for product in what for name in product.attributes}

@@ -19,7 +19,8 @@ from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._kernel import Entropy, rehearse
 from leastnoise._linop import apply
-from leastnoise._plan import Block, DataAwarePlan, Plan, cost, row_scales
+from leastnoise._measurements import Block, Measurements, cost, row_scales
+from leastnoise._plan import Plan
 
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
@@ -80,7 +81,7 @@ class _Pair:
 
 
 def audit(
-    plan: Plan | DataAwarePlan,
+    plan: Plan,
     *,
     trials: int | None = None,
     seconds: float = 20.0,
@@ -109,7 +110,8 @@ def audit(
     >>> found.claim, found.held, 0 < found.lower_bound <= 1
     (1.0, True, True)
     """
-    if not isinstance(plan, Plan):
+    measured = plan.measurements
+    if measured is None:
         raise InputError(
             "Only plans that do not look at the data can be audited; got a data-aware one, whose steps are tested one by one in the "
             "project's own suite. Choose strategy = 'auto'."
@@ -118,20 +120,20 @@ def audit(
         whole("trials", trials, _LEAST_TRIALS)
     if not 0.5 <= confidence < 1:
         raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
-    pair = _worst_pair(plan)
-    first, second = (np.concatenate(drawn, axis=1) for drawn in zip(*_draws(plan, pair, trials, seconds, entropy), strict=True))
+    pair = _worst_pair(measured)
+    first, second = (np.concatenate(drawn, axis=1) for drawn in zip(*_draws(measured, pair, trials, seconds, entropy), strict=True))
     risk = (1 - confidence) / 4  # two events, two probabilities each
-    power = plan.noise.norm
+    power = measured.noise.norm
     loss_of = _log_ratio if power == 1 else _gap
-    of_all = _divergence if plan.noise is Noise.DISCRETE_GAUSSIAN else loss_of
+    of_all = _divergence if measured.noise is Noise.DISCRETE_GAUSSIAN else loss_of
     low, high = _certified(_ratio(pair, first, power), _ratio(pair, second, power), risk, of_all)
-    claim, name, bound, epsilon = _whole(plan, pair, low, high)
+    claim, name, bound, epsilon = _whole(measured, pair, low, high)
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
     low, high = _certified(sign * first[worst].astype(np.float64), sign * second[worst].astype(np.float64), risk, loss_of)
     shift, scale = int(abs(pair.shifts[worst])), float(pair.scales[worst])
     query_claim = shift / scale / pair.units
-    factor = _explained(plan.noise, shift, scale, low, high)
+    factor = _explained(measured.noise, shift, scale, low, high)
     return Audit(
         claim=claim,
         measure=name,
@@ -149,7 +151,7 @@ def audit(
 # --- the worst pair of tables ----------------------------------------------------------------------------------------------------
 
 
-def _worst_pair(plan: Plan) -> _Pair:
+def _worst_pair(plan: Measurements) -> _Pair:
     """Of some rows the one (or, for replace, the two) that all queries together tell best, and enough units of it to be told at all."""
     starts = np.cumsum([0, *(block.rows for block in plan.blocks)])
     scales = np.concatenate([top / bottom for top, bottom in (row_scales(block, plan.grid) for block in plan.blocks)])
@@ -184,7 +186,7 @@ def _worst_pair(plan: Plan) -> _Pair:
     return _Pair((tables[0], tables[1] or empty), units, places, centres, each * units, scales[places])
 
 
-def _candidates(plan: Plan) -> Iterator[dict[str, int]]:
+def _candidates(plan: Measurements) -> Iterator[dict[str, int]]:
     """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone."""
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names}
     listed = math.prod(sizes.values()) <= _CANDIDATES
@@ -205,7 +207,7 @@ def _candidates(plan: Plan) -> Iterator[dict[str, int]]:
         yield {**dict(zip(sizes, cell, strict=True)), **amount}
 
 
-def _column(plan: Plan, row: dict[str, int], starts: IntArray) -> dict[int, int]:
+def _column(plan: Measurements, row: dict[str, int], starts: IntArray) -> dict[int, int]:
     """What a row adds to all measured queries, in multiples of 1 / grid, by their places; zeros left out."""
     found: dict[int, int] = {}
     for block, start in zip(plan.blocks, starts.tolist(), strict=False):
@@ -231,7 +233,9 @@ def _added(block: Block, row: dict[str, int]) -> int:
     return min(row[block.measure], int(block.limits.values[0 if name is None else row[name]]))
 
 
-def _draws(plan: Plan, pair: _Pair, trials: int | None, seconds: float, entropy: Entropy | None) -> Iterator[tuple[IntArray, IntArray]]:
+def _draws(
+    plan: Measurements, pair: _Pair, trials: int | None, seconds: float, entropy: Entropy | None
+) -> Iterator[tuple[IntArray, IntArray]]:
     """Batches of what the two tables give in the queries in which they differ."""
     most = max(1, _BATCH // max(sum(block.rows for block in plan.blocks), pair.units * plan.privacy.max_rows))
     end, done = time.monotonic() + seconds, 0
@@ -308,7 +312,7 @@ def _divergence(low: float, high: float) -> float:
     return max(0.0, float((np.logaddexp(inside, outside) / (_ORDERS - 1) / _ORDERS).max()))
 
 
-def _whole(plan: Plan, pair: _Pair, low: float, high: float) -> tuple[float, str, float, float | None]:
+def _whole(plan: Measurements, pair: _Pair, low: float, high: float) -> tuple[float, str, float, float | None]:
     """Claim, its name, the bound for one unit and, under epsilon and delta, an epsilon."""
     spent = cost(plan)
     if isinstance(spent, PureCost):

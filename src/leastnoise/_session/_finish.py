@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leastnoise import _adapters
-from leastnoise._check import InputError, LedgerError
-from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, finish
-from leastnoise._observation import Observation
-from leastnoise._plan import DataAwarePlan, Plan, used
+from leastnoise._check import InputError, InternalError, LedgerError
+from leastnoise._estimate import Outcome
+from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series
+from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._plan import Plan
 from leastnoise._release import Draft, Release, build, check_target, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
-from leastnoise._session._data_aware import ready
 
 if TYPE_CHECKING:
     from leastnoise._table import Table
@@ -36,11 +36,11 @@ class Choices:
     language: str = "en"
     contact: str = ""
 
-    def build(self, observation: Observation, receipt: dict[str, Any] | None = None) -> Release:
-        """Answer, from a measurement."""
+    def build(self, outcome: Outcome, receipt: dict[str, Any] | None = None) -> Release:
+        """Answer, from what was measured."""
         options = asdict(self)
         del options["formats"]
-        return build(observation, receipt=receipt, **options)
+        return build(outcome, receipt=receipt, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def read_options(text: str) -> tuple[Choices, Any]:
         raise LedgerError("What the ledger holds of this release's options is unreadable. Restore the ledger from a copy.") from None
 
 
-def read_table(plan: Plan | DataAwarePlan, source: Any, progress: RowProgress = None) -> "Table":
+def read_table(plan: Plan, source: Any, progress: RowProgress = None) -> "Table":
     """Encode the rows that a plan is about.
 
     Args:
@@ -96,7 +96,7 @@ def read_table(plan: Plan | DataAwarePlan, source: Any, progress: RowProgress = 
         source: the data.
         progress: called with the rows read so far and their number if it is known.
     """
-    attributes, measures = used(plan)
+    attributes, measures = plan.used()
     return _adapters.read(
         source,
         plan.domain,
@@ -109,32 +109,35 @@ def read_table(plan: Plan | DataAwarePlan, source: Any, progress: RowProgress = 
     )
 
 
-def _tables(plan: Plan | DataAwarePlan) -> dict[str | None, list[tuple[str, ...]]] | None:
+def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
     """The marginals that are measured, by measure, where the plan says all of them."""
-    if isinstance(plan, DataAwarePlan) or any(block.limits is not None for block in plan.blocks):
+    if plan.measurements is None or any(block.limits is not None for block in plan.measurements.blocks):
         return None
     tables: dict[str | None, list[tuple[str, ...]]] = {}
-    for block in plan.blocks:
+    for block in plan.measurements.blocks:
         tables.setdefault(block.measure, []).append(block.attributes)
     return tables
 
 
-def room_for(plan: Plan | DataAwarePlan) -> int:
+def room_for(plan: Plan) -> int:
     """Bytes that the ledger needs for what will be measured, from public sizes, with its journal."""
-    numbers = sum(block.rows for block in plan.blocks) if isinstance(plan, Plan) else 2**16
+    numbers = 2**16 if plan.measurements is None else sum(block.rows for block in plan.measurements.blocks)
     return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
 
 
-def publish(observation: Observation, receipt: Receipt, book: Ledger, choices: Choices, place: Draft | None) -> Release:
+def publish(outcome: Outcome, book: Ledger, choices: Choices, place: Draft | None, series: Series) -> Release:
     """Answer, write and seal.
 
     Args:
-        observation: what was measured; on the disk by now.
-        receipt: that paid.
+        outcome: what was measured; on the disk by now.
         book: the ledger.
         choices: how.
         place: a draft; None to write nothing.
+        series: that was paid.
     """
+    receipt = series.receipt
+    if receipt is None:
+        raise InternalError("A paid series has no receipt; please report this.")
     facts = {
         "dataset": receipt.dataset,
         "ledger": book.path.name,
@@ -143,7 +146,7 @@ def publish(observation: Observation, receipt: Receipt, book: Ledger, choices: C
         "number": receipt.number,
         "head": receipt.head,
     }
-    made = choices.build(observation, {"id": receipt.id, **facts})
+    made = choices.build(outcome, {"id": receipt.id, **facts})
     if place is not None:
         fill_draft(made, place, choices.formats)
         place.publish()
@@ -170,12 +173,12 @@ def finish_one(
     """
     pending = book.pending(entry)
     kept, path = read_options(pending.options)
-    plan = DataAwarePlan.from_json(pending.plan) if "data_aware" in json.loads(pending.plan) else Plan.from_json(pending.plan)
+    plan = Plan.from_json(pending.plan)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as run:
         receipt = book.take_over(entry, run)
-        observation = _observed(plan, book, receipt, _given(source, path), progress)
-        return Finished(entry, publish(observation, receipt, book, choices or kept, place), target)
+        outcome, series = _resumed(plan, book, receipt, _given(source, path), progress)
+        return Finished(entry, publish(outcome, book, choices or kept, place, series), target)
 
 
 _Nothing = type(None)
@@ -186,13 +189,13 @@ def _given(data: Any, path: Any) -> Any:
     return _adapters.located(path, data)
 
 
-def _observed(plan: Plan | DataAwarePlan, book: Ledger, receipt: Receipt, source: Any, progress: RowProgress) -> Observation:
+def _resumed(plan: Plan, book: Ledger, receipt: Receipt, source: Any, progress: RowProgress) -> tuple[Outcome, Series]:
     """What was measured; the data are read only if something is left to measure."""
+    run, terms = mechanism_of(plan).ready(plan), terms_of(plan)
 
-    def attempt(table: "Table | None") -> Observation:
-        if isinstance(plan, Plan):
-            return finish(plan, table, book, receipt)
-        return ready(plan)(Series.resumed(plan, table, book, receipt))
+    def attempt(table: "Table | None") -> tuple[Outcome, Series]:
+        series = Series.resumed(terms, table, book, receipt)
+        return run(series), series
 
     try:
         return attempt(None)

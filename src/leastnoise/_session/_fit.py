@@ -6,7 +6,7 @@ from typing import Any
 
 from leastnoise._adapters._fit import ColumnFit, Fit, rows_fit
 from leastnoise._check import InputError, whole
-from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
 from leastnoise._session._spec import Spec
 from leastnoise._workload import Workload
@@ -46,7 +46,7 @@ class Checked:
 
 
 def check(
-    what: "Spec | Plan | DataAwarePlan | Workload",
+    what: "Spec | Plan | Workload",
     source: Any = None,
     *,
     unit_column: str | None = None,
@@ -76,7 +76,7 @@ def check(
     (1, (("'m'", 1),))
     """
     workload = what.workload if isinstance(what, Spec) else what
-    if isinstance(what, (Spec, Plan, DataAwarePlan)):
+    if isinstance(what, (Spec, Plan)):
         unit_column, max_rows = what.privacy.unit_column, what.privacy.max_rows
     attributes, measures = asked_about(workload)
     found = rows_fit(

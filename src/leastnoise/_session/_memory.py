@@ -3,9 +3,8 @@
 import math
 
 from leastnoise._accuracy import require_memory
-from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._plan import Plan
 from leastnoise._release import written as as_written
-from leastnoise._workload import from_json
 
 # Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6 answers) and rounded up.
 _A_CELL = 64  # counts, noise and noisy answers of the table that is measured
@@ -14,7 +13,7 @@ _AN_ANSWER = 100  # of the table that is worked on
 _A_WRITTEN_ANSWER = 1000  # with its labels, in both formats
 
 
-def release_memory(plan: Plan | DataAwarePlan, *, written: bool) -> int:
+def release_memory(plan: Plan, *, written: bool) -> int:
     """About how many bytes a release takes beside the program itself and its rows.
 
     Args:
@@ -24,17 +23,17 @@ def release_memory(plan: Plan | DataAwarePlan, *, written: bool) -> int:
     >>> release_memory(plan(marginals(Domain(a=Coded(1000)), ways=1), PureDP(1)), written=True)
     1080000
     """
-    asked = from_json(plan.domain, plan.questions).products
+    asked, measurements = plan.workload.products, plan.measurements
     answers = max(product.rows for product in as_written(asked))
-    if isinstance(plan, Plan):
-        tables = [(block.rows, math.prod(factor.operator.size for factor in block.factors)) for block in plan.blocks]
-    else:
+    if measurements is None:
         tables = [(product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes)) for product in asked]
+    else:
+        tables = [(block.rows, math.prod(factor.operator.size for factor in block.factors)) for block in measurements.blocks]
     measured = _A_CELL * max(map(max, tables)) + _KEPT * sum(rows for rows, _ in tables)
     return measured + (_A_WRITTEN_ANSWER if written else _AN_ANSWER) * answers
 
 
-def check_memory(plan: Plan | DataAwarePlan, *, written: bool) -> None:
+def check_memory(plan: Plan, *, written: bool) -> None:
     """Refuse a release that would need more memory than there is.
 
     Args:

@@ -1,54 +1,35 @@
 """Plan, release, compare: the one place that wires adapters, planner, kernel, estimate and release together."""
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any
 
 from leastnoise import _adapters
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, SeriesCost
-from leastnoise._accuracy import promised
-from leastnoise._check import InputError, InternalError, quoted, refuse
-from leastnoise._kernel import Entry, Ledger, Receipt, SeededEntropy, Series, measure, simulate
-from leastnoise._observation import Observation
-from leastnoise._plan import DataAwarePlan, Plan, cost
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._check import InputError, refuse
+from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series
+from leastnoise._mechanisms import (
+    Candidate,
+    Run,
+    candidates,
+    choose,
+    mechanism_for,
+    mechanism_of,
+    sharpened,
+    terms_of,
+    too_large,
+)
+from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._release import Release, check_columns, check_target, checked_language, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, check_known, paying, settle
-from leastnoise._session._choose import Candidate, candidates, choose, sharpened, too_large
-from leastnoise._session._data_aware import MECHANISMS, ready
 from leastnoise._session._finish import Choices, finish_one, options_text, publish, read_table, room_for
 from leastnoise._session._memory import check_memory
 from leastnoise._session._spec import checked_formats, checked_level
-from leastnoise._workload import Workload, from_json
-
-if TYPE_CHECKING:
-    from leastnoise._table import Table
+from leastnoise._workload import Workload
 
 
-@overload
-def plan(  # type: ignore[overload-overlap]
-    workload: Workload,
-    budget: Budget | Privacy,
-    *,
-    neighbours: str = ...,
-    unit_column: str | None = ...,
-    max_rows: int = ...,
-    strategy: Literal["dawa", "dawa_tree", "dawa_levels", "dawa_printed", "truncated_sums"],
-    progress: Callable[[str], None] | None = ...,
-) -> DataAwarePlan: ...
-@overload
-def plan(
-    workload: Workload,
-    budget: Budget | Privacy,
-    *,
-    neighbours: str = ...,
-    unit_column: str | None = ...,
-    max_rows: int = ...,
-    strategy: str = ...,
-    progress: Callable[[str], None] | None = ...,
-) -> Plan: ...
 def plan(
     workload: Workload,
     budget: Budget | Privacy,
@@ -58,7 +39,7 @@ def plan(
     max_rows: int = 1,
     strategy: str = "auto",
     progress: Callable[[str], None] | None = None,
-) -> Plan | DataAwarePlan:
+) -> Plan:
     """Plan a release: public, without data, and with its expected error.
 
     Args:
@@ -71,8 +52,8 @@ def plan(
         progress: called with the name of every strategy that has been tried.
 
     Returns:
-        The Plan; see ``expected_error()``, ``lower_bound()`` and ``to_json()``. For a data-aware mechanism a DataAwarePlan, which
-        promises no error: ``details["reference"]`` has that of the best data-independent plan.
+        The plan; see ``expected_error()``, ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
+        ``details["reference"]`` has that of the best data-independent plan.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -100,10 +81,8 @@ def _privacy(budget: object, neighbours: str, unit_column: str | None, max_rows:
     raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
 
 
-def planned(
-    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None
-) -> Plan | DataAwarePlan:
-    """The plan of least expected error, or that of the data-aware mechanism of this name.
+def planned(workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> Plan:
+    """The plan of the mechanism that a strategy asks for: that of least expected error, or by name.
 
     Args:
         workload: what is asked.
@@ -114,13 +93,11 @@ def planned(
     Raises:
         InputError: no such strategy, or it cannot be used.
 
-    >>> type(planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), "dawa")).__name__
-    'DataAwarePlan'
+    >>> planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), "dawa").measurements is None
+    True
     """
     try:
-        if strategy in MECHANISMS:
-            return MECHANISMS[strategy].plan(workload, privacy, strategy, progress)
-        return choose(workload, privacy, strategy, progress)[0]
+        return mechanism_for(strategy, workload).plan(workload, privacy, strategy, progress)
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
 
@@ -162,7 +139,7 @@ def compare(
 
 
 def release(
-    plan: Plan | DataAwarePlan,
+    plan: Plan,
     source: Any,
     *,
     ledger: str | Path | Ledger | None = None,
@@ -220,9 +197,9 @@ def release(
     >>> release.observation.private
     False
     """
-    if not isinstance(plan, (Plan, DataAwarePlan)):
+    if not isinstance(plan, Plan):
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
-    _check_promise(plan)
+    run = mechanism_of(plan).ready(plan)
     checked_level(level)
     checked_formats(formats)
     check_columns(plan, joint=nnls, local=local_non_negative, covariances=covariances)
@@ -243,7 +220,7 @@ def release(
         entropy = SeededEntropy(seed)
         if ledger is not None:
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
-        return _simulated(plan, source, entropy, choices, target, progress)
+        return _simulated(plan, run, source, entropy, choices, target, progress)
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
     if not isinstance(ledger, (str, Path, Ledger)):
@@ -266,14 +243,16 @@ def release(
                 if Path(str(ledger)).exists()
                 else Ledger.create(str(ledger), dataset or _adapters.dataset_name(source) or "data", plan.privacy)
             )
-        with paying(book, room_for(plan)) as run:
+        with paying(book, room_for(plan)) as process:
             output = IN_MEMORY if target is None else str(target)
-            observation, receipt = _paid(plan, table, book, output, options_text(choices, source), run)
-            return publish(observation, receipt, book, choices, place)
+            options = options_text(choices, source)
+            series = Series.paid(terms_of(plan), table, book, output=output, description=_described(plan), options=options, run=process)
+            return publish(run(series), book, choices, place, series)
 
 
 def _simulated(
-    plan: Plan | DataAwarePlan,
+    plan: Plan,
+    run: Run,
     source: Any,
     entropy: SeededEntropy,
     choices: Choices,
@@ -283,16 +262,14 @@ def _simulated(
     """A release that protects nobody."""
     with nullcontext() if target is None else draft(target) as place:
         table = read_table(plan, source, progress)
-        made = choices.build(
-            ready(plan)(Series.simulated(plan, table, entropy)) if isinstance(plan, DataAwarePlan) else simulate(plan, table, entropy)
-        )
+        made = choices.build(run(Series.simulated(terms_of(plan), table, entropy)))
         if place is not None:
             fill_draft(made, place, choices.formats)
             place.publish()
         return made
 
 
-def _paid_before(book: Ledger, plan: Plan | DataAwarePlan, output: str) -> Entry | None:
+def _paid_before(book: Ledger, plan: Plan, output: str) -> Entry | None:
     """The same release, paid and stopped before it was published."""
     for entry in book.entries():
         if entry.resumable and entry.output == output and entry.plan_digest == plan.digest() and not book.is_running(entry):
@@ -300,7 +277,7 @@ def _paid_before(book: Ledger, plan: Plan | DataAwarePlan, output: str) -> Entry
     return None
 
 
-def check_affordable(book: Ledger, plan: Plan | DataAwarePlan) -> None:
+def check_affordable(book: Ledger, plan: Plan) -> None:
     """Refuse early what the ledger would refuse to pay, before the data are read.
 
     Args:
@@ -316,58 +293,12 @@ def check_affordable(book: Ledger, plan: Plan | DataAwarePlan) -> None:
     Traceback (most recent call last):
     leastnoise._check._errors.BudgetError: The release asks for epsilon = 1, but of epsilon = 0.5 ...
     """
-    book.check(cost(plan) if isinstance(plan, Plan) else SeriesCost(plan.privacy.budget), plan.privacy)
+    book.check(plan.cost(), plan.privacy)
 
 
-def _paid(plan: Plan | DataAwarePlan, table: "Table", book: Ledger, output: str, options: str, run: str) -> tuple[Observation, Receipt]:
-    """Pay, then measure."""
-    tables = len(plan.questions)
-    description = f"{tables} table{'s' * (tables != 1)}, {plan.strategy}"
-    if isinstance(plan, Plan):
-        return measure(plan, table, book, output=output, description=description, options=options, run=run)
-    carry_out = ready(plan)
-    series = Series.paid(plan, table, book, output=output, description=description, options=options, run=run)
-    if series.receipt is None:
-        raise InternalError("A paid series has no receipt; please report this.")
-    return carry_out(series), series.receipt
-
-
-def _check_promise(plan: Plan | DataAwarePlan) -> None:
-    """A plan file may be damaged or written by hand: its questions must be answered by its measurements, as well as it promises."""
-    if not isinstance(plan.strategy, str) or not isinstance(plan.details, Mapping):
-        raise InputError("The strategy of a plan must be a name, and its details an object. Make the plan again; nothing was spent.")
-    if isinstance(plan, DataAwarePlan):
-        ready(plan)
-        return
-    said = plan.expected_error()
-    try:
-        found = promised(from_json(plan.domain, plan.questions), plan).expected_error()
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(
-            f"The questions of the plan cannot be read or answered: {error}. Make the plan again; nothing was spent."
-        ) from None
-    if not (_near(said.total_squared_error, found.total_squared_error) and _is_bound(said.lower_bound, found.total_squared_error)):
-        raise InputError(
-            f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at least {quoted(said.lower_bound)}; "
-            f"it has {found.total_squared_error:.6g}. Make the plan again; nothing was spent."
-        )
-    if len(said.tables) != len(found.tables) or not all(
-        (one.name, one.largest_is_bound) == (other.name, other.largest_is_bound)
-        and _near(one.queries, other.queries)
-        and _near(one.weight, other.weight)
-        and _near(one.rmse, other.rmse)
-        and _near(one.largest_std, other.largest_std)
-        for one, other in zip(said.tables, found.tables, strict=True)
-    ):
-        raise InputError("The plan promises other errors of its tables than they have. Make the plan again; nothing was spent.")
-
-
-def _near(said: object, found: float) -> bool:
-    return isinstance(said, (int, float)) and not isinstance(said, bool) and math.isclose(said, found, rel_tol=1e-6)
-
-
-def _is_bound(said: object, total: float) -> bool:
-    return isinstance(said, (int, float)) and not isinstance(said, bool) and 0 <= said <= total * (1 + 1e-6)
+def _described(plan: Plan) -> str:
+    tables = len(plan.workload.products)
+    return f"{tables} table{'s' * (tables != 1)}, {plan.strategy}"
 
 
 def _check_dataset(ledger: Ledger, source: Any, dataset: str | None) -> None:

@@ -10,7 +10,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable
 from leastnoise._check import MOST_DIGITS, InputError, refuse, whole
 from leastnoise._domain import Domain, known_keys
-from leastnoise._plan import MOST_ROWS
+from leastnoise._measurements import MOST_ROWS
 from leastnoise._release import checked_language, table_place, written
 from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._public_files import PublicFiles

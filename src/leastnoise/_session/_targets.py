@@ -19,9 +19,9 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import interval_multiplier, lower_bound, promised
 from leastnoise._check import InputError, InternalError, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._fitting import fit
+from leastnoise._fitting import rescaled
+from leastnoise._mechanisms import Candidate, candidates, choose
 from leastnoise._plan import Plan
-from leastnoise._session._choose import Candidate, candidates, choose
 from leastnoise._workload import Product, Workload
 
 _WEIGHT_BITS = 20
@@ -54,7 +54,7 @@ class Goal:
         table = plan.expected_error().tables[place]
         if self.level is None:
             return (table.rmse / self.most) ** 2
-        return ((interval_multiplier(plan.noise, self.level) * table.largest_std + 0.5 / plan.grid) / self.most) ** 2
+        return ((interval_multiplier(plan.measured().noise, self.level) * table.largest_std + 0.5 / plan.measured().grid) / self.most) ** 2
 
     def std(self, noise: Noise) -> float:
         """The standard error that keeps the goal, but for half a step of the noise."""
@@ -140,7 +140,9 @@ def balanced(
     first = choose(_weighted(workload, goals, power, Noise.DISCRETE_LAPLACE), privacy, strategy, progress)[1]
     usable = sorted((one for one in first if one.plan is not None), key=lambda one: _largest(goals, one))
     best = min((_balance(workload, privacy, goals, one, seconds / _FINALISTS) for one in usable[:_FINALISTS]), key=lambda one: one.ratio)
-    return replace(best, plan=promised(workload, best.plan), bound=_dual(best.weighted, goals, privacy, best.plan.noise))
+    measured = best.plan.measured()
+    plan = promised(workload, measured, best.plan.strategy, details=best.plan.details)
+    return replace(best, plan=plan, bound=_dual(best.weighted, goals, privacy, measured.noise))
 
 
 def _largest(goals: Sequence[Goal], one: Candidate) -> float:
@@ -249,7 +251,7 @@ def least(
     low, high = 0.0, float(size)
     while high - low > high / 1000:  # the bound falls as the budget grows
         middle = (low + high) / 2
-        short = _dual(found.weighted, goals, privacy(_rounded(middle)), found.plan.noise) > 1
+        short = _dual(found.weighted, goals, privacy(_rounded(middle)), found.plan.measured().noise) > 1
         low, high = (middle, high) if short else (low, middle)
     return Found(refit(workload, found.plan, privacy(size)), size, low)
 
@@ -262,8 +264,7 @@ def refit(workload: Workload, plan: Plan, privacy: Privacy) -> Plan:
         plan: whose blocks are taken.
         privacy: the other budget, of a kind that the plan's noise fits.
     """
-    blocks = [(block, 1 / float(block.scale)) for block in plan.blocks]
-    return promised(workload, fit(plan.domain, privacy, plan.noise, blocks, plan.strategy, details=plan.details))
+    return promised(workload, rescaled(plan.measured(), privacy), plan.strategy, details=plan.details)
 
 
 def _size(workload: Workload, goals: Sequence[Goal], plan: Plan, privacy: Callable[[Fraction], Privacy], size: Fraction) -> Fraction:
@@ -272,7 +273,7 @@ def _size(workload: Workload, goals: Sequence[Goal], plan: Plan, privacy: Callab
     def reached(number: Fraction) -> float:
         return float(ratios(goals, refit(workload, plan, privacy(number))).max())
 
-    power = 0.5 if plan.noise is Noise.DISCRETE_LAPLACE else 1.0
+    power = 0.5 if plan.measured().noise is Noise.DISCRETE_LAPLACE else 1.0
     for _ in range(_GUESSES):
         ratio = reached(size)
         guess = _rounded(float(size) * ratio**power)

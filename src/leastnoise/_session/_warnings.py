@@ -4,7 +4,8 @@ import math
 from fractions import Fraction
 
 from leastnoise._accounting import Privacy, readable
-from leastnoise._plan import MOST_ROWS, DataAwarePlan, Plan
+from leastnoise._measurements import MOST_ROWS
+from leastnoise._plan import Plan
 
 MOST_EPSILON = 20
 MOST_DELTA = Fraction(1, 10**5)
@@ -46,7 +47,7 @@ def budget_warnings(privacy: Privacy, rows: int | None = None) -> tuple[str, ...
     return tuple(found)
 
 
-def error_warnings(plan: Plan | DataAwarePlan, rows: int | None = None) -> tuple[str, ...]:
+def error_warnings(plan: Plan, rows: int | None = None) -> tuple[str, ...]:
     """One sentence if answers are expected to be wrong by more than every count can be.
 
     Args:
@@ -57,11 +58,13 @@ def error_warnings(plan: Plan | DataAwarePlan, rows: int | None = None) -> tuple
     >>> error_warnings(made), error_warnings(made, rows=1000)[0][:60]
     ((), 'In 1 table the expected error of an answer is above the 1000')
     """
-    if not isinstance(plan, Plan):
+    if plan.promise is None:
         return ()
     most = MOST_ROWS if rows is None else rows
-    tables = zip(plan.expected_error().tables, plan.questions, strict=True)
-    count = sum(table.rmse > most * plan.largest_value(question["measure"]) for table, question in tables)
+    tables = zip(plan.promise.tables, plan.workload, strict=True)
+    count = sum(
+        table.rmse > most * (1 if product.measure is None else plan.domain.measure(product.measure).largest) for table, product in tables
+    )
     if not count:
         return ()
     listed = f"{count} table{'s' * (count != 1)}"

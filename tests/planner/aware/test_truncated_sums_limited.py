@@ -189,7 +189,7 @@ def test_the_optimum_in_whole_coefficients_beats_the_hierarchy_through_the_plan(
 
     def error() -> tuple[str, float]:
         strategy = limited_strategy(asked, "pay", limits, power)
-        plan = fit(domain, privacy, mechanism, strategy.blocks, "sums")
+        plan = fit(domain, privacy, mechanism, strategy.blocks)
         assert plan.blocks[0].limits is not None
         return type(plan.blocks[0].factors[0].operator).__name__, total_squared_error(asked, plan)
 

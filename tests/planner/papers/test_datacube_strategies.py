@@ -12,12 +12,13 @@ from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
 from leastnoise._accuracy import joint_rows
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._linop import Dense, Identity, Total
-from leastnoise._plan import Plan, cost
+from leastnoise._measurements import cost
+from leastnoise._mechanisms import candidates
+from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._planner.covers._covering import covering_design
 from leastnoise._planner.papers._fourier import bits_of, signs
 from leastnoise._planner.tables._residual_algebra import coefficients, downward_closure
-from leastnoise._session import candidates
 from leastnoise._workload import Product, Workload, identity, marginals, predicates, queries, ranges
 from planner.proposals import proposal
 

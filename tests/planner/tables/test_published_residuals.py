@@ -7,8 +7,8 @@ import pytest
 
 from leastnoise._accounting import ZCDP, Privacy, covers
 from leastnoise._domain import Coded, Domain
-from leastnoise._plan import cost
-from leastnoise._session import candidates
+from leastnoise._measurements import cost
+from leastnoise._mechanisms import candidates
 from leastnoise._workload import Workload, marginals, queries
 
 DOMAINS = {

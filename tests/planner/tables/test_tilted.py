@@ -15,9 +15,10 @@ from leastnoise._estimate import Estimate
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import AllRanges, Prefix, Total, dense
-from leastnoise._plan import Plan, cost
+from leastnoise._measurements import cost
+from leastnoise._mechanisms import candidates
+from leastnoise._plan import Plan
 from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
-from leastnoise._session import candidates
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
 from planner.proposals import proposal

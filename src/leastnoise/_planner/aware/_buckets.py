@@ -28,7 +28,7 @@ from leastnoise._linop import (
     apply_gram,
     dense,
 )
-from leastnoise._plan import Factor
+from leastnoise._measurements import Factor
 from leastnoise._planner.line._factors import _tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
 from leastnoise._planner.line._gram import DenseGram, Gram, to_dyadic

@@ -7,7 +7,7 @@ import numpy as np
 
 from leastnoise._check.arrays import IntArray
 from leastnoise._linop import Dense, Total
-from leastnoise._plan import MOST_ROWS, Factor, Limits
+from leastnoise._measurements import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
 from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
 from leastnoise._planner.aware._truncated_sums_threshold import quick_noise, weighted_gram

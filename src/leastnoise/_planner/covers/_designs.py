@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from leastnoise._accuracy import basis
-from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import Strategy, block_norm
 from leastnoise._planner.covers._covering import Design, covering_design
 from leastnoise._planner.tables._residual_algebra import AttributeSet, attribute_sets, downward_closure

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, apply_gram, dense
-from leastnoise._plan import Factor
+from leastnoise._measurements import Factor
 from leastnoise._planner._strategy import NotApplicable
 from leastnoise._planner.line._eigen import fit_eigen_design
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum

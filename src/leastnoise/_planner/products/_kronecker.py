@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from leastnoise._accuracy import basis
-from leastnoise._plan import MOST_TABLE_CELLS, Factor
+from leastnoise._measurements import MOST_TABLE_CELLS, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.covers._designs import designed_strategy
 from leastnoise._planner.line._factors import (

@@ -2,7 +2,7 @@
 
 import math
 
-from leastnoise._plan import MOST_TABLE_CELLS
+from leastnoise._measurements import MOST_TABLE_CELLS
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.tables._tables import weighted_strategy
 

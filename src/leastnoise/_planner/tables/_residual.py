@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from leastnoise._domain import Domain
 from leastnoise._linop import Contrasts
-from leastnoise._plan import Block, Factor
+from leastnoise._measurements import Block, Factor
 from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._planner.tables._marginal_weights import grouped_budgets
 from leastnoise._planner.tables._tables import error_sums, factor_along

@@ -16,7 +16,7 @@ import numpy as np
 from leastnoise._accuracy import basis, subsets
 from leastnoise._domain import Domain
 from leastnoise._linop import Dense, Identity
-from leastnoise._plan import MOST_TABLE_CELLS, Block, Factor, Limits
+from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
 from leastnoise._planner.tables._marginal_weights import optimal_weights
 from leastnoise._planner.tables._residual_algebra import attribute_sets, downward_closure, incidence

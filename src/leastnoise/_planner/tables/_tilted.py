@@ -21,7 +21,7 @@ from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
-from leastnoise._plan import MOST_ROWS, Block, Factor
+from leastnoise._measurements import MOST_ROWS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.line._factors import gram_of
 from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt

@@ -9,7 +9,7 @@ import numpy as np
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import column_sums, dense
-from leastnoise._plan import Block, Factor
+from leastnoise._measurements import Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm
 from leastnoise._planner.tables._grouping import optimal_budgets
 from leastnoise._planner.tables._marginal_weights import grouped_budgets

@@ -24,7 +24,7 @@ from leastnoise._linop import (
     largest_entry,
     non_negative,
 )
-from leastnoise._plan._plan import Factor
+from leastnoise._measurements._measurements import Factor
 
 MOST_CELLS = 2048  # of an axis whose pairs of cells are listed; beyond, what two rows share is bounded
 _MOST_ENTRIES = 2**23

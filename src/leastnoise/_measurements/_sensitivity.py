@@ -16,8 +16,8 @@ from leastnoise._accounting import Cost
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
 from leastnoise._linop import Contrasts, column_sums, non_negative
-from leastnoise._plan._apart import largest_distance
-from leastnoise._plan._plan import Block, Factor, Plan
+from leastnoise._measurements._apart import largest_distance
+from leastnoise._measurements._measurements import Block, Factor, Measurements
 
 # Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
 _EXACT_BITS = 512
@@ -41,7 +41,7 @@ class _Column:
     entries: _Entries | None = None
 
 
-def cost(plan: Plan) -> Cost:
+def cost(plan: Measurements) -> Cost:
     """What one privacy unit can lose by the plan (M1).
 
     Args:
@@ -62,7 +62,7 @@ def cost(plan: Plan) -> Cost:
 
     >>> domain = Domain(age=["a", "b", "c", "d"])
     >>> block = Block((Factor(("age",), Tree.full(4, 2)),), Fraction(3))
-    >>> cost(Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="tree")).epsilon
+    >>> cost(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))).epsilon
     Fraction(1, 1)
     """
     rows, power = plan.privacy.max_rows, plan.noise.norm
@@ -72,14 +72,14 @@ def cost(plan: Plan) -> Cost:
     return plan.noise.cost(norm * rows**power)
 
 
-def _replaced(plan: Plan, norm: Fraction, power: int) -> Fraction:
+def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:
     """The largest |c - c'|_p^p, where either may be 0, from that of |c|_p^p: a row may be replaced by one outside the domain."""
     most = norm * (2 if power == 1 or _all_non_negative(plan) else 4)
     apart = largest_distance(plan, power)
     return most if apart is None else min(most, max(norm, apart))
 
 
-def _all_non_negative(plan: Plan) -> bool:
+def _all_non_negative(plan: Measurements) -> bool:
     measures = {block.measure for block in plan.blocks} - {None}
     operators = {factor.operator for block in plan.blocks for factor in block.factors}
     return all(plan.domain.measures[name].low_units >= 0 for name in measures if name) and all(
@@ -87,7 +87,7 @@ def _all_non_negative(plan: Plan) -> bool:
     )
 
 
-def column_norm(plan: Plan, power: int) -> Fraction:
+def column_norm(plan: Measurements, power: int) -> Fraction:
     """The maximum over cells of the sum over measured rows of |entry / scale|^power, or a little more (M2).
 
     Args:
@@ -99,7 +99,7 @@ def column_norm(plan: Plan, power: int) -> Fraction:
 
     >>> block = Block((), Fraction(5, 2))
     >>> domain = Domain(age=["a", "b"])
-    >>> column_norm(Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="total"), 2)
+    >>> column_norm(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)), 2)
     Fraction(4, 25)
     """
     known: dict[Factor, _Column] = {}
@@ -125,7 +125,7 @@ def column_norm(plan: Plan, power: int) -> Fraction:
     return total + _uneven_norm(plan, uneven)
 
 
-def _limited(plan: Plan, block: Block, columns: Sequence[_Column], power: int) -> tuple[list[_Column], int]:
+def _limited(plan: Measurements, block: Block, columns: Sequence[_Column], power: int) -> tuple[list[_Column], int]:
     """A block's columns with what its limits let a row add in each cell, and what a row adds besides, in every cell."""
     largest = plan.largest_values(block)
     name = None if block.limits is None else block.limits.attribute
@@ -189,7 +189,7 @@ def _top(columns: Iterable[_Column]) -> Fraction:
     return math.prod((column.top for column in columns), start=Fraction(1))
 
 
-def _uneven_norm(plan: Plan, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
+def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
     """The part of the norm that differs between cells, from the blocks' weights and columns."""
     if not blocks:
         return Fraction(0)
@@ -201,7 +201,7 @@ def _uneven_norm(plan: Plan, blocks: Sequence[tuple[Fraction, list[_Column]]]) -
     return sum_up((_top(columns), weight) for weight, columns in blocks)
 
 
-def _joint_norm(plan: Plan, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]) -> Fraction:
+def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]) -> Fraction:
     """Exact maximum over the cells of the named attributes; in multiples of 2^-GUARD_BITS, rounded up, where denominators are long."""
     shape = tuple(plan.domain.kind(name).size for name in names)
     constants = [weight * _top(column for column in columns if column.entries is None) for weight, columns in blocks]

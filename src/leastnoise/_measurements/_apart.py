@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from leastnoise._check.arrays import Array
 from leastnoise._linop import Dense, Identity, Total
-from leastnoise._plan._pairs import MOST_CELLS, bounds, ladder, shared, unwrapped
-from leastnoise._plan._plan import Block, Factor, Plan
+from leastnoise._measurements._measurements import Block, Factor, Measurements
+from leastnoise._measurements._pairs import MOST_CELLS, bounds, ladder, shared, unwrapped
 
 _MOST_COMBINED = 2**18  # combinations of shares that are tried
 _MOST_WORK = 2**26  # times the number of products
@@ -55,7 +55,7 @@ class _Axis:
     shares: Array
 
 
-def largest_distance(plan: Plan, power: int) -> Fraction | None:
+def largest_distance(plan: Measurements, power: int) -> Fraction | None:
     """At least the largest |c - c'|_p^p for the columns c, c' of two rows of any cells and values, over the noise scales.
 
     Args:
@@ -67,7 +67,7 @@ def largest_distance(plan: Plan, power: int) -> Fraction | None:
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
-    >>> plan = Plan(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,), strategy="prefix")
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
     >>> largest_distance(plan, 1)
     Fraction(3, 1)
     """
@@ -88,7 +88,7 @@ def largest_distance(plan: Plan, power: int) -> Fraction | None:
     return _largest(*_merged(terms, axes, most))
 
 
-def _parted(plan: Plan, power: int) -> tuple[list[_Term], list[list[_Part]], list[tuple[tuple[str, int], ...]]]:
+def _parted(plan: Measurements, power: int) -> tuple[list[_Term], list[list[_Part]], list[tuple[tuple[str, int], ...]]]:
     """Blocks as products over axes: attributes that a factor takes together, or values and their limits, are one axis (R1)."""
     factors = [_simple(plan, block) for block in plan.blocks]
     names = [factor.attributes for factor in dict.fromkeys(factor for own in factors for factor in own)]
@@ -110,7 +110,7 @@ def _parted(plan: Plan, power: int) -> tuple[list[_Term], list[list[_Part]], lis
     return [_Term(weight, dict(key)) for key, weight in terms.items()], [list(own) for own in parts], sizes
 
 
-def _simple(plan: Plan, block: Block) -> list[Factor]:
+def _simple(plan: Measurements, block: Block) -> list[Factor]:
     """A block's factors, those on several attributes as products where they are, and one for the value that a row adds."""
     found: list[Factor] = []
     for factor in block.factors:

@@ -6,24 +6,28 @@ Whatever is measured is a plan of the series, so that the kernel computes its co
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise._estimate import choice_hides, join, tested
-from leastnoise._fitting import fit
+from leastnoise._estimate import Estimator, Finding, Grid, Outcome, Rectangles, choice_hides, join
+from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import LeastBlockCost, RectanglePartition, SampledRectangles, Series
 from leastnoise._linop import Coarse, Identity, Operator, Ordered, Ranges, Total, block_tree
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, DataAwarePlan, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._mechanisms._dawa import PARTITION_SHARE, STRATEGIES
+from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
+from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run
+from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
+from leastnoise._plan import Plan
 from leastnoise._planner import FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, on_rectangles, plane_regime
-from leastnoise._session._dawa import PARTITION_SHARE, independent, reference_plan, refit
-from leastnoise._workload import Workload, from_json
+from leastnoise._workload import Workload
 
 STRATEGY = "dawa"
 # Sizes that are refused beforehand, as nothing may fail or take hours when all is paid.
@@ -32,19 +36,48 @@ MOST_RECTANGLES = 2**11
 _PRIOR = 1.5 * 0.75  # of a quadtree's draw: three buckets more for two halvings
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveGrid(Looked):
+    """Some structure: blocks, then parts and groups of parts as their noisy counts deserve.
+
+    Args:
+        blocks: of the first round.
+        buckets: parts of the second.
+    """
+
+    regime = "blocks"
+    further = False  # the second round's queries were chosen by the first one's noise
+
+    blocks: int
+    buckets: int
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Least squares on all rounds, spread evenly."""
+        return Grid.of(observation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quadtree(Drawn):
+    """Hardly anything but structure: a private partition into rectangles."""
+
+    regime = "quadtree"
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Uniform expansion."""
+        return Rectangles.of(observation, self.hidden)
+
+
 @dataclass(frozen=True, slots=True)
 class PlaneSetting:
     """What is public about a release on two attributes: read from its plan.
 
     Args:
         plan: the plan.
-        workload: what is asked.
         attributes: the two, in the order of the domain.
         epsilon: of everything.
     """
 
-    plan: DataAwarePlan
-    workload: Workload
+    plan: Plan
     attributes: tuple[str, str]
     epsilon: Fraction
 
@@ -63,7 +96,7 @@ class PlaneSetting:
     def asked(self) -> list[tuple[float, tuple[Operator, Operator]]]:
         """The queries along both attributes, with what a squared error of theirs counts."""
         found = []
-        for product in self.workload:
+        for product in self.plan.workload:
             known = dict(zip(product.attributes, product.operators, strict=True))
             first, second = (known.get(name, Total(size)) for name, size in zip(self.attributes, self.shape, strict=True))
             found.append((product.importance, (first, second)))
@@ -73,9 +106,9 @@ class PlaneSetting:
         """The plan's unit with a part of its budget."""
         return self.plan.privacy.within(PureDP(epsilon))
 
-    def fitted(self, factor: Factor, epsilon: Fraction, name: str) -> Plan:
-        """A plan of one block within a part of the budget."""
-        return fit(self.plan.domain, self.privacy(epsilon), Noise.DISCRETE_LAPLACE, [(Block((factor,), Fraction(1)), 1.0)], name)
+    def fitted(self, factor: Factor, epsilon: Fraction) -> Measurements:
+        """One block within a part of the budget."""
+        return fit(self.plan.domain, self.privacy(epsilon), Noise.DISCRETE_LAPLACE, [(Block((factor,), Fraction(1)), 1.0)])
 
 
 def on_two(workload: Workload) -> bool:
@@ -91,9 +124,9 @@ def plan_plane(
     workload: Workload,
     privacy: Privacy,
     strategy: str = STRATEGY,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress = None,
     reference: Plan | None = None,
-) -> DataAwarePlan:
+) -> Plan:
     """The public plan of a data-aware release on two attributes: shares of the budget, and the plan that does not look.
 
     Args:
@@ -113,23 +146,14 @@ def plan_plane(
     names, epsilon = _checked(workload, privacy, strategy)
     if reference is None:
         reference = reference_plan(workload, privacy, progress)
-    rest = epsilon * (1 - TEST_SHARE)
-    independent = refit(reference, privacy.within(PureDP(rest)))
-    promise = reference.expected_error()
     details = {
         "attributes": list(names),
         "mechanism": "discrete_laplace",
         "steps": plane_steps(epsilon),
-        "reference": {
-            "strategy": reference.strategy,
-            "mechanism": reference.noise.value,
-            "expected_total_squared_error": promise.total_squared_error,
-            "lower_bound": promise.lower_bound,
-            "rmse": [table.rmse for table in promise.tables],
-        },
-        "independent": json.loads(independent.to_json()),
+        "reference": Reference.of(reference).facts(),
     }
-    return DataAwarePlan(domain=workload.domain, privacy=privacy, strategy=strategy, questions=tuple(workload.to_json()), details=details)
+    rest = privacy.within(PureDP(epsilon * (1 - TEST_SHARE)))
+    return Plan(workload=workload, privacy=privacy, strategy=strategy, details=details, fallback=within(reference, rest))
 
 
 def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple[str, str], Fraction]:
@@ -188,61 +212,51 @@ def plane_steps(epsilon: Fraction) -> list[dict[str, Any]]:
     ]
 
 
-def plane_setting(plan: DataAwarePlan) -> PlaneSetting:
+def plane_setting(plan: Plan) -> PlaneSetting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote.
 
     Raises:
-        InputError: its questions or details are not those of a plan of ``plan_plane``.
+        InputError: its workload or details are not those of a plan of ``plan_plane``.
     """
+    names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
+    found = PlaneSetting(plan, names, epsilon)
+    rescaled(fallback(plan), found.privacy(epsilon * (1 - TEST_SHARE)))
     try:
-        workload = from_json(plan.domain, plan.questions)
-        if not on_two(workload):
-            raise InputError("The data-aware plan names two attributes, and asks about others. Make the plan again; nothing was spent.")
-        names, epsilon = _checked(workload, plan.privacy, plan.strategy)
-        found = PlaneSetting(plan, workload, names, epsilon)
-        refit(independent(plan), found.privacy(epsilon * (1 - TEST_SHARE)))
-        if json.dumps(plan.details["steps"]) != json.dumps(plane_steps(epsilon)) or tuple(plan.details["attributes"]) != names:
-            raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
-    except InputError:
-        raise
+        same = json.dumps(plan.details["steps"]) == json.dumps(plane_steps(epsilon)) and tuple(plan.details["attributes"]) == names
+        Reference.read(plan.details["reference"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
+    if not same:
+        raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
     return found
 
 
-def carry_out_plane(setting: PlaneSetting, series: Series) -> Observation:
-    """Run the steps of the mechanism; together they spend at most what the series was paid.
+def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
+    """Measure, with private choices on the way.
 
     Args:
         setting: from ``plane_setting``.
         series: paid, or simulated.
 
     Returns:
-        All measurements side by side, with the workload as questions and the public outcome of the choices as details.
+        All measurements side by side, and what was chosen.
     """
     epsilon = setting.epsilon * TEST_SHARE
     value = series.choose(LeastBlockCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
     cells = math.prod(setting.shape)
     way, blocks = plane_regime(value, 1 / setting.unit, cells)
-    observed, facts = measured_as(way, blocks, setting, series, setting.epsilon - epsilon)
-    if facts["regime"] == "quadtree":
-        beside = float(max(value - facts["buckets"] * setting.unit, Fraction(0)) + setting.plan.privacy.distance / epsilon)
-        facts["hidden"] = tested(facts["hidden"], beside, float(setting.unit))
+    observed, found = measured_as(way, blocks, setting, series, setting.epsilon - epsilon)
+    if isinstance(found, Quadtree) and found.hidden is not None:
+        beside = float(max(value - found.buckets * setting.unit, Fraction(0)) + setting.plan.privacy.distance / epsilon)
+        found = replace(found, hidden=found.hidden.tested(beside, float(setting.unit)))
     test = {"value": float(value), "unit": float(setting.unit), "per_cell": float(value / setting.unit) / cells}
-    steps = setting.plan.details["steps"]
-    return join(
-        observed,
-        setting.plan.privacy,
-        strategy=setting.plan.strategy,
-        questions=setting.plan.questions,
-        details={"data_aware": {**facts, "attributes": list(setting.attributes), "steps": steps, "test": test}},
-    )
+    return Outcome(setting.plan, join(observed, setting.plan.privacy), replace(found, test=test))
 
 
-Outcome = tuple[list[Observation], dict[str, Any]]
+Measured = tuple[list[Observation], Looked]
 
 
-def measured_as(way: str, blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Outcome:
+def measured_as(way: str, blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
     """Measure in one of the three ways.
 
     Args:
@@ -253,7 +267,7 @@ def measured_as(way: str, blocks: int, setting: PlaneSetting, series: Series, ep
         epsilon: for everything.
 
     Returns:
-        The observations, and what is public of the outcome.
+        The observations, and what was found.
     """
     if way == "blocks":
         return _adaptive_grid(blocks, setting, series, epsilon)
@@ -262,19 +276,19 @@ def measured_as(way: str, blocks: int, setting: PlaneSetting, series: Series, ep
         found = series.choose(SampledRectangles(attributes=setting.attributes, epsilon=spent))
         epsilon -= spent
         if len(found.tops) <= MOST_RECTANGLES:
-            observed = series.measure(rectangles_plan(setting, found, epsilon))
+            observed = series.measure(rectangles(setting, found, epsilon))
             hidden = choice_hides(float(spent), setting.plan.privacy.distance, math.prod(setting.shape), _PRIOR)
-            return [observed], {"regime": "quadtree", "buckets": len(found.tops), "hidden": hidden}
-    return [series.measure(refit(independent(setting.plan), setting.privacy(epsilon)))], {"regime": "independent"}
+            return [observed], Quadtree(buckets=len(found.tops), hidden=hidden)
+    return [series.measure(rescaled(fallback(setting.plan), setting.privacy(epsilon)))], Unused()
 
 
-def _adaptive_grid(blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Outcome:
+def _adaptive_grid(blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
     """Blocks, then the parts and groups of parts that their noisy counts deserve: runs of the order of the tree of halves."""
     tree = block_tree(*setting.shape, "halves")
     base, size = first_level(tree, blocks), len(tree.order)
     starts = tree.starts[base]
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
-    first = series.measure(setting.fitted(Factor(setting.attributes, coarse), epsilon * FIRST_SHARE, "blocks"))
+    first = series.measure(setting.fitted(Factor(setting.attributes, coarse), epsilon * FIRST_SHARE))
     rest = epsilon * (1 - FIRST_SHARE)
     (parts, groups), (many, joined) = divided(tree, base, first.values[0].astype(np.int64), rest / setting.plan.privacy.distance / RECORDS)
     kept = joined == 1
@@ -284,12 +298,38 @@ def _adaptive_grid(blocks: int, setting: PlaneSetting, series: Series, epsilon: 
     group, whole = GROUP_SHARE.numerator, GROUP_SHARE.denominator
     weights = np.concatenate([np.where(many == 1, whole - group, whole), np.full(int(kept.sum()), group)])
     fine = Factor(setting.attributes, Ordered(Ranges(size, low, high), tree.order), weights)
-    second = series.measure(setting.fitted(fine, rest, "parts"))
-    return [first, second], {"regime": "blocks", "blocks": len(starts), "buckets": len(parts)}
+    second = series.measure(setting.fitted(fine, rest))
+    return [first, second], AdaptiveGrid(blocks=len(starts), buckets=len(parts))
 
 
-def rectangles_plan(setting: PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Plan:
-    """The best plan on rectangles."""
+def rectangles(setting: PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Measurements:
+    """The best queries on rectangles."""
     order = block_tree(*setting.shape, "quarters").order
     factor = on_rectangles(setting.attributes, setting.asked, found.tops, found.lefts, found.heights, found.widths, order)
-    return setting.fitted(factor, epsilon, "buckets")
+    return setting.fitted(factor, epsilon)
+
+
+class DawaPlane:
+    """The mechanism on two attributes."""
+
+    names = (STRATEGY,)
+
+    def takes(self, strategy: str, workload: Workload) -> bool:
+        """By name, for workloads on two attributes."""
+        return strategy in STRATEGIES and on_two(workload)
+
+    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+        """See `plan_plane`."""
+        return plan_plane(workload, privacy, strategy, progress)
+
+    def ready(self, plan: Plan) -> Run:
+        """See `plane_setting` and `carry_out_plane`."""
+        return partial(carry_out_plane, plane_setting(plan))
+
+    def explain(self, plan: Plan) -> Explanation:
+        """Steps, and the plan that does not look."""
+        return explained(plan)
+
+    def finding(self, facts: Mapping[str, Any]) -> Finding:
+        """One of three ways to measure."""
+        return read_finding((Unused, AdaptiveGrid, Quadtree), facts)

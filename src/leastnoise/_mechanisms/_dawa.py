@@ -7,10 +7,10 @@ more by the series that carries it out.
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,29 @@ import numpy as np
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
-from leastnoise._estimate import Halving, cheapest_blocks, choice_hides, join, shrunk_levels, tested
-from leastnoise._fitting import fit
+from leastnoise._estimate import (
+    Estimator,
+    Expanded,
+    Finding,
+    Halving,
+    Outcome,
+    Posterior,
+    cheapest_blocks,
+    choice_hides,
+    join,
+    shrunk_levels,
+)
+from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import CheapestPartition, LeastCost, SampledPartition, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
-from leastnoise._observation import Observation
-from leastnoise._plan import Block, DataAwarePlan, Factor, Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._mechanisms._choose import noises
+from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
+from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run
+from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
+from leastnoise._plan import Plan
 from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets
-from leastnoise._session._choose import candidates, noises
-from leastnoise._workload import Workload, from_json
+from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_tree", "dawa_levels", "dawa_printed")
 # The default rule; docs/decisions/0010-private-partition.md.
@@ -37,10 +51,56 @@ FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
 PRIOR = Fraction(1386294361, 10**9)  # ln 4 a bucket
 _MOST_ADAPTIVE = 2048
-_REFERENCES = ("identity", "node_tree", "p_identity", "gaussian_optimum")
-_REFERENCES_IF_LONG = ("identity", "level_tree")
-_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells; p-Identity takes a minute at the last
-_STRUCTURED = ("identity", "prefix", "all_ranges")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels(Looked):
+    """Some structure: levels of blocks, shrunk."""
+
+    regime = "shrunk"
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The posterior."""
+        return Posterior.of(observation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptive(Looked):
+    """Much structure: levels, then buckets that they suggested.
+
+    Args:
+        buckets: how many.
+        starts: where they begin, packed.
+    """
+
+    regime = "adaptive"
+    further = False  # the second step's queries were chosen by the first one's noise
+
+    buckets: int
+    starts: Any
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The posterior given both steps."""
+        return Posterior.of(observation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buckets(Drawn):
+    """Hardly anything but structure: a private partition.
+
+    Args:
+        bounded: whether no aligned block may be below 0 or above the one it lies in.
+        starts: where the buckets begin, packed.
+    """
+
+    regime = "buckets"
+
+    bounded: bool
+    starts: Any = None
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Uniform expansion."""
+        return Expanded.of(observation, bounded=bool(self.bounded), hidden=self.hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +109,11 @@ class Setting:
 
     Args:
         plan: the plan.
-        workload: what is asked.
         attribute: the one attribute.
         noise: of what is measured after a look at the data.
     """
 
-    plan: DataAwarePlan
-    workload: Workload
+    plan: Plan
     attribute: str
     noise: Noise
 
@@ -65,18 +123,17 @@ class Setting:
         return self.plan.domain.kind(self.attribute).size
 
     @property
+    def privacy(self) -> Privacy:
+        """Of the plan."""
+        return self.plan.privacy
+
+    @property
     def asked(self) -> list[tuple[float, Operator]]:
         """The queries on the attribute, with what a squared error of theirs counts."""
-        return [(product.importance, product.operators[0] if product.attributes else Total(self.size)) for product in self.workload]
+        return [(product.importance, product.operators[0] if product.attributes else Total(self.size)) for product in self.plan.workload]
 
 
-def plan_dawa(
-    workload: Workload,
-    privacy: Privacy,
-    strategy: str,
-    progress: Callable[[str], None] | None = None,
-    reference: Plan | None = None,
-) -> DataAwarePlan:
+def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None, reference: Plan | None = None) -> Plan:
     """The public plan of a data-aware release: shares of the budget, and the best data-independent plan as reference and way out.
 
     Args:
@@ -100,45 +157,14 @@ def plan_dawa(
         reference = reference_plan(workload, privacy, progress)
     choice = 0 if strategy == "dawa_levels" else _choice(privacy.budget, strategy)
     rest = privacy.budget.without(choice)
-    independent = refit(reference, privacy.within(rest))
-    promise = reference.expected_error()
     details = {
         "attribute": attribute,
         "mechanism": noises(privacy)[0].value,
         "steps": _steps(strategy, choice, rest),
         **({"borders": {"easiest": EASIEST, "easy": EASY, "hard": HARD, "clear": CLEAR}} if strategy == "dawa" else {}),
-        "reference": {
-            "strategy": reference.strategy,
-            "mechanism": reference.noise.value,
-            "expected_total_squared_error": promise.total_squared_error,
-            "lower_bound": promise.lower_bound,
-            "rmse": [table.rmse for table in promise.tables],
-        },
-        "independent": json.loads(independent.to_json()),
+        "reference": Reference.of(reference).facts(),
     }
-    return DataAwarePlan(domain=workload.domain, privacy=privacy, strategy=strategy, questions=tuple(workload.to_json()), details=details)
-
-
-@lru_cache(maxsize=8)
-def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
-    """The best data-independent plan that takes seconds, not minutes.
-
-    Args:
-        workload: what is asked.
-        privacy: the budget to plan for.
-        progress: called with the name of every strategy that has been tried.
-    """
-    size = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
-    tried = []
-    structured = all(q.kind in _STRUCTURED for product in workload for q in product.query_sets)
-    for name in _REFERENCES if size <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED) else _REFERENCES_IF_LONG:
-        tried += list(candidates(workload, privacy, name))
-        if progress is not None:
-            progress(name)
-    best = min(tried, key=lambda candidate: candidate.total)
-    if best.plan is None:
-        raise InputError("No strategy can be used for this workload. " + "; ".join(f"{one.strategy}: {one.reason}" for one in tried))
-    return best.plan
+    return Plan(workload=workload, privacy=privacy, strategy=strategy, details=details, fallback=within(reference, privacy.within(rest)))
 
 
 def _the_attribute(workload: Workload, strategy: str) -> str:
@@ -185,28 +211,23 @@ def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str
     ]
 
 
-def refit(plan: Plan, privacy: Privacy) -> Plan:
-    """The same queries within another budget, without a promise."""
-    blocks = [(block, 1 / float(block.scale)) for block in plan.blocks]
-    return fit(plan.domain, privacy, plan.noise, blocks, plan.strategy, questions=plan.questions)
-
-
-def setting_of(plan: DataAwarePlan) -> Setting:
+def setting_of(plan: Plan) -> Setting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote.
 
     Raises:
-        InputError: its strategy, questions or details are not those of one of ``STRATEGIES``.
+        InputError: its workload or details are not those of one of ``STRATEGIES``.
     """
-    if plan.strategy not in STRATEGIES:
-        raise refuse("the strategy of a data-aware plan", plan.strategy, "one of " + ", ".join(STRATEGIES))
+    found = Setting(plan, _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0])
     try:
-        workload = from_json(plan.domain, plan.questions)
-        found = Setting(plan, workload, _the_attribute(workload, plan.strategy), Noise(plan.details["mechanism"]))
-        independent(plan)
-        steps = json.dumps(plan.details["steps"])
+        fallback(plan)
+        same = (json.dumps(plan.details["steps"]), plan.details["mechanism"]) == (
+            json.dumps(plan_steps(plan.privacy.budget, plan.strategy)),
+            found.noise.value,
+        )
+        Reference.read(plan.details["reference"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
-    if (steps, found.noise) != (json.dumps(plan_steps(plan.privacy.budget, plan.strategy)), noises(plan.privacy)[0]):
+    if not same:
         raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
     return found
 
@@ -221,53 +242,42 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
     return _steps(strategy, choice, budget.without(choice))
 
 
-def independent(plan: DataAwarePlan) -> Plan:
-    """The data-independent plan within what the first choice leaves."""
-    return Plan.from_json(json.dumps(plan.details["independent"]))
-
-
-def carry_out(setting: Setting, series: Series) -> Observation:
-    """Run the steps of the mechanism; together they spend at most what the series was paid.
+def carry_out(setting: Setting, series: Series) -> Outcome:
+    """Measure, with private choices on the way.
 
     Args:
         setting: from ``setting_of``.
         series: paid, or simulated.
 
     Returns:
-        All measurements side by side, with the workload as questions and the public outcome of the choices as details.
+        All measurements side by side, and what was chosen.
     """
-    strategy, budget = setting.plan.strategy, setting.plan.privacy.budget
+    strategy, budget = setting.plan.strategy, setting.privacy.budget
     if strategy == "dawa":
-        observed, facts = _default(setting, series)
+        observed, found = _default(setting, series)
     elif strategy == "dawa_levels":
-        observed, facts = _adaptive(setting, series, budget)
+        observed, found = _adaptive(setting, series, budget)
     else:
         epsilon = _choice(budget, strategy)
-        observed, facts = _on_partition(setting, series, budget, epsilon, printed=strategy == "dawa_printed")
-    return join(
-        observed,
-        setting.plan.privacy,
-        strategy=strategy,
-        questions=setting.plan.questions,
-        details={"data_aware": {**facts, "attribute": setting.attribute, "steps": setting.plan.details["steps"]}},
-    )
+        observed, found = _on_partition(setting, series, budget, epsilon, printed=strategy == "dawa_printed")
+    return Outcome(setting.plan, join(observed, setting.privacy), found)
 
 
-Outcome = tuple[list[Observation], dict[str, Any]]
+Measured = tuple[list[Observation], Looked]
 
 
-def _default(setting: Setting, series: Series) -> Outcome:
+def _default(setting: Setting, series: Series) -> Measured:
     """Decision 0010: the structure decides between four ways to measure."""
-    budget = setting.plan.privacy.budget
+    budget = setting.privacy.budget
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
-    blur = float(1 / epsilon / unit) * setting.plan.privacy.distance / setting.size
-    observed, facts = measured_as(regime_of(per_cell, blur), setting, series, budget.without(epsilon))
-    if facts["regime"] == "buckets":
-        beside = max(float(value) - facts["buckets"] * float(unit), 0.0) + blur * float(unit) * setting.size
-        facts["hidden"] = tested(facts["hidden"], beside, float(unit))
-    return observed, {**facts, "test": {"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur}}
+    blur = float(1 / epsilon / unit) * setting.privacy.distance / setting.size
+    observed, found = measured_as(regime_of(per_cell, blur), setting, series, budget.without(epsilon))
+    if isinstance(found, Buckets) and found.hidden is not None:
+        beside = max(float(value) - found.buckets * float(unit), 0.0) + blur * float(unit) * setting.size
+        found = replace(found, hidden=found.hidden.tested(beside, float(unit)))
+    return observed, replace(found, test={"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur})
 
 
 def regime_of(per_cell: float, blur: float) -> str:
@@ -287,7 +297,7 @@ def regime_of(per_cell: float, blur: float) -> str:
     return "adaptive" if per_cell < EASY and CLEAR * blur <= EASY else "shrunk"
 
 
-def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -> Outcome:
+def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -> Measured:
     """Measure in one of the four ways, with a budget.
 
     Args:
@@ -297,19 +307,20 @@ def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -
         budget: for everything.
 
     Returns:
-        The observations, and what is public of the outcome.
+        The observations, and what was found.
     """
     if regime == "buckets":
         return _on_partition(setting, series, budget, budget.pure_share(PARTITION_SHARE), printed=False)
     if regime == "adaptive":
         return _adaptive(setting, series, budget)
-    plan = levels_plan(setting, budget) if regime == "shrunk" else refit(independent(setting.plan), setting.plan.privacy.within(budget))
-    return [series.measure(plan)], {"regime": regime}
+    if regime == "shrunk":
+        return [series.measure(levels(setting, budget))], Levels()
+    return [series.measure(rescaled(fallback(setting.plan), setting.privacy.within(budget)))], Unused()
 
 
 def noise_unit(setting: Setting) -> Fraction:
     """1 / epsilon of the whole budget for the neighbours' distance; for Gaussian noise what gives Laplace noise its standard deviation."""
-    privacy = setting.plan.privacy
+    privacy = setting.privacy
     if isinstance(privacy.budget, PureDP):
         return privacy.distance / privacy.budget.epsilon
     return Fraction(math.sqrt(_unit_variance(setting, privacy.budget) / 2)).limit_denominator(10**6)
@@ -318,11 +329,11 @@ def noise_unit(setting: Setting) -> Fraction:
 def _unit_variance(setting: Setting, budget: Budget) -> float:
     """Noise variance of the cells, queries whose columns have norm 1."""
     cells = Block((Factor((setting.attribute,), Identity(setting.size)),), Fraction(1))
-    plan = fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.noise, [(cells, 1.0)], "cells")
+    plan = fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(cells, 1.0)])
     return block_variance(plan, plan.blocks[0])
 
 
-def levels_plan(setting: Setting, budget: Budget) -> Plan:
+def levels(setting: Setting, budget: Budget) -> Measurements:
     """Levels of blocks, for the workload."""
     halving = Halving(setting.size)
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
@@ -330,14 +341,14 @@ def levels_plan(setting: Setting, budget: Budget) -> Plan:
     tree = Tree(setting.size, widths[::-1])
     whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
     factor = Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes))
-    return fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)], "levels")
+    return fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
-def _adaptive(setting: Setting, series: Series, budget: Budget) -> Outcome:
+def _adaptive(setting: Setting, series: Series, budget: Budget) -> Measured:
     """Levels, a partition from their posterior, and its buckets; nothing paid for is thrown away."""
-    first = series.measure(levels_plan(setting, budget.share(FIRST_SHARE)))
+    first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
     second = budget.share(1 - FIRST_SHARE)
-    halving, _, _, posterior = shrunk_levels(first, first.plan.blocks[0], first.values[0])
+    halving, _, _, posterior = shrunk_levels(first, first.measurements.blocks[0], first.values[0])
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
     squares = [mean[0] ** 2 + variance[0] for mean, variance in zip(posterior.means, posterior.variances, strict=True)]
     noise = split_noise(setting, costs) * _unit_variance(setting, second)
@@ -346,8 +357,8 @@ def _adaptive(setting: Setting, series: Series, budget: Budget) -> Outcome:
     while len(starts) > most:
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
-    plan = buckets_plan(setting, starts, second)
-    return [first, series.measure(plan)], {"regime": "adaptive", "buckets": len(starts), "starts": pack(starts)}
+    observed = series.measure(on_starts(setting, starts, second))
+    return [first, observed], Adaptive(buckets=len(starts), starts=pack(starts))
 
 
 def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
@@ -356,18 +367,18 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
     The data-independent plan has it at ``v`` on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v
     is 3, and 18 for all ranges over 4096 cells under Laplace noise, as decision 0010 has it.
     """
-    total = setting.plan.details["reference"]["expected_total_squared_error"]
-    average = total / _unit_variance(setting, setting.plan.privacy.budget) / max(float(sum(one.sum() for one in costs)), 1e-300)
-    return 3 * max(average / 3, 1.0) ** 0.6
+    total = float(setting.plan.details["reference"]["expected_total_squared_error"])
+    average = total / _unit_variance(setting, setting.privacy.budget) / max(float(sum(one.sum() for one in costs)), 1e-300)
+    return float(3 * max(average / 3, 1.0) ** 0.6)
 
 
-def buckets_plan(setting: Setting, starts: np.ndarray, budget: Budget) -> Plan:
+def on_starts(setting: Setting, starts: np.ndarray, budget: Budget) -> Measurements:
     """The best plan on buckets."""
     factor = on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.noise.norm)
-    return fit(setting.plan.domain, setting.plan.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)], "buckets")
+    return fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
-def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fraction, *, printed: bool) -> Outcome:
+def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fraction, *, printed: bool) -> Measured:
     """A private partition, and its buckets; without it where it has too many."""
     rest = budget.without(epsilon)
     names = (setting.attribute,)
@@ -377,8 +388,33 @@ def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fra
     else:
         found = series.choose(SampledPartition(attributes=names, epsilon=epsilon, prior=PRIOR))
     if len(found.starts) > MOST_BUCKETS:
-        return [series.measure(refit(independent(setting.plan), setting.plan.privacy.within(rest)))], {"regime": "independent"}
-    observed = series.measure(buckets_plan(setting, found.starts, rest))
-    hidden = choice_hides(float(epsilon), setting.plan.privacy.distance, setting.size, float(PRIOR))
-    facts = {"regime": "buckets", "bounded": not printed, "buckets": len(found.starts), "starts": pack(found.starts), "hidden": hidden}
-    return [observed], facts
+        return [series.measure(rescaled(fallback(setting.plan), setting.privacy.within(rest)))], Unused()
+    observed = series.measure(on_starts(setting, found.starts, rest))
+    hidden = choice_hides(float(epsilon), setting.privacy.distance, setting.size, float(PRIOR))
+    return [observed], Buckets(bounded=not printed, buckets=len(found.starts), starts=pack(found.starts), hidden=hidden)
+
+
+class Dawa:
+    """The mechanisms on one attribute."""
+
+    names = STRATEGIES
+
+    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
+        """By name."""
+        return strategy in STRATEGIES
+
+    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+        """See `plan_dawa`."""
+        return plan_dawa(workload, privacy, strategy, progress)
+
+    def ready(self, plan: Plan) -> Run:
+        """See `setting_of` and `carry_out`."""
+        return partial(carry_out, setting_of(plan))
+
+    def explain(self, plan: Plan) -> Explanation:
+        """Steps, and the plan that does not look."""
+        return explained(plan)
+
+    def finding(self, facts: Mapping[str, Any]) -> Finding:
+        """One of four ways to measure."""
+        return read_finding((Unused, Levels, Adaptive, Buckets), facts)

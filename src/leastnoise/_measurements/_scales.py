@@ -10,7 +10,7 @@ themselves, which are whole numbers, is never below the true one.
 import numpy as np
 
 from leastnoise._check.arrays import IntArray
-from leastnoise._plan._plan import Block
+from leastnoise._measurements._measurements import Block
 
 
 def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:

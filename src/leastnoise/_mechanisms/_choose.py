@@ -9,7 +9,8 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, readable
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, refuse
 from leastnoise._fitting import fit
-from leastnoise._plan import MOST_ROWS, Plan
+from leastnoise._measurements import MOST_ROWS
+from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, NotApplicable, Planner, Task
 from leastnoise._workload import Workload
 
@@ -81,8 +82,8 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
                 if strategy == "auto":
                     _refuse_slow(PLANNERS[name], task)
                 proposal = PLANNERS[name].strategy(task)
-                fitted = fit(workload.domain, privacy, noise, proposal.blocks, proposal.name, details=proposal.details)
-                plan = promised(workload, fitted, iterate=strategy != "auto")
+                fitted = fit(workload.domain, privacy, noise, proposal.blocks)
+                plan = promised(workload, fitted, proposal.name, details=proposal.details, iterate=strategy != "auto")
             except InputError as error:
                 reason = str(error)
             except MemoryError as error:
@@ -127,7 +128,7 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
     return [
         one
         if one.plan is None
-        else replace(one, plan=one.plan.with_promise(replace(one.plan.expected_error(), lower_bound=bounds[one.noise])))
+        else replace(one, plan=replace(one.plan, promise=replace(one.plan.expected_error(), lower_bound=bounds[one.noise])))
         for one in tried
     ]
 

@@ -5,9 +5,11 @@ noise that the strategy for every candidate would have, the threshold of least p
 measures the sums, every value cut at the limit of its cell, by a hierarchy made for these limits (docs/decisions/0012).
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +17,55 @@ from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Decimals, Edges, Integers
-from leastnoise._estimate import join
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
+from leastnoise._estimate import Estimator, Finding, Outcome, Said, Truncated, join
 from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity, Ranges
-from leastnoise._observation import Observation
-from leastnoise._plan import MOST_ROWS, Block, DataAwarePlan, Factor, Plan
+from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
+from leastnoise._mechanisms._choose import noises
+from leastnoise._mechanisms._findings import Looked, read_finding
+from leastnoise._mechanisms._protocol import Explanation, Progress, Run
+from leastnoise._plan import Plan
 from leastnoise._planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
-from leastnoise._session._choose import noises
-from leastnoise._workload import Workload, from_json
+from leastnoise._workload import Workload
 
 STRATEGY = "truncated_sums"
 TAIL_SHARE = Fraction(1, 10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut(Looked):
+    """Values above a threshold were cut to it.
+
+    Args:
+        measure: that is summed.
+        attribute: with the same number.
+        threshold: in units.
+        losses: first cell, the one behind the last, and what the cut is estimated to have taken between them, in units.
+        estimated_loss: in all, in units.
+    """
+
+    regime = "truncated"
+    further = False  # sums of cut values are not those that are asked for
+    reading = "aware_reading_truncated"
+
+    measure: str
+    attribute: str
+    threshold: int
+    losses: tuple[tuple[int, int, float], ...] = ()
+    estimated_loss: float
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What the cut does to sums."""
+        unit = domain.measure(self.measure).unit
+        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        return [("truncated", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Least squares, and what the cut is estimated to have taken."""
+        losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
+        return Truncated.of(observation, self.attribute, losses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +74,12 @@ class Setting:
 
     Args:
         plan: the plan.
-        workload: sums of one measure.
         measure: its name.
         attribute: the attribute with the same number, whose cells the limits belong to.
         edges: the most that a record of each cell can add, in units, shape (n,).
     """
 
-    plan: DataAwarePlan
-    workload: Workload
+    plan: Plan
     measure: str
     attribute: str
     edges: IntArray
@@ -54,9 +90,7 @@ class Setting:
         return noises(self.plan.privacy)[0]
 
 
-def plan_truncated_sums(
-    workload: Workload, privacy: Privacy, strategy: str = STRATEGY, progress: Callable[[str], None] | None = None
-) -> DataAwarePlan:
+def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = STRATEGY, progress: Progress = None) -> Plan:
     """The public plan of a release of truncated sums.
 
     Args:
@@ -97,8 +131,8 @@ def _setting(workload: Workload, privacy: Privacy) -> Setting:
         {"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
     ]
     details = {"measure": measure, "attribute": attribute, "mechanism": noises(privacy)[0].value, "steps": steps}
-    plan = DataAwarePlan(domain=workload.domain, privacy=privacy, strategy=STRATEGY, questions=tuple(workload.to_json()), details=details)
-    return Setting(plan, workload, measure, attribute, edges)
+    plan = Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details)
+    return Setting(plan, measure, attribute, edges)
 
 
 def _asked(workload: Workload) -> str:
@@ -141,56 +175,49 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
     return measure.column, np.maximum.accumulate(edges)
 
 
-def setting_of(plan: DataAwarePlan) -> Setting:
+def setting_of(plan: Plan) -> Setting:
     """Read and check a plan before anything is paid; it may come from a file that somebody wrote.
 
     Raises:
-        InputError: it is not what this version would plan for its questions.
+        InputError: it is not what this version would plan for its workload.
     """
-    if plan.strategy != STRATEGY:
-        raise refuse("the strategy of a data-aware plan", plan.strategy, STRATEGY)
-    try:
-        found = _setting(from_json(plan.domain, plan.questions), plan.privacy)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
+    found = _setting(plan.workload, plan.privacy)
     if found.plan.digest() != plan.digest():
         raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
     return found
 
 
-def carry_out(setting: Setting, series: Series) -> Observation:
-    """Run the steps of the mechanism; together they spend at most what the series was paid.
+def carry_out(setting: Setting, series: Series) -> Outcome:
+    """Choose the threshold, and measure the sums under it.
 
     Args:
         setting: from ``setting_of``.
         series: paid, or simulated.
 
     Returns:
-        Both measurements side by side, with the workload as questions; the details name the threshold and what it is estimated to take.
+        Both measurements side by side; the finding names the threshold and what it is estimated to take.
     """
     places = candidate_cells(setting.edges)
-    tail_plan = tail_counts_plan(setting, places)
+    tail = tail_counts(setting, places)
     observed, counts = [], np.zeros(0)
-    if tail_plan is not None:
-        observed.append(series.measure(tail_plan))
-        counts = observed[0].values[0] / tail_plan.grid
+    if tail is not None:
+        observed.append(series.measure(tail))
+        counts = observed[0].values[0] / tail.grid
     choice = _choice(setting, places, counts)
-    observed.append(series.measure(sums_plan(setting, choice.threshold)))
+    observed.append(series.measure(sums(setting, choice.threshold)))
     kept = [(start + 1, stop + 1) for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True)]
-    losses = [[start, stop, float(choice.excess[start:stop].sum())] for start, stop in kept]
-    facts = {
-        "regime": "truncated",
-        "measure": setting.measure,
-        "attribute": setting.attribute,
-        "threshold": choice.threshold,
-        "losses": [entry for entry in losses if entry[2] > 0],
-        "estimated_loss": float(choice.excess.sum()),
-        "steps": setting.plan.details["steps"],
-    }
-    return join(observed, setting.plan.privacy, strategy=STRATEGY, questions=setting.plan.questions, details={"data_aware": facts})
+    losses = [(start, stop, float(choice.excess[start:stop].sum())) for start, stop in kept]
+    found = Cut(
+        measure=setting.measure,
+        attribute=setting.attribute,
+        threshold=choice.threshold,
+        losses=tuple(entry for entry in losses if entry[2] > 0),
+        estimated_loss=float(choice.excess.sum()),
+    )
+    return Outcome(setting.plan, join(observed, setting.plan.privacy), found)
 
 
-def tail_counts_plan(setting: Setting, places: IntArray) -> Plan | None:
+def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
     """Counts of the records between one candidate threshold and the next; None where there is one candidate only."""
     if len(places) < 2:
         return None
@@ -201,26 +228,51 @@ def tail_counts_plan(setting: Setting, places: IntArray) -> Plan | None:
         setting.plan.privacy.share(TAIL_SHARE),
         setting.noise,
         [(Block((factor,), Fraction(1)), 1.0)],
-        "tail counts",
     )
 
 
 def _choice(setting: Setting, places: IntArray, counts: np.ndarray) -> ThresholdChoice:
     """The threshold of least predicted error."""
-    gram, lost = asked_along(setting.workload, setting.attribute)
+    gram, lost = asked_along(setting.plan.workload, setting.attribute)
     cells = Block((Factor((setting.attribute,), Identity(len(setting.edges))),), Fraction(1))
-    noise = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, [(cells, 1.0)], "cells")
+    noise = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, [(cells, 1.0)])
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
-    quick = noise_along(setting.workload, setting.attribute, setting.noise.norm)
+    quick = noise_along(setting.plan.workload, setting.attribute, setting.noise.norm)
     return choose_threshold(gram, setting.edges, places, counts, quick, unit, lost=lost)
 
 
-def sums_plan(setting: Setting, threshold: int) -> Plan:
+def sums(setting: Setting, threshold: int) -> Measurements:
     """The sums under the limits of a threshold.
 
     Raises:
         InputError: the public bounds are too large for exact arithmetic.
     """
     limits = np.minimum(setting.edges, threshold)
-    strategy = limited_strategy(setting.workload, setting.attribute, limits, setting.noise.norm)
-    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, strategy.blocks, STRATEGY)
+    strategy = limited_strategy(setting.plan.workload, setting.attribute, limits, setting.noise.norm)
+    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, strategy.blocks)
+
+
+class TruncatedSums:
+    """The mechanism for sums of one measure."""
+
+    names = (STRATEGY,)
+
+    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
+        """By name."""
+        return strategy == STRATEGY
+
+    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+        """See `plan_truncated_sums`."""
+        return plan_truncated_sums(workload, privacy, strategy, progress)
+
+    def ready(self, plan: Plan) -> Run:
+        """See `setting_of` and `carry_out`."""
+        return partial(carry_out, setting_of(plan))
+
+    def explain(self, plan: Plan) -> Explanation:
+        """Two steps."""
+        return Explanation(mechanism=plan.details["mechanism"], steps=tuple(plan.details["steps"]))
+
+    def finding(self, facts: Mapping[str, Any]) -> Finding:
+        """The threshold."""
+        return read_finding((Cut,), facts)

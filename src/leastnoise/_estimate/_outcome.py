@@ -1,0 +1,88 @@
+"""What a release has measured, and what was chosen on the way: all that its answers are computed from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from leastnoise._domain import Domain
+from leastnoise._estimate._answer import Estimator
+from leastnoise._estimate._least_squares import Estimate
+from leastnoise._measurements import Observation
+from leastnoise._plan import Plan
+
+Said: TypeAlias = tuple[str, Mapping[str, object]]
+"""A sentence of the catalogue: its name, and what fills its places."""
+
+
+class Finding(Protocol):
+    """What a mechanism found out by its private steps, and so how its measurements are read. Public: it was paid for."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether answers are unbiased least squares on queries that the plan had fixed."""
+
+    @property
+    def further(self) -> bool:
+        """Whether least squares has known errors for questions that were not asked: no query was chosen by another one's noise."""
+
+    @property
+    def done(self) -> Said:
+        """What was done, in a clause."""
+
+    @property
+    def reading(self) -> str:
+        """What the two parts of an error are: a name in the catalogue."""
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What the intervals do not cover, besides what no interval covers."""
+
+    def facts(self) -> dict[str, Any]:
+        """A JSON value from which the mechanism reads the finding back."""
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The answers' estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Nothing was chosen on the way: the plan's own queries, by least squares."""
+
+    linear = True
+    further = True
+    reading = "reading"
+
+    @property
+    def done(self) -> Said:
+        """The plan says it."""
+        return "", {}
+
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing
+        """Nothing."""
+        return []
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Least squares."""
+        return Estimate(observation)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What came of carrying a plan out.
+
+    Args:
+        plan: as it was before the data were seen.
+        observation: everything that was measured, side by side.
+        finding: what was chosen on the way.
+    """
+
+    plan: Plan
+    observation: Observation
+    finding: Finding = Fixed()
+
+    def estimator(self) -> Estimator:
+        """The estimate of the answers."""
+        return self.finding.estimator(self.observation)

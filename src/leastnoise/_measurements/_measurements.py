@@ -1,0 +1,334 @@
+"""Which integer queries are measured, with which noise: a frozen, public value, and all that the kernel sees of a plan."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, get_args
+
+import numpy as np
+
+from leastnoise._accounting import Noise, Privacy
+from leastnoise._check import InputError, exact_positive, refuse, whole
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._domain import Domain
+from leastnoise._linop import Contrasts, Operator, largest_entry, pack, to_json
+from leastnoise._measurements._limits import Limits
+
+# Public bounds from which all headroom is decided; the data never are asked.
+MOST_ROWS = 2**32
+MOST_TABLE_CELLS = 2**28
+MOST_SCALE_TERM = 2**56
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """Integer queries along some attributes, taken together in row-major order.
+
+    Args:
+        attributes: names in the order of the domain.
+        operator: the queries, over the product of the attributes' cells.
+        row_weights: None, or whole numbers from 1 to 2^20, one a row: a row's noise scale is divided by its weight. Contrasts take none:
+            their rows' noise scales are multiplied by their norms.
+    """
+
+    attributes: tuple[str, ...]
+    operator: Operator
+    row_weights: IntArray | None = None
+    # A plan of many blocks asks for these once a block.
+    heaviest: int = field(default=1, init=False, repr=False)
+    largest_square: int = field(default=1, init=False, repr=False)
+    _hash: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        if self.row_weights is not None:
+            self._freeze_weights()
+            object.__setattr__(self, "heaviest", int(self.weights.max()))
+        if isinstance(self.operator, Contrasts):  # of the others the squares are ones, one a row, which are not listed here
+            object.__setattr__(self, "largest_square", int(self.squares.max()))
+        object.__setattr__(self, "_hash", hash((self.attributes, self.key())))
+
+    def _freeze_weights(self) -> None:
+        if isinstance(self.operator, Contrasts):
+            raise refuse("row_weights of contrasts", "an array", "None; the noise of a contrast is proportional to its norm")
+        weights = np.array(self.row_weights)
+        if weights.dtype.kind not in "iu":
+            raise refuse("row_weights", str(weights.dtype), "whole numbers")
+        weights = weights.astype(np.int64)
+        if weights.shape != (self.operator.rows,) or not (weights.min() >= 1 and weights.max() <= 2**20):
+            raise refuse(
+                "row_weights",
+                f"{weights.shape} from {weights.min()} to {weights.max()}",
+                f"{self.operator.rows} whole numbers from 1 to 2^20",
+            )
+        weights.setflags(write=False)
+        object.__setattr__(self, "row_weights", weights)
+
+    @property
+    def weights(self) -> IntArray:
+        """The row weights, ones if there are none."""
+        return np.ones(self.operator.rows, dtype=np.int64) if self.row_weights is None else self.row_weights
+
+    @property
+    def squares(self) -> IntArray:
+        """What the rows' noise variances are multiplied by: squared norms of contrasts, else ones."""
+        return self.operator.squared_norms if isinstance(self.operator, Contrasts) else np.ones(self.operator.rows, dtype=np.int64)
+
+    @property
+    def even(self) -> bool:
+        """Whether all rows have the same noise scale."""
+        return self.row_weights is None and not isinstance(self.operator, Contrasts)
+
+    @property
+    def scaling(self) -> FloatArray:
+        """What a row must be multiplied by to have the block's noise: weight over norm, float of shape (rows,)."""
+        return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
+
+    def key(self) -> tuple[Operator, bytes]:
+        """A hashable value that is equal for equal queries and weights."""
+        return self.operator, b"" if self.row_weights is None else self.row_weights.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Factor) and self.attributes == other.attributes and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The product of some factors, measured with one scale; attributes in no factor are summed over.
+
+    Args:
+        factors: on disjoint attributes, together in the order of the domain; none for the total.
+        scale: noise scale of a row of weight 1, in rows (or in units of the measure), exact.
+        measure: the measure that is summed, None for counts.
+        limits: None, or the most that a row may add to the sum, within the measure's bounds.
+    """
+
+    factors: tuple[Factor, ...]
+    scale: Fraction
+    measure: str | None = None
+    limits: Limits | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(self.factors))
+        # Exact and of Python's integers: cost and noise are computed from the same number, and nothing wraps around.
+        object.__setattr__(self, "scale", exact_positive("scale", self.scale))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of all factors."""
+        return tuple(name for factor in self.factors for name in factor.attributes)
+
+    @property
+    def rows(self) -> int:
+        """Number of measured queries."""
+        return math.prod(factor.operator.rows for factor in self.factors)
+
+    def row_weights(self) -> IntArray:
+        """The product of the factors' row weights, int64 of shape (rows,)."""
+        return _outer([factor.weights for factor in self.factors])
+
+    def scaling(self) -> FloatArray:
+        """What each row must be multiplied by to have the block's noise, shape (rows,)."""
+        return np.asarray(self.row_weights() / np.sqrt(self.row_squares()), dtype=np.float64)
+
+    def row_squares(self) -> IntArray:
+        """The product of the factors' squared norms, int64 of shape (rows,)."""
+        return _outer([factor.squares for factor in self.factors])
+
+
+def _outer(parts: Sequence[IntArray]) -> IntArray:
+    whole_product = np.ones(1, dtype=np.int64)
+    for part in parts:
+        whole_product = np.multiply.outer(whole_product, part).reshape(-1)
+    return whole_product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements:
+    """What is measured, with which noise, and the budget that it may cost: all that the kernel sees of a plan.
+
+    Args:
+        domain: the public domain.
+        privacy: the budget that they may cost, neighbours and privacy unit.
+        noise: of every row.
+        blocks: the queries.
+        grid: an observation is a whole number of 1/grid; a power of two.
+
+    Raises:
+        InputError: a query outside the domain, a scale that cannot be drawn exactly, or public bounds too large for exact arithmetic.
+    """
+
+    domain: Domain
+    privacy: Privacy
+    noise: Noise
+    blocks: tuple[Block, ...]
+    grid: int = 1
+
+    def __post_init__(self) -> None:
+        grid = whole("grid", self.grid, 1, 2**20)
+        if grid & (grid - 1):
+            raise refuse("grid", grid, "a power of two")
+        # M6: copies of Python's own immutable kinds: what was checked here cannot change before it is measured.
+        object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        if not self.blocks:
+            raise InputError("At least one query must be measured; got no blocks.")
+        self._check_types()
+        places = {name: place for place, name in enumerate(self.domain.names)}
+        # Few factors make many blocks; each is looked at once.
+        most = {factor: largest_entry(factor.operator) for factor in dict.fromkeys(f for block in self.blocks for f in block.factors)}
+        for factor in most:
+            self._check_factor(factor, places)
+        for block in self.blocks:
+            self._check(block, places, most)
+
+    def _check_types(self) -> None:
+        """M6: of these very classes, whose values cannot change: what only looks like one could answer otherwise when it is measured."""
+        factors = {factor for block in self.blocks if type(block) is Block for factor in block.factors if type(factor) is Factor}
+        parts = [block.factors for block in self.blocks if type(block) is Block]
+        for what, values, kinds in (
+            ("the domain of measurements", [self.domain], (Domain,)),
+            ("the noise of measurements", [self.noise], (Noise,)),
+            ("the privacy of measurements", [self.privacy], (Privacy,)),
+            ("the blocks of measurements", self.blocks, (Block,)),
+            ("the factors of a block", [factor for factors_of in parts for factor in factors_of], (Factor,)),
+            ("the limits of a block", [block.limits for block in self.blocks if type(block) is Block], (Limits, type(None))),
+            ("the operator of a factor", [factor.operator for factor in factors], get_args(Operator)),
+        ):
+            if strange := {*map(type, values)} - {*kinds}:
+                raise refuse(what, ", ".join(sorted(kind.__name__ for kind in strange)), " or ".join(kind.__name__ for kind in kinds))
+
+    def _check_factor(self, factor: Factor, places: Mapping[str, int]) -> None:
+        if not all(name in places for name in factor.attributes):
+            raise refuse("the attributes of a block", list(factor.attributes), "attributes of the domain, each once, in its order")
+        cells = math.prod(self.domain.kind(name).size for name in factor.attributes)
+        if not factor.attributes or factor.operator.size != cells:
+            raise refuse(
+                "the size of an operator",
+                factor.operator.size,
+                f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}",
+            )
+
+    # M7
+    def _check(self, block: Block, places: Mapping[str, int], entries: Mapping[Factor, int]) -> None:
+        names = block.attributes
+        order = [places[name] for name in names]
+        if not all(before < behind for before, behind in pairwise(order)):
+            raise refuse("the attributes of a block", list(names), "attributes of the domain, each once, in its order")
+        cells = math.prod(factor.operator.size for factor in block.factors)
+        if not cells <= MOST_TABLE_CELLS:
+            raise InputError(
+                f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(names)}. "
+                "Ask for marginals on fewer attributes, use coarser attributes, or choose another strategy."
+            )
+        if not block.rows <= MOST_TABLE_CELLS:
+            raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
+        if block.measure is not None and block.measure not in self.domain.measures:
+            raise refuse("the measure of a block", block.measure, "a measure of the domain")
+        largest = self.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
+        # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
+        most = MOST_ROWS * largest * math.prod(entries[factor] for factor in block.factors) * self.grid
+        if not most < 2**62:
+            raise InputError(
+                f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
+                "Choose a larger unit or smaller clip bounds for the measure."
+            )
+        heaviest = math.prod(factor.heaviest for factor in block.factors)
+        square = math.prod(factor.largest_square for factor in block.factors)
+        if square > 1 and self.noise.norm == 1:
+            raise InputError(
+                "Contrasts need Gaussian noise: a budget for Laplace noise is not spent evenly on them. Measure cells instead."
+            )
+        if not square < 2**52:
+            raise refuse("the largest squared norm of a product of contrasts", square, "below 2^52", "Measure fewer or shorter attributes.")
+        # Roots of squared norms are taken to 26 bits behind the point at most, and are below 2^27 then (``row_scales``).
+        fine, root, below = block.scale * self.grid, *((1, 1) if square == 1 else (2**27, 2**26))
+        if not (fine.numerator * root < MOST_SCALE_TERM and fine.denominator * below * heaviest < MOST_SCALE_TERM):
+            raise refuse("scale", str(block.scale), "a fraction whose terms, with grid and row weights, stay below 2^56")
+
+    def largest_value(self, measure: str | None) -> int:
+        """The most that one row can add to a cell of a table of a measure, 1 for counts."""
+        return 1 if measure is None else self.domain.measure(measure).largest
+
+    def _limited(self, block: Block, limits: Limits) -> int:
+        """The most that one row adds under the limits, once they are known to fit."""
+        if block.measure is None:
+            raise refuse("the limits of a block of counts", "limits", "None", "Name the measure whose sums are limited.")
+        name, values = limits.attribute, limits.values
+        if name is not None and len(values) != self.domain.kind(name).size:
+            allowed = f"one for each of the {self.domain.kind(name).size} cells of {name}"
+            raise refuse("the limits of a block", f"{len(values)} values", allowed)
+        most = self.domain.measure(block.measure).high_units
+        if not int(values.max()) <= most:
+            raise refuse("the limits of a block", int(values.max()), f"at most the upper bound of {block.measure}, {most} units")
+        return int(self.largest_values(block).max())
+
+    def largest_values(self, block: Block) -> IntArray:
+        """The most that one row can add to or take from a sum of a block: one number for each of its limits, else one alone.
+
+        Limits cut from above; the lower bound of the measure stays.
+        """
+        if block.measure is None or block.limits is None:
+            return np.array([self.largest_value(block.measure)], dtype=np.int64)
+        return np.maximum(block.limits.values, -min(self.domain.measure(block.measure).low_units, 0))
+
+    def limits(self, measure: str | None) -> Limits | None:
+        """The limits under which a measure is summed, None if there are none.
+
+        Raises:
+            InputError: its blocks have different limits, so that they do not measure the same sums and cannot be combined.
+        """
+        found = {block.limits for block in self.blocks if block.measure == measure}
+        if len(found) > 1:
+            raise InputError(
+                f"Sums of {measure} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
+            )
+        return found.pop() if found else None
+
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The attributes and measures that the queries are about, in the order of the domain."""
+        found = {(name, block.measure) for block in self.blocks for name in (*block.attributes, None)}
+        found |= {(block.limits.attribute, None) for block in self.blocks if block.limits is not None}
+        attributes, measures = ({pair[place] for pair in found} for place in (0, 1))
+        return tuple(one for one in self.domain.names if one in attributes), tuple(one for one in self.domain.measures if one in measures)
+
+    def to_value(self) -> dict[str, Any]:
+        """What is measured, as a JSON value: the same for equal measurements."""
+        factors: dict[Factor, int] = {}
+        limits: dict[Limits, int] = {}
+        blocks = [
+            {
+                "factors": [factors.setdefault(factor, len(factors)) for factor in block.factors],
+                "scale": str(block.scale),
+                "measure": block.measure,
+                **({} if block.limits is None else {"limits": limits.setdefault(block.limits, len(limits))}),
+            }
+            for block in self.blocks
+        ]
+        return {
+            "mechanism": self.noise.value,
+            "privacy": self.privacy.to_json(),
+            "domain": self.domain.to_json(),
+            "grid": self.grid,
+            "factors": [
+                {
+                    "attributes": list(factor.attributes),
+                    "operator": to_json(factor.operator),
+                    "row_weights": None if factor.row_weights is None else pack(factor.row_weights),
+                }
+                for factor in factors
+            ],
+            **({"limits": [{"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits]} if limits else {}),
+            "blocks": blocks,
+        }
+
+    def digest(self) -> str:
+        """SHA-256 of the JSON text of `to_value`, in hexadecimal."""
+        return hashlib.sha256(json.dumps(self.to_value(), separators=(",", ":"), allow_nan=False).encode()).hexdigest()

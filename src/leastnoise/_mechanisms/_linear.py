@@ -1,0 +1,73 @@
+"""Measure queries that were fixed beforehand, and answer by least squares: a series of one step, paid by its real cost."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from leastnoise._accounting import Privacy
+from leastnoise._accuracy import promised
+from leastnoise._check import InputError, quoted
+from leastnoise._estimate import Finding, Fixed, Outcome
+from leastnoise._kernel import Series
+from leastnoise._mechanisms._choose import choose
+from leastnoise._mechanisms._protocol import Explanation, Progress, Run
+from leastnoise._plan import Plan, Promise
+from leastnoise._workload import Workload
+
+
+class Linear:
+    """The mechanism of every strategy that does not look at the data."""
+
+    names = ()
+
+    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - all of them
+        """Whatever no other mechanism takes."""
+        return True
+
+    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+        """The plan of least expected error."""
+        return choose(workload, privacy, strategy, progress)[0]
+
+    def ready(self, plan: Plan) -> Run:
+        """Its measurements must answer its questions, as well as it promises."""
+        measurements = plan.measured()
+        _check_promise(plan.expected_error(), promised(plan.workload, measurements).expected_error())
+
+        def run(series: Series) -> Outcome:
+            return Outcome(plan, series.measure(measurements), Fixed())
+
+        return run
+
+    def explain(self, plan: Plan) -> Explanation:
+        """The promise says it all."""
+        return Explanation(mechanism=plan.measured().noise.value, promise=plan.expected_error())
+
+    def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none
+        """Nothing was chosen."""
+        return Fixed()
+
+
+def _check_promise(said: Promise, found: Promise) -> None:
+    """A plan file may be damaged or written by hand: what it promises is computed again."""
+    if not (_near(said.total_squared_error, found.total_squared_error) and _is_bound(said.lower_bound, found.total_squared_error)):
+        raise InputError(
+            f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at least {quoted(said.lower_bound)}; "
+            f"it has {found.total_squared_error:.6g}. Make the plan again; nothing was spent."
+        )
+    if len(said.tables) != len(found.tables) or not all(
+        (one.name, one.largest_is_bound) == (other.name, other.largest_is_bound)
+        and _near(one.queries, other.queries)
+        and _near(one.weight, other.weight)
+        and _near(one.rmse, other.rmse)
+        and _near(one.largest_std, other.largest_std)
+        for one, other in zip(said.tables, found.tables, strict=True)
+    ):
+        raise InputError("The plan promises other errors of its tables than they have. Make the plan again; nothing was spent.")
+
+
+def _near(said: object, found: float) -> bool:
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and math.isclose(said, found, rel_tol=1e-6)
+
+
+def _is_bound(said: object, total: float) -> bool:
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and 0 <= said <= total * (1 + 1e-6)

@@ -1,0 +1,124 @@
+"""What every mechanism answers: a public half, and a private half that runs within a paid series.
+
+Adding a mechanism is one file with these answers, one line in ``_registry.py``, and one row in tests/mechanisms/conformance.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, TypeAlias
+
+from leastnoise._accounting import Privacy
+from leastnoise._estimate import Finding, Outcome
+from leastnoise._kernel import Series, Terms
+from leastnoise._plan import Plan, Promise
+from leastnoise._workload import Workload
+
+Progress: TypeAlias = Callable[[str], None] | None
+Run: TypeAlias = Callable[[Series], Outcome]
+"""The private half: carries a plan out by steps of a series, which is paid; it never sees a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The best plan that does not look at the data, for comparison.
+
+    Args:
+        strategy: its name.
+        mechanism: its noise.
+        expected_total_squared_error: its promise.
+        lower_bound: of that.
+        rmse: of every table.
+    """
+
+    strategy: str
+    mechanism: str
+    expected_total_squared_error: float
+    lower_bound: float
+    rmse: tuple[float, ...]
+
+    @staticmethod
+    def of(plan: Plan) -> "Reference":
+        """Of a plan with its promise."""
+        promise, mechanism = plan.expected_error(), plan.measured().noise.value
+        rmse = tuple(table.rmse for table in promise.tables)
+        return Reference(
+            strategy=plan.strategy,
+            mechanism=mechanism,
+            expected_total_squared_error=promise.total_squared_error,
+            lower_bound=promise.lower_bound,
+            rmse=rmse,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """As the details of a plan have it."""
+        return {**asdict(self), "rmse": list(self.rmse)}
+
+    @staticmethod
+    def read(facts: Mapping[str, Any]) -> "Reference":
+        """From the details of a plan."""
+        return Reference(**{**facts, "rmse": tuple(facts["rmse"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What is known of a plan before the data are seen.
+
+    Args:
+        mechanism: the noise of what is measured.
+        promise: the expected error; None where it depends on the data.
+        steps: what is done with which part of the budget, as JSON values; empty where everything is measured at once.
+        reference: for comparison, where nothing is promised.
+    """
+
+    mechanism: str
+    promise: Promise | None = None
+    steps: tuple[Mapping[str, Any], ...] = ()
+    reference: Reference | None = None
+
+
+def terms_of(plan: Plan) -> Terms:
+    """What the kernel is told of a plan: measurements that are known beforehand are its only step, and paid by their real cost."""
+    attributes, measures = plan.used()
+    return Terms(
+        domain=plan.domain,
+        privacy=plan.privacy,
+        attributes=attributes,
+        measures=measures,
+        only=plan.measurements,
+        text=plan.to_json(),
+    )
+
+
+class Mechanism(Protocol):
+    """A way from a workload to answers."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The strategies that ask for it by name; none for the mechanism of all other strategies."""
+
+    def takes(self, strategy: str, workload: Workload) -> bool:
+        """Whether it is the mechanism for this strategy and workload."""
+
+    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+        """Make the public plan.
+
+        Raises:
+            InputError: the workload or the budget does not suit.
+        """
+
+    def ready(self, plan: Plan) -> Run:
+        """Check a plan, perhaps from a file that somebody wrote, before anything is paid, and give what carries it out.
+
+        Raises:
+            InputError: it is not a plan of this mechanism.
+        """
+
+    def explain(self, plan: Plan) -> Explanation:
+        """Tell what will be done."""
+
+    def finding(self, facts: Mapping[str, Any]) -> Finding:
+        """Read what `Finding.facts` gave, of any release of the program.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is something else.
+        """

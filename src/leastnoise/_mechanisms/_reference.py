@@ -1,0 +1,62 @@
+"""The best plan that does not look at the data: what a mechanism that looks is compared with, and falls back on."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from leastnoise._accounting import Privacy
+from leastnoise._check import InputError
+from leastnoise._fitting import rescaled
+from leastnoise._measurements import Measurements
+from leastnoise._mechanisms._choose import candidates
+from leastnoise._mechanisms._protocol import Explanation, Reference
+from leastnoise._plan import Plan
+from leastnoise._workload import Workload
+
+_REFERENCES = ("identity", "node_tree", "p_identity", "gaussian_optimum")
+_REFERENCES_IF_LONG = ("identity", "level_tree")
+_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells; p-Identity takes a minute at the last
+_STRUCTURED = ("identity", "prefix", "all_ranges")
+
+
+@lru_cache(maxsize=8)
+def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
+    """The best data-independent plan that takes seconds, not minutes.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for.
+        progress: called with the name of every strategy that has been tried.
+    """
+    size = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
+    tried = []
+    structured = all(q.kind in _STRUCTURED for product in workload for q in product.query_sets)
+    for name in _REFERENCES if size <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED) else _REFERENCES_IF_LONG:
+        tried += list(candidates(workload, privacy, name))
+        if progress is not None:
+            progress(name)
+    best = min(tried, key=lambda candidate: candidate.total)
+    if best.plan is None:
+        raise InputError("No strategy can be used for this workload. " + "; ".join(f"{one.strategy}: {one.reason}" for one in tried))
+    return best.plan
+
+
+def within(plan: Plan, privacy: Privacy) -> Plan:
+    """The same queries within another budget, without a promise."""
+    return Plan(workload=plan.workload, privacy=privacy, strategy=plan.strategy, measurements=rescaled(plan.measured(), privacy))
+
+
+def fallback(plan: Plan) -> Measurements:
+    """The data-independent measurements within what the first choice leaves.
+
+    Raises:
+        InputError: the plan has none.
+    """
+    if plan.fallback is None:
+        raise InputError("The data-aware plan does not say what it measures without structure. Make the plan again; nothing was spent.")
+    return plan.fallback.measured()
+
+
+def explained(plan: Plan) -> Explanation:
+    """What the details of a plan say."""
+    details = plan.details
+    return Explanation(mechanism=details["mechanism"], steps=tuple(details["steps"]), reference=Reference.read(details["reference"]))

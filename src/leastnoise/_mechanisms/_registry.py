@@ -1,0 +1,36 @@
+"""The registry of mechanisms: one line each. The first that takes a strategy and a workload has them."""
+
+from leastnoise._mechanisms._dawa import Dawa
+from leastnoise._mechanisms._dawa_plane import DawaPlane
+from leastnoise._mechanisms._linear import Linear
+from leastnoise._mechanisms._protocol import Mechanism
+from leastnoise._mechanisms._truncated_sums import TruncatedSums
+from leastnoise._plan import Plan
+from leastnoise._workload import Workload
+
+MECHANISMS: tuple[Mechanism, ...] = (
+    DawaPlane(),
+    Dawa(),
+    TruncatedSums(),
+    Linear(),
+)
+BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mechanism.names))
+"""The strategies that are asked for by name alone, because their error depends on the data and cannot be promised."""
+
+
+def mechanism_for(strategy: str, workload: Workload) -> Mechanism:
+    """The mechanism that a strategy asks for.
+
+    Args:
+        strategy: its name, or "auto".
+        workload: what is asked.
+
+    >>> mechanism_for("auto", ln.marginals(ln.Domain(sex=["F", "M"]), ways=1)).names
+    ()
+    """
+    return next(mechanism for mechanism in MECHANISMS if mechanism.takes(strategy, workload))
+
+
+def mechanism_of(plan: Plan) -> Mechanism:
+    """The mechanism that made a plan, and carries it out."""
+    return mechanism_for(plan.strategy, plan.workload)

@@ -1,0 +1,94 @@
+"""Reading measurements and observations from JSON that any release of the program has written.
+
+Reading makes every value by its own constructor, which checks it, so a file can say nothing that a program could not.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from leastnoise._accounting import Noise, fraction_from_text, privacy_from_json
+from leastnoise._check import InputError, one_of, refuse, whole
+from leastnoise._domain import Domain
+from leastnoise._linop import SignedArray, from_json, narrow, unpack
+from leastnoise._measurements import Block, Factor, Limits, Measurements
+
+_Read = TypeVar("_Read")
+
+
+def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
+    """Read what anybody may have written.
+
+    Args:
+        reader: raises what Python raises for values of another form.
+        what: is read.
+        advice: what to do where it cannot be.
+
+    Raises:
+        InputError: it cannot be read.
+
+    >>> read(lambda: {}["blocks"], "plan", "Make it again.")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: This is not a plan, or a damaged one. Make it again.
+    """
+    try:
+        return reader()
+    except InputError:
+        raise
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
+        raise InputError(f"This is not {'an' if what[0] in 'aeiou' else 'a'} {what}, or a damaged one. {advice}") from None
+
+
+def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
+    """Read what `Measurements.to_value` gave.
+
+    Args:
+        value: may have other keys too.
+        domain: of the measurements, where it has been read.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is something else; see `read`.
+    """
+    domain = Domain.from_json(value["domain"]) if domain is None else domain
+    factors = [_factor(domain, entry) for entry in value["factors"]]
+    limits = [_limits(domain, entry) for entry in value.get("limits", ())]
+    return Measurements(
+        domain=domain,
+        privacy=privacy_from_json(value["privacy"]),
+        noise=Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise])),
+        blocks=tuple(
+            Block(
+                tuple(factors[whole("a factor's place", place, 0, len(factors) - 1)] for place in entry["factors"]),
+                fraction_from_text("scale", entry["scale"]),
+                entry["measure"],
+                limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)] if "limits" in entry else None,
+            )
+            for entry in value["blocks"]
+        ),
+        grid=value["grid"],
+    )
+
+
+def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
+    """A factor of a plan file; its arrays may be no larger than the public domain makes them."""
+    names = tuple(entry["attributes"])
+    operator = from_json(entry["operator"], math.prod(domain.kind(name).size for name in names))
+    return Factor(names, operator, None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows))
+
+
+def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
+    name = entry["attribute"]
+    return Limits(unpack(entry["values"], 1 if name is None else domain.kind(name).size), name)
+
+
+def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tuple[SignedArray, ...]:
+    """The values of an observation, one packed array a block.
+
+    Raises:
+        InputError: another number of arrays.
+        KeyError, TypeError, ValueError: they are something else; see `read`.
+    """
+    packed = list(entries)
+    if len(packed) != len(measurements.blocks):
+        raise refuse("the values of an observation", f"{len(packed)} arrays", "one array a block of the plan")
+    return tuple(narrow(unpack(entry, block.rows)) for entry, block in zip(packed, measurements.blocks, strict=True))

@@ -1,0 +1,99 @@
+"""Releases that were written, read back by the mechanism that made them."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leastnoise._check import InputError, read_json, refuse
+from leastnoise._estimate import Outcome
+from leastnoise._measurements import Observation
+from leastnoise._mechanisms import mechanism_of
+from leastnoise._plan import Plan, measurements_from_value, read, values_from_json
+from leastnoise._release import FORMAT, Release, build, sha256
+
+
+def read_release(directory: str | os.PathLike[str]) -> Release:
+    """Read a release that `write` made; its answers are computed again from the measurements.
+
+    Args:
+        directory: the release.
+
+    Raises:
+        InputError: no release is there, one of another format, or its measurements are not those of its manifest.
+
+    >>> ln.read_release("/nowhere-at-all/release")
+    Traceback (most recent call last):
+    ...
+    leastnoise._check._errors.InputError: There is no release in ...
+    """
+    place = Path(directory).expanduser()
+    advice = "Name the directory that leastnoise release wrote, the one with manifest.json."
+    try:
+        value: dict[str, Any] = read_json((place / "manifest.json").read_text(encoding="utf-8"))
+        if value["format"] != FORMAT:
+            raise refuse("the format of a release", value["format"], str(FORMAT), "Read it with the version of leastnoise that wrote it.")
+        known = {entry["path"]: entry["sha256"] for entry in value["files"]}
+        texts = {}
+        for name in ("measurements/plan.json", "measurements/observation.json"):
+            if sha256(place / name) != known[name]:
+                raise InputError(
+                    f"The release in {str(place)!r} was changed: {name} is not the file that its manifest describes. Use an intact copy."
+                )
+            texts[name] = (place / name).read_text(encoding="utf-8")
+        receipt = {name: entry for name, entry in (value["receipt"] or {}).items() if name != "id"}
+        level, columns = value["intervals"]["level"], list(value["post_processing"]["columns"])
+        page = value.get("report", {})
+        tables = [str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])]
+    except OSError:
+        raise InputError(f"There is no release in {str(place)!r}, or it cannot be read. {advice}") from None
+    except InputError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise InputError(f"The release in {str(place)!r} is damaged: its manifest cannot be understood. {advice}") from None
+    return build(
+        outcome_from_json(texts["measurements/plan.json"], texts["measurements/observation.json"]),
+        level=level,
+        non_negative="answer_non_negative" in columns,
+        integer="answer_integer" in columns,
+        joint="answer_nnls" in columns,
+        local="answer_local" in columns,
+        covariances=tables,
+        receipt=receipt,
+        language=page.get("language", "en"),
+        contact=page.get("contact", ""),
+    )
+
+
+def outcome_from_json(plan: str, observation: str) -> Outcome:
+    """Read the two texts that a release keeps of its measurements.
+
+    Args:
+        plan: ``measurements/plan.json``.
+        observation: ``measurements/observation.json``.
+
+    Raises:
+        InputError: the observation belongs to another plan, or either is damaged.
+    """
+    made = Plan.from_json(plan)
+    return read(lambda: _outcome(made, read_json(observation)), "observation", "Use an intact copy of the release.")
+
+
+def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
+    if value["plan_digest"] != plan.digest():
+        raise InputError("This observation belongs to another plan. Read it with the plan that lies beside it.")
+    measurements, facts = plan.measurements, value.get("outcome", {})
+    if "data_aware" in plan.details:  # as earlier releases of the program wrote what was decided on the way: as a plan of its own
+        facts = plan.details["data_aware"]
+        details = {"mechanism": plan.measured().noise.value, "steps": facts["steps"]}
+        plan = replace(plan, measurements=None, details=details)
+    elif measurements is None:
+        measurements = measurements_from_value(value["measurements"])
+    if measurements is None or measurements.domain != plan.domain:
+        raise InputError("What was measured is of another domain than the plan. Use an intact copy of the release.")
+    values = values_from_json(measurements, value["values"])
+    found = mechanism_of(plan).finding(facts)
+    outcome = Outcome(plan, Observation(measurements, values, value["receipt"], bool(value["private"])), found)
+    outcome.estimator()  # refuses now what is not of such a finding
+    return outcome

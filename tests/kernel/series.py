@@ -1,0 +1,32 @@
+"""A release of one step, as the session makes it: paid by the cost of what is measured."""
+
+from typing import Any
+
+from leastnoise._accounting import Privacy
+from leastnoise._domain import Domain
+from leastnoise._kernel import Ledger, Receipt, Series, Terms
+from leastnoise._measurements import Measurements, Observation
+from leastnoise._table import Table
+
+
+def one_step(made: Measurements) -> Terms:
+    """Nothing but these measurements."""
+    attributes, measures = made.columns()
+    return Terms(domain=made.domain, privacy=made.privacy, attributes=attributes, measures=measures, only=made, text=made.digest())
+
+
+def many_steps(domain: Domain, privacy: Privacy) -> Terms:
+    """Steps that are decided on the way."""
+    return Terms(domain=domain, privacy=privacy, attributes=tuple(domain.names), measures=tuple(domain.measures), text="a plan")
+
+
+def measure(made: Measurements, table: Table, ledger: Ledger, **how: Any) -> tuple[Observation, Receipt]:
+    """Pay and measure."""
+    series = Series.paid(one_step(made), table, ledger, **how)
+    assert series.receipt is not None
+    return series.measure(made), series.receipt
+
+
+def finish(made: Measurements, table: Table | None, ledger: Ledger, receipt: Receipt) -> Observation:
+    """What was paid for, drawn before or now."""
+    return Series.resumed(one_step(made), table, ledger, receipt).measure(made)
