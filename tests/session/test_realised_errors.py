@@ -14,7 +14,6 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Operator, dense
-from leastnoise._mechanisms import _BY_NAME as BY_NAME
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
