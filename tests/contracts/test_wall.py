@@ -97,7 +97,7 @@ def broken(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", LEAKS)
-@pytest.mark.parametrize("place", ["_mechanisms/_dawa.py", "_session/_data_aware.py"])
+@pytest.mark.parametrize("place", ["_mechanisms/_dawa.py", "_session/_session.py"])
 def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
     file = copy / "src" / "leastnoise" / place
     whole = file.read_text(encoding="utf-8")
