@@ -72,7 +72,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "globals()": _LAZY,
         "from leastnoise._session._fit import check": _HOLDER,
     },
-    "_check/_causes.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
+    "_stopped/_causes.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
     "_accounting/_charge.py": {"getattr(self, name)": _NAMED},
     "_cli/_check.py": {"from leastnoise._session._fit import check as checked": _HOLDER},
     "_cli/_demo.py": {"import duckdb": "writes the generated survey"},

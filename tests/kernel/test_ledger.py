@@ -404,10 +404,10 @@ def test_another_database_is_refused(tmp_path) -> None:
 
 
 def test_a_ledger_of_a_newer_version_is_refused(ledger) -> None:
-    edit(ledger, "PRAGMA user_version = 3")
-    with pytest.raises(LedgerError, match=r"has the format 3; this version of leastnoise reads the format 2. Use a newer leastnoise."):
+    edit(ledger, "PRAGMA user_version = 4")
+    with pytest.raises(LedgerError, match=r"has the format 4; this version of leastnoise reads the format 3. Use a newer leastnoise."):
         Ledger.open(ledger.path)
-    with pytest.raises(LedgerError, match=r"has the format 3"):
+    with pytest.raises(LedgerError, match=r"has the format 4"):
         take(ledger)
 
 

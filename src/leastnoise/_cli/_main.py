@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import click
 
-from leastnoise._check import InternalError, LeastNoiseError, PaidError, cause, runs
+from leastnoise._check import InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._answer import answer
 from leastnoise._cli._audit import audit
 from leastnoise._cli._check import check
@@ -24,6 +24,7 @@ from leastnoise._cli._plan import compare, plan
 from leastnoise._cli._release import release
 from leastnoise._cli._resume import resume
 from leastnoise._cli._stop import interrupted, listen, what_was_paid
+from leastnoise._stopped import cause, runs
 
 BAD_INPUT = 2
 UNFINISHED = 3  # paid, and not published

@@ -3,7 +3,7 @@
 import signal
 from typing import Any
 
-from leastnoise._check import runs
+from leastnoise._stopped import runs
 
 _interrupted: list[int] = []
 

@@ -4,41 +4,20 @@ One SQLite file. A release is first reserved (its charge is then spent, whatever
 recorded, then its files are written, then it is sealed. PROOFS-ledger.md has the argument.
 """
 
-import json
 import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from leastnoise._accounting import (
-    Budget,
-    Charge,
-    Cost,
-    Privacy,
-    charge,
-    charge_text,
-    left,
-    missing,
-    total,
-    whole_budget,
-)
-from leastnoise._check import BudgetError, InputError, LedgerError, refuse
+from leastnoise._accounting import Budget, Charge, Cost, Privacy
+from leastnoise._check import LedgerError, refuse
 from leastnoise._kernel import _ledger_steps as steps
-from leastnoise._kernel._ledger_file import (
-    Content,
-    Entry,
-    OldFormat,
-    append,
-    checked_text,
-    connected,
-    content_of,
-    read,
-    writing,
-)
+from leastnoise._kernel._ledger_file import Entry, append, checked_text, connected, dump, read, today, writing
+from leastnoise._kernel._ledger_holder import add_spent, checked, now, request_of, set_budget
+from leastnoise._kernel._ledger_limits import Limit, check_left, in_force, limits
 from leastnoise._kernel._ledger_making import checked_path, checked_seconds, make, wait_for
 from leastnoise._kernel._ledger_migration import migrate
 from leastnoise._kernel._ledger_run import free_room, is_running, running, sweep
@@ -52,13 +31,15 @@ class Ledger:
     Attributes:
         path: the file.
         dataset: name of the data set.
-        privacy: the budget, the unit and the neighbours, fixed when the ledger was made.
+        privacy: the budget when this was opened, the unit and the neighbours; see `set_budget`.
         timeout: seconds to wait for another process's lock.
         id: 128 random bits in hexadecimal, made with the ledger.
+        share: the name whose share of the budget releases take; "" if the budget is not shared out.
 
     Guarantees:
-        A receipt is handed out only after its charge is on the disk. The charges of all receipts ever handed out never exceed the budget,
-        whatever number of processes reserve at once and wherever they are killed. No method gives budget back.
+        A receipt is handed out only after its charge is on the disk, and only if all charges together are then within the budget in force
+        (those of the period, where it is for one; those of a share within that), whatever number of processes reserve at once and wherever
+        they are killed. No method gives a charge back.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
@@ -75,6 +56,7 @@ class Ledger:
     privacy: Privacy
     timeout: float
     id: str
+    share: str = ""
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, dataset={self.dataset!r}, budget={self.privacy.budget!r}, unit={self.privacy.unit!r})"
@@ -86,7 +68,7 @@ class Ledger:
         Args:
             path: the new file; its folder must exist.
             dataset: name of the data set, for messages and reports.
-            privacy: the budget, the unit and the neighbours; they cannot be changed later.
+            privacy: the budget, the unit and the neighbours; of these only the size of the budget can be changed, by `set_budget`.
             timeout: seconds to wait for another process's lock.
 
         Raises:
@@ -110,21 +92,23 @@ class Ledger:
         return cls(file, name, privacy, seconds, identity)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, timeout: float = 30.0) -> "Ledger":
+    def open(cls, path: str | os.PathLike[str], *, share: str = "", timeout: float = 30.0) -> "Ledger":
         """Open the ledger of a data set.
 
         Args:
             path: the file.
+            share: the name whose share of the budget releases take; needed to release from a ledger that has shares.
             timeout: seconds to wait for another process's lock.
 
         Raises:
             LedgerError: there is no such file, it is not a ledger, it was written by a newer version, it is damaged, or it stays locked.
+            InputError: it has no such share.
 
         Guarantees:
             Never makes a file.
 
         Edge cases:
-            A ledger of the format 1 is brought to this version's, which keeps no time of day.
+            A ledger of an earlier format is brought to this version's.
 
         >>> ln.Ledger.open("/nowhere/people.ledger")
         Traceback (most recent call last):
@@ -133,12 +117,10 @@ class Ledger:
         file = checked_path(path)
         seconds = checked_seconds(timeout)
         wait_for(file, seconds)
-        try:
-            content = read(file, seconds)
-        except OldFormat:
-            migrate(file, seconds)
-            content = read(file, seconds)
-        return cls(file, content.dataset, content.privacy, seconds, content.id)
+        migrate(file, seconds)
+        content = read(file, seconds)
+        list(limits(content, share, today()))  # refuses a share that is not there
+        return cls(file, content.dataset, content.privacy.within(in_force(content)[0][""]), seconds, content.id, share)
 
     @contextmanager
     def running(self, room: int = 0) -> Iterator[str]:
@@ -184,8 +166,8 @@ class Ledger:
 
         Raises:
             BudgetError: less is left than the charge; nothing was spent.
-            InputError: other unit or neighbours, a declared budget that does not cover the cost, a definition this ledger cannot hold, or a
-                text that cannot be stored; nothing was spent.
+            InputError: other unit or neighbours, a declared budget that does not cover the cost, a definition this ledger cannot hold, no
+                share where the budget is shared out, or a text that cannot be stored; nothing was spent.
             LedgerError: the file is damaged, locked, read-only or gone, or the disk is full. No receipt, so no release.
 
         Guarantees:
@@ -199,20 +181,24 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
         """
-        request = self._request(cost, declared, privacy)
+        request = request_of(self, cost, declared, privacy)
         texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("description", description))
-        receipt_id = secrets.token_hex(16)
-        values = (receipt_id, _dump(request), _dump(cost), _dump(declared), *texts, datetime.now(UTC).date().isoformat())
+        receipt_id, day = secrets.token_hex(16), today()
+        values = (receipt_id, dump(request), dump(cost), dump(declared), *texts, day.isoformat())
         with writing(self.path, self.timeout) as connection:
-            content = self._checked(connection)
-            self._check_left(request, content)
+            content = checked(connection, self)
+            check_left(content, request, self.share, day)
             number = len(content.entries) + 1
-            head = append(connection, (number, *values), content.head, "reserved", run)
+            added = ("release", self.share, "")
+            head = append(connection, (number, *values), content.head, "reserved", run, added)
             if plan:
                 steps.enter(connection, receipt_id, plan, options)
         return Receipt(
             id=receipt_id, dataset=self.dataset, plan_digest=plan_digest, output=output, charge=request, number=number, head=head, run=run
         )
+
+    set_budget = set_budget
+    add_spent = add_spent
 
     def check(self, cost: Cost, privacy: Privacy) -> None:
         """Refuse what `reserve` would refuse now; nothing is written.
@@ -224,25 +210,8 @@ class Ledger:
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
         """
-        request = self._request(cost, privacy.budget, privacy)
-        content = read(self.path, self.timeout)
-        self._same(content)
-        self._check_left(request, content)
-
-    def _request(self, cost: Cost, declared: Budget, privacy: Privacy) -> Charge:
-        if not isinstance(privacy, Privacy):
-            raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
-        if not privacy.same_unit(self.privacy):
-            raise InputError(
-                f"The plan protects {privacy.unit}, the data set {self.dataset!r} {self.privacy.unit}; such costs cannot be added. "
-                "Decide which of the two one person can change; then use plans and a ledger of that unit."
-            )
-        return charge(self.privacy.budget, declared, cost)
-
-    def _check_left(self, request: Charge, content: Content) -> None:
-        available = left(self.privacy.budget, total(entry.charge for entry in content.entries))
-        if not request.within(available):
-            raise BudgetError(self._refusal(request, available))
+        request = request_of(self, cost, privacy.budget, privacy)
+        check_left(now(self), request, self.share, today())
 
     def begin(self, receipt: Receipt, number: int, request: str) -> None:
         """Enter a step of a release, before its first random bit is drawn.
@@ -300,7 +269,7 @@ class Ledger:
         """
         with connected(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
-            self._checked(connection)
+            checked(connection, self)
             return steps.pending_of(connection, entry.id, self.path)
 
     def take_over(self, entry: Entry, run: str) -> Receipt:
@@ -314,18 +283,18 @@ class Ledger:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
         """
         with writing(self.path, self.timeout) as connection:
-            now = self._checked(connection).entries[entry.number - 1]
-            if now.id != entry.id or not now.resumable or is_running(self.path, now.run):
+            found = checked(connection, self).entries[entry.number - 1]
+            if found.id != entry.id or not found.resumable or is_running(self.path, found.run):
                 raise LedgerError(f"Release {entry.number} in the ledger {self.path} is being finished by another process, or is finished.")
             connection.execute("UPDATE entry SET run = ? WHERE id = ?", (run, entry.id))
         return Receipt(
-            id=now.id,
+            id=found.id,
             dataset=self.dataset,
-            plan_digest=now.plan_digest,
-            output=now.output,
-            charge=now.charge,
-            number=now.number,
-            head=now.digest,
+            plan_digest=found.plan_digest,
+            output=found.output,
+            charge=found.charge,
+            number=found.number,
+            head=found.digest,
             run=run,
         )
 
@@ -371,7 +340,7 @@ class Ledger:
         if not found:
             return ()
         with writing(self.path, self.timeout) as connection:
-            self._checked(connection)
+            checked(connection, self)
             for entry_id, state in found.items():
                 self._settle(connection, entry_id, state)
         return tuple(entry for entry in self.entries() if entry.id in found)
@@ -387,58 +356,43 @@ class Ledger:
         steps.forget(connection, entry_id)
 
     def entries(self) -> tuple[Entry, ...]:
-        """List every release that was paid for, in the order of reservation.
+        """List every release that was paid for, and what the data holder entered, in that order.
 
         Raises:
             LedgerError: the file cannot be read.
         """
-        content = read(self.path, self.timeout)
-        self._same(content)
-        return content.entries
+        return now(self).entries
 
     def spent(self) -> Charge:
-        """Add up all charges, in whatever state; exact.
+        """Add up all charges, in whatever state; exact. Where the budget is for a period, those of the present one; of a share, its own.
 
         Raises:
             LedgerError: the file cannot be read.
         """
-        return total(entry.charge for entry in self.entries())
+        return self.limits()[-1].spent
 
     def left(self) -> Charge:
-        """Subtract what is spent from the budget; exact, and no part is below zero.
+        """What a release can take now: what is left of the budget, and of the share; exact, and no part is below zero.
 
         Raises:
             LedgerError: the file cannot be read.
         """
-        return left(self.privacy.budget, self.spent())
+        parts = [limit.left for limit in self.limits()]
+        return Charge(epsilon=min(p.epsilon for p in parts), delta=min(p.delta for p in parts), rho=min(p.rho for p in parts))
 
-    def _checked(self, connection: sqlite3.Connection) -> "Content":
-        content = content_of(connection, self.path)
-        self._same(content)
-        return content
+    def limits(self) -> tuple[Limit, ...]:
+        """The budget in force, then the share's: each with what is spent of it now.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        return tuple(limits(now(self), self.share, today()))
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
         """The entry of a receipt that is of this ledger, and whose release nobody has taken over."""
-        entry = next((entry for entry in self._checked(connection).entries if entry.id == receipt.id), None)
+        entry = next((entry for entry in checked(connection, self).entries if entry.id == receipt.id), None)
         if entry is None:
             raise LedgerError(f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where it was reserved.")
         if entry.run != receipt.run:
             raise LedgerError(f"Release {entry.number} in the ledger {self.path} was taken over by another process, which finishes it.")
         return entry
-
-    def _same(self, content: "Content") -> None:
-        if (content.dataset, content.privacy, content.id) != (self.dataset, self.privacy, self.id):
-            raise LedgerError(f"The ledger {self.path} was replaced by another one since it was opened. Open it again.")
-
-    def _refusal(self, request: Charge, available: Charge) -> str:
-        budget = self.privacy.budget
-        asked, rest, lack = (charge_text(budget, one) for one in (request, available, missing(request, available)))
-        advice = "Plan with at most what is left" if any((available.epsilon, available.rho)) else "Make no further release of this data set"
-        return (
-            f"The release asks for {asked}, but of {charge_text(budget, whole_budget(budget))} for the data set {self.dataset!r} "
-            f"only {rest} is left; that is {lack} too much. Nothing was spent. {advice}, or ask the data holder."
-        )
-
-
-def _dump(value: Charge | Cost | Budget) -> str:
-    return json.dumps(value.to_json())

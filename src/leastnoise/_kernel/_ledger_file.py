@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal, cast
 
@@ -32,18 +32,23 @@ from leastnoise._accounting import (
 from leastnoise._check import LedgerError, one_of, refuse
 
 State = Literal["reserved", "sealed", "absent"]
+Kind = Literal["release", "spent", "budget"]
+# A period is named by what its days have in common.
+PERIODS = {"": "", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
+OF_RELEASE = ("release", "", "")  # what an entry of a release that names no share has in `ADDED`
 
-_APPLICATION = 0x4C4E4C47  # "LNLG", in the header of the file
-SCHEMA = 2
+APPLICATION = 0x4C4E4C47  # "LNLG", in the header of the file
+SCHEMA = 3
+ADDED = ("kind TEXT NOT NULL DEFAULT 'release'", "share TEXT NOT NULL DEFAULT ''", "period TEXT NOT NULL DEFAULT ''")
 TABLES = (
     """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
     name TEXT NOT NULL, privacy TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL)""",
     # Beside the entries, so that neither table can be set back without the other.
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest TEXT NOT NULL)",
-    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    f"""CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
     plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_on TEXT NOT NULL, digest TEXT NOT NULL,
-    run TEXT NOT NULL)""",
+    run TEXT NOT NULL, {", ".join(ADDED)})""",
     # Of releases that are paid and not published: what they are, which steps were begun, and what those gave.
     "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, digest TEXT NOT NULL)",
     "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, digest TEXT, PRIMARY KEY (id, number))",
@@ -52,29 +57,29 @@ TABLES = (
 )
 SELECT = """SELECT number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run,
     EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
-    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) FROM entry ORDER BY number"""
+    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL), kind, share, period
+    FROM entry ORDER BY number"""
 LONGEST_TEXT = 10_000
 MAKE = "Make one with `leastnoise ledger set` or Ledger.create."
 
 
-class OldFormat(LedgerError):
-    """The file has the format 1."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One release as the ledger holds it.
+    """One release as the ledger holds it, or what its data holder entered.
 
     Attributes:
-        number: 1, 2, 3 ... in the order of reservation.
+        number: 1, 2, 3 ... in the order in which they were entered.
         state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or "absent" (paid, and found unpublished).
         charge: what was taken, in the definition of the data set's budget.
         cost: what the kernel computed from the integers of the plan.
-        declared: what the plan promised.
+        declared: what the plan promised; the budget that was set.
         reserved_on: the day, UTC.
         digest: of this entry and of all before it.
         run: names the process that makes it, while one does.
         resumable: whether it can be finished without paying again, if it is not published: no step was begun without its outcome.
+        kind: a "release", what was "spent" before or elsewhere, or a "budget" that holds from here on.
+        share: that paid, or that the budget is for; "" for none.
+        period: of a budget: "day", "week", "month" or "year" if it is anew for each; "" if it is for all times.
 
     >>> Entry.__slots__[:3]
     ('number', 'id', 'state')
@@ -93,6 +98,9 @@ class Entry:
     digest: str
     run: str
     resumable: bool
+    kind: Kind
+    share: str
+    period: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,7 @@ class Content:
 def fill(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     """Write an empty ledger into an empty file, in one transaction; return its identification."""
     with writing(file, timeout) as connection:
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
         return make_tables(connection, name, json.dumps(privacy.to_json()))
 
 
@@ -122,16 +130,33 @@ def make_tables(connection: sqlite3.Connection, name: str, privacy: str) -> str:
     return row[2]
 
 
-def append(connection: sqlite3.Connection, row: Sequence[object], before: str, state: State, run: str) -> str:
+def append(
+    connection: sqlite3.Connection, row: Sequence[object], before: str, state: State, run: str = "", added: Sequence[object] = OF_RELEASE
+) -> str:
     """Add an entry to the chain: its digest is also that of all entries before it, and the head is the last one's."""
-    digest = digest_of((before, *row))
+    digest = _linked(before, row, added)
     connection.execute(
-        "INSERT INTO entry (number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*row, digest, state, run),
+        "INSERT INTO entry (number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, "
+        "kind, share, period) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*row, digest, state, run, *added),
     )
     connection.execute("UPDATE head SET number = ?, digest = ?", (row[0], digest))
     return digest
+
+
+def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
+    # An entry without anything added has the digest that it had in the format 2, and that its manifest names.
+    return digest_of((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
+
+
+def today() -> date:
+    """The day, UTC."""
+    return datetime.now(UTC).date()
+
+
+def dump(value: Charge | Cost | Budget) -> str:
+    """The text that a charge, cost or budget has in the file."""
+    return json.dumps(value.to_json())
 
 
 def digest_of(row: Sequence[object]) -> str:
@@ -211,10 +236,8 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
     """Check the file and read it, refusing whatever is not as this module wrote it."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application != _APPLICATION:
+    if application != APPLICATION:
         raise LedgerError(no_ledger(path))
-    if version == 1:
-        raise OldFormat(f"The ledger {path} has the format 1. Open it again, which brings it to the format {SCHEMA}.")
     if version < SCHEMA:
         raise LedgerError(damaged(path, f"it has the unknown format {version}"))
     if version > SCHEMA:
@@ -245,12 +268,14 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
 
 
 def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
-    number, entry_id, charge_text, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, resumable = row
+    number, entry_id, charge_text, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, resumable = row[:13]
+    added = row[13:]
     try:
-        if digest != digest_of((before, *row[:9])):
+        if digest != _linked(before, row[:9], added):
             raise ValueError
-        paid = charge_from_json(json.loads(cast(str, charge_text)))
-        if not is_charge_of(budget, paid):
+        kind = cast(Kind, one_of("kind", added[0], ["release", "spent", "budget"]))
+        paid, promised = charge_from_json(json.loads(cast(str, charge_text))), budget_from_json(json.loads(cast(str, declared)))
+        if (paid != Charge() or type(promised) is not type(budget)) if kind == "budget" else not is_charge_of(budget, paid):
             raise ValueError
         return Entry(
             number=cast(int, number),
@@ -258,7 +283,7 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
             state=cast(State, one_of("state", state, ["reserved", "sealed", "absent"])),
             charge=paid,
             cost=cost_from_json(json.loads(cast(str, cost))),
-            declared=budget_from_json(json.loads(cast(str, declared))),
+            declared=promised,
             plan_digest=checked_text("plan_digest", plan_digest),
             output=checked_text("output", output),
             description=checked_text("description", description),
@@ -266,6 +291,9 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
             digest=digest,
             run=checked_text("run", run),
             resumable=bool(resumable) and state == "reserved",
+            kind=kind,
+            share=checked_text("share", added[1]),
+            period=one_of("period", added[2], list(PERIODS)),
         )
     except (ValueError, TypeError, RecursionError):
         raise LedgerError(damaged(path, f"entry {number} is unreadable")) from None

@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from leastnoise._check import LeastNoiseError, LedgerError, PaidError, cause, note_run
+from leastnoise._check import LeastNoiseError, LedgerError, PaidError
 from leastnoise._kernel import Entry, Ledger
+from leastnoise._stopped import cause, note_run
 
 IN_MEMORY = "(in memory)"
 

@@ -4,7 +4,7 @@ import re
 import traceback
 from pathlib import Path
 
-from leastnoise._check._errors import InternalError, LeastNoiseError
+from leastnoise._check import InternalError, LeastNoiseError
 
 _SPENT = re.compile(r"(; nothing was spent|[ ]?Nothing was spent\.)")
 

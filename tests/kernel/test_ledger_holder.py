@@ -1,0 +1,361 @@
+"""What a data holder enters into a ledger: another budget, shares of it, a period that it is for, and what was spent elsewhere."""
+
+import re
+import sqlite3
+from datetime import date, timedelta
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._accounting import ZCDP, ApproxDP, Charge, GaussianCost, Privacy, PureCost, PureDP, gaussian_mu_squared
+from leastnoise._check import BudgetError, InputError, LedgerError
+from leastnoise._kernel import _ledger, _ledger_holder
+from leastnoise._kernel._ledger import Ledger
+from leastnoise._kernel._ledger_file import ADDED
+
+ONE = Privacy(PureDP(1))
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger", "people", ONE)
+
+
+def take(ledger: Ledger, epsilon="1/4", **more):
+    arguments = {"cost": PureCost(epsilon), "declared": PureDP(epsilon), "privacy": ONE, "plan_digest": "ab12", "output": "out", **more}
+    return ledger.reserve(**arguments)
+
+
+def on(monkeypatch, day: str) -> None:
+    """Let the ledger's clock say this day."""
+    for module in (_ledger, _ledger_holder):
+        monkeypatch.setattr(module, "today", lambda: date.fromisoformat(day))
+
+
+# --- another budget -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_raised_budget_is_in_force_at_once_for_everybody_and_is_recorded(ledger) -> None:
+    take(ledger, 1)
+    early = Ledger.open(ledger.path)
+    raised = ledger.set_budget(PureDP(3), note="asked by the board")
+    assert (raised.privacy.budget, raised.left()) == (PureDP(3), Charge(epsilon=Fraction(2)))
+    take(early, 2)  # who opened it before goes by the file
+    with pytest.raises(BudgetError, match=r"of epsilon = 3 for the data set 'people' only epsilon = 0 is left"):
+        take(early, "1/9")
+    entry = ledger.entries()[1]
+    assert (entry.kind, entry.declared, entry.charge, entry.state, entry.description) == (
+        "budget",
+        PureDP(3),
+        Charge(),
+        "sealed",
+        "asked by the board",
+    )
+    assert not entry.resumable
+
+
+def test_a_budget_is_lowered_to_what_is_spent_and_not_below(ledger) -> None:
+    take(ledger, "1/2")
+    with pytest.raises(BudgetError, match=r"at least what is spent, which is epsilon = 0.5; got epsilon = 0.25. Nothing was changed."):
+        ledger.set_budget(PureDP("1/4"))
+    assert ledger.left().epsilon == Fraction(1, 2)
+    ledger.set_budget(PureDP("1/2"))
+    assert ledger.left() == Charge()
+    with pytest.raises(BudgetError):
+        take(ledger, "1/99")
+
+
+def test_each_part_of_a_budget_is_kept_at_what_is_spent(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
+    take(ledger, cost=GaussianCost(gaussian_mu_squared(1, "1e-6")), declared=ApproxDP(1, "1e-6"), privacy=ledger.privacy)
+    with pytest.raises(BudgetError, match=r"what is spent, which is epsilon = 1 and delta = 0.000001; got epsilon = 3 and delta = 1e-9"):
+        ledger.set_budget(ApproxDP(3, "1e-9"))
+    ledger.set_budget(ApproxDP(1, "1e-6"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"budget": ZCDP(1)}, "must stay of the definition PureDP, in which the entries are added up; got ZCDP(rho='1')"),
+        ({"budget": 2}, "must stay of the definition PureDP, in which the entries are added up; got 2"),
+        ({"budget": PureDP(2), "period": "fortnight"}, "period must be one of '', 'day', 'week', 'month', 'year'"),
+        ({"budget": PureDP(2), "period": "day", "share": "ann"}, "A period is that of the whole budget"),
+        ({"budget": PureDP(2), "share": 3}, "share must be a text"),
+        ({"budget": PureDP(2), "note": "a\0b"}, "note must be a text"),
+    ],
+)
+def test_what_cannot_be_a_budget_changes_nothing(ledger, arguments, message) -> None:
+    before = ledger.path.read_bytes()
+    with pytest.raises(InputError, match=re.escape(message)):
+        ledger.set_budget(**arguments)
+    assert ledger.path.read_bytes() == before
+
+
+# --- spent before or elsewhere ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_spent_elsewhere_is_added_up_and_may_exceed_the_budget(ledger) -> None:
+    entry = ledger.add_spent(PureDP("3/4"), note="the tables of 2024", on=date(2024, 5, 1))
+    assert (entry.kind, entry.state, str(entry.reserved_on), entry.description) == ("spent", "sealed", "2024-05-01", "the tables of 2024")
+    assert ledger.left().epsilon == Fraction(1, 4)
+    with pytest.raises(BudgetError, match=r"only epsilon = 0.25 is left"):
+        take(ledger, "1/2")
+    ledger.add_spent(PureDP(5))  # it is spent, whatever the budget was
+    assert (ledger.spent().epsilon, ledger.left()) == (Fraction(23, 4), Charge())
+    with pytest.raises(BudgetError, match=r"only epsilon = 0 is left"):
+        take(ledger, "1/99")
+    with pytest.raises(BudgetError, match=r"what is spent, which is epsilon = 5.75"):
+        ledger.set_budget(PureDP(5))
+    take(ledger.set_budget(PureDP(6)), "1/4")
+
+
+def test_a_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
+    approx = Privacy(ApproxDP(1, "1e-6"))
+    with pytest.raises(InputError, match="a series of steps"):
+        ledger.add_spent(approx)  # a rho is not known without the plan
+    cost = GaussianCost(gaussian_mu_squared(1, "1e-6"))
+    entry = ledger.add_spent(approx, cost, receipt="ab" * 16, output="/old/release", plan_digest="12")
+    assert entry.charge.rho >= cost.mu_squared / 2
+    with pytest.raises(LedgerError, match=r"knows the release (ab){16} already; nothing was changed"):
+        ledger.add_spent(approx, cost, receipt="ab" * 16)
+    assert len(ledger.entries()) == 1
+
+
+@pytest.mark.parametrize(
+    ("spent", "more", "message"),
+    [
+        (PureDP(1), {"on": date.today() + timedelta(days=2)}, "on must be a day that is not to come"),  # noqa: DTZ011
+        (PureDP(1), {"on": "2024-01-01"}, "on must be a day that is not to come"),
+        (ZCDP(1), {}, "The data set has a PureDP budget"),
+        (Privacy(PureDP(1), "replace"), {}, "such costs cannot be added"),
+        (PureDP(1), {"cost": PureCost(2)}, "is not proved to cover its cost"),
+        (3, {}, "budget must be"),
+        (PureDP(1), {"receipt": 3}, "receipt must be a text"),
+    ],
+)
+def test_what_cannot_be_added_up_is_refused(ledger, spent, more, message) -> None:
+    before = ledger.path.read_bytes()
+    with pytest.raises(InputError, match=re.escape(message)):
+        ledger.add_spent(spent, **more)
+    assert ledger.path.read_bytes() == before
+
+
+# --- shares -------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_share_is_a_limit_within_the_whole(ledger) -> None:
+    ledger.set_budget(PureDP("3/4"), share="ann")
+    ledger.set_budget(PureDP("1/2"), share="bob")  # together more than the whole: each is the most of one
+    ann, bob = (Ledger.open(ledger.path, share=name) for name in ("ann", "bob"))
+    take(ann, "1/2")
+    assert (ann.left().epsilon, bob.left().epsilon, ledger.left().epsilon) == (Fraction(1, 4), Fraction(1, 2), Fraction(1, 2))
+    assert (ann.spent().epsilon, bob.spent().epsilon, ledger.spent().epsilon) == (Fraction(1, 2), 0, Fraction(1, 2))
+    with pytest.raises(BudgetError, match=r"of epsilon = 0.75 for the share 'ann' of the data set 'people' only epsilon = 0.25 is left"):
+        take(ann, "1/2")
+    take(bob, "3/8")
+    with pytest.raises(BudgetError, match=r"of epsilon = 1 for the data set 'people' only epsilon = 0.125 is left"):
+        take(ann, "1/4")
+    assert [entry.share for entry in ledger.entries()] == ["ann", "bob", "ann", "bob"]
+
+
+def test_whoever_names_no_share_or_an_unknown_one_takes_nothing(ledger) -> None:
+    ledger.set_budget(PureDP("1/2"), share="ann")
+    with pytest.raises(InputError, match=r"is shared out, and a release must name the share that pays: ann\."):
+        take(ledger)
+    with pytest.raises(InputError, match=r"is shared out"):
+        ledger.check(PureCost("1/4"), ONE.within(PureDP("1/4")))
+    with pytest.raises(InputError, match=r"must be one of the ledger's, which are: ann; got 'eve'"):
+        Ledger.open(ledger.path, share="eve")
+    assert ledger.spent() == Charge()
+
+
+def test_a_share_is_not_set_below_what_it_has_spent(ledger) -> None:
+    ledger.set_budget(PureDP("1/2"), share="ann")
+    take(Ledger.open(ledger.path, share="ann"))
+    with pytest.raises(BudgetError, match=r"at least what is spent, which is epsilon = 0.25"):
+        ledger.set_budget(PureDP("1/8"), share="ann")
+    assert ledger.set_budget(PureDP("1/4"), share="ann").left().epsilon == Fraction(3, 4)
+    assert Ledger.open(ledger.path, share="ann").left() == Charge()
+
+
+def test_what_was_spent_elsewhere_may_be_of_a_share(ledger) -> None:
+    ledger.set_budget(PureDP("1/2"), share="ann")
+    Ledger.open(ledger.path, share="ann").add_spent(PureDP("1/4"))
+    ledger.add_spent(PureDP("1/8"))
+    assert (Ledger.open(ledger.path, share="ann").left().epsilon, ledger.left().epsilon) == (Fraction(1, 4), Fraction(5, 8))
+
+
+# --- periods ------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("period", "inside", "outside"),
+    [
+        ("day", "2026-01-31", "2026-02-01"),
+        ("week", "2026-02-01", "2026-02-02"),  # a Sunday and a Monday
+        ("month", "2026-01-01", "2026-02-01"),
+        ("year", "2026-12-31", "2027-01-01"),
+    ],
+)
+def test_the_budget_of_a_period_is_that_of_each(ledger, monkeypatch, period, inside, outside) -> None:
+    ledger.set_budget(PureDP(1), period=period)
+    on(monkeypatch, "2026-01-31")
+    take(ledger, "3/4")
+    on(monkeypatch, inside)
+    with pytest.raises(BudgetError, match=rf"of epsilon = 1 a {period} for the data set 'people' only epsilon = 0.25 is left"):
+        take(ledger, "1/2")
+    on(monkeypatch, outside)
+    assert (ledger.spent(), ledger.left().epsilon) == (Charge(), 1)
+    take(ledger, 1)
+    on(monkeypatch, "2026-01-31")  # a clock that goes back finds what was spent then
+    assert ledger.left().epsilon == Fraction(1, 4)
+
+
+def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch) -> None:
+    ledger.set_budget(PureDP(1), period="month")
+    ledger.set_budget(PureDP("1/2"), share="ann")
+    ann = Ledger.open(ledger.path, share="ann")
+    for day in ("2026-01-05", "2026-02-05"):
+        on(monkeypatch, day)
+        take(ann, "1/2")
+        with pytest.raises(BudgetError, match=r"of epsilon = 0.5 a month for the share 'ann'"):
+            take(ann, "1/4")
+
+
+def test_a_period_is_left_when_all_that_is_spent_is_within_the_budget(ledger, monkeypatch) -> None:
+    ledger.set_budget(PureDP(1), period="month")
+    for day in ("2026-01-05", "2026-02-05"):
+        on(monkeypatch, day)
+        take(ledger, "3/4")
+    with pytest.raises(BudgetError, match=r"which is epsilon = 0.75; got epsilon = 0.5"):
+        ledger.set_budget(PureDP("1/2"))  # a month has spent more
+    with pytest.raises(BudgetError, match=r"which is epsilon = 1.5; got epsilon = 1"):
+        ledger.set_budget(PureDP(1), period="")
+    ledger.set_budget(PureDP(2), period="")
+    assert ledger.left().epsilon == Fraction(1, 2)
+
+
+def test_what_was_spent_in_another_period_counts_there(ledger, monkeypatch) -> None:
+    ledger.set_budget(PureDP(1), period="month")
+    on(monkeypatch, "2026-02-05")
+    ledger.add_spent(PureDP(1), on=date(2026, 1, 9))
+    assert ledger.left().epsilon == 1
+    on(monkeypatch, "2026-01-31")
+    assert ledger.left() == Charge()
+
+
+# --- all together ------------------------------------------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["take", "budget", "share", "spent"]),
+        st.sampled_from(["1/8", "1/4", "1/2", "1", "2"]),
+        st.sampled_from(["ann", "bob"]),
+        st.integers(0, 2),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=STEPS, period=st.sampled_from(["", "month"]))
+def test_whatever_is_entered_a_payment_is_within_every_limit(tmp_path_factory, steps, period) -> None:
+    """The rule, recomputed from a list of its own."""
+    ledger = Ledger.create(tmp_path_factory.mktemp("x") / "l", "people", ONE)
+    ledger.set_budget(PureDP(1), period=period)
+    whole, shares, paid = Fraction(1), {}, []
+    with pytest.MonkeyPatch.context() as patch:
+        for kind, text, name, month in steps:
+            amount, day = Fraction(text), f"2026-0{month + 1}-15"
+            on(patch, day)
+            same = [one for one in paid if not period or one[2] == day]
+            mine = [one for one in same if one[1] == name]
+            try:
+                if kind == "budget":
+                    ledger.set_budget(PureDP(text))
+                    whole = amount
+                elif kind == "share":
+                    ledger.set_budget(PureDP(text), share=name)
+                    shares[name] = amount
+                elif kind == "spent":
+                    ledger.add_spent(PureDP(text))
+                    paid.append((amount, "", day))
+                else:
+                    take(Ledger.open(ledger.path, share=name if shares else ""), text)
+                    assert sum(one[0] for one in same) + amount <= whole
+                    assert not shares or sum(one[0] for one in mine) + amount <= shares[name]
+                    paid.append((amount, name if shares else "", day))
+            except BudgetError:
+                assert kind != "spent"
+                if kind == "take":
+                    over = sum(one[0] for one in same) + amount > whole
+                    assert over or (shares and sum(one[0] for one in mine) + amount > shares[name])
+            except InputError:
+                assert shares
+                assert name not in shares
+    assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum((one[0] for one in paid), Fraction(0))
+
+
+def edit(ledger: Ledger, statement: str) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entry SET kind = 'release' WHERE number = 1",
+        "UPDATE entry SET kind = 'spent' WHERE number = 1",
+        "UPDATE entry SET kind = 'budget' WHERE number = 3",
+        "UPDATE entry SET kind = 'release', share = '', period = '' WHERE number = 1",
+        "UPDATE entry SET share = 'bob' WHERE number = 2",
+        "UPDATE entry SET share = '' WHERE number = 3",
+        "UPDATE entry SET period = 'day' WHERE number = 1",
+        "UPDATE entry SET declared = replace(declared, '2', '3') WHERE number = 1",
+        "DELETE FROM entry WHERE number = 4",
+        "DELETE FROM entry WHERE number = 1",
+    ],
+)
+def test_what_was_entered_is_in_the_chain(ledger, statement) -> None:
+    ledger.set_budget(PureDP(2), period="month")
+    ledger.set_budget(PureDP(1), share="ann")
+    take(Ledger.open(ledger.path, share="ann"))
+    ledger.add_spent(PureDP("1/4"))
+    edit(ledger, statement)
+    with pytest.raises(LedgerError, match="is damaged"):
+        Ledger.open(ledger.path)
+
+
+def test_a_ledger_of_the_second_format_keeps_entries_digests_and_what_is_resumable(ledger) -> None:
+    ledger.seal(take(ledger))
+    take(ledger, plan="{}", options="[]")
+    for column in ADDED:
+        edit(ledger, f"ALTER TABLE entry DROP COLUMN {column.split()[0]}")
+    edit(ledger, "PRAGMA user_version = 2")
+    with sqlite3.connect(ledger.path) as connection:
+        digests = [digest for (digest,) in connection.execute("SELECT digest FROM entry ORDER BY number")]
+    connection.close()
+    now = Ledger.open(ledger.path)
+    entries = now.entries()
+    assert [(entry.state, entry.resumable, entry.digest) for entry in entries] == [
+        ("sealed", False, digests[0]),
+        ("reserved", True, digests[1]),
+    ]
+    assert now.pending(entries[1]).plan == "{}"
+    assert now.set_budget(PureDP(2)).left().epsilon == Fraction(3, 2)
+
+
+def test_a_damaged_ledger_of_the_second_format_stays_as_it_is(ledger) -> None:
+    take(ledger)
+    for column in ADDED:
+        edit(ledger, f"ALTER TABLE entry DROP COLUMN {column.split()[0]}")
+    edit(ledger, "PRAGMA user_version = 2")
+    edit(ledger, "UPDATE entry SET charge = replace(charge, '1/4', '1/9')")
+    before = ledger.path.read_bytes()
+    with pytest.raises(LedgerError, match=r"is damaged \(entry 1 is unreadable\)"):
+        Ledger.open(ledger.path)
+    assert ledger.path.read_bytes() == before
