@@ -146,7 +146,7 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_measure, "_SAMPLERS", {name: spied(name, real) for name, real in _measure._SAMPLERS.items()})
     for module in (_partition, _plane):
-        monkeypatch.setattr(module, Noise.DISCRETE_LAPLACE, spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
+        monkeypatch.setattr(module, "discrete_laplace", spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
 
 
 def seen(
