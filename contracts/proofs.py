@@ -3,9 +3,9 @@
     python -m contracts.proofs             what changed since
     python -m contracts.proofs --record    after reading: these files are what is proved   (`make proofs`)
 
-A page ``PROOFS-*.md`` names under "The code that was proved" the files, and where it is about some functions of a file alone, these. The
-digests stand in ``proofs.toml``, a paragraph a file, so that people who change different files do not meet. Comments, docstrings and blank
-lines do not count.
+A page ``PROOFS-*.md`` names under "The code that was proved" the files, a ``*`` for all of a folder, and where it is about some functions
+of a file alone, these. The digests stand in ``proofs.toml``, a paragraph a file, so that people who change different files do not meet.
+Comments, docstrings and blank lines do not count.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from contracts.sources import code_lines
 
 ROOT = Path(__file__).parents[1]
 RECORD = Path(__file__).with_name("proofs.toml")
-_ROW = re.compile(r"^\| `(?P<file>[\w./-]+\.py)` \| (?P<functions>[^|]+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(?P<file>[\w./*-]+\.py)` \| (?P<functions>[^|]+) \|$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def proved() -> Iterator[Proved]:
             named = () if functions == "all" else tuple(re.findall(r"`([\w.]+)`", functions))
             if functions != "all" and not named:
                 raise ValueError(f"{page.name}: the row of {row['file']} must say `all` or name functions")
-            yield Proved(page, (page.parent / row["file"]).resolve(), named)
+            files = sorted(page.parent.glob(row["file"])) if "*" in row["file"] else [page.parent / row["file"]]
+            yield from (Proved(page, file.resolve(), named) for file in files if file.name != "__init__.py")
 
 
 def recorded() -> dict[str, dict[str, str]]:

@@ -94,7 +94,8 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "_cli/_plan.py": {"getattr(paid, name)": _NAMED, "getattr(most, name)": _NAMED},
     "_cli/_progress.py": {"from types import TracebackType": "an annotation"},
     "_domain/_dates.py": {"self.format": "how dates are written, a field that the attribute's author fills; nothing is formatted by it"},
-    "_linop/_operators.py": {"_Sized.__post_init__(self)": _ITSELF},
+    "_linop/_json.py": {"getattr(operator, one.name)": _NAMED},
+    "_linop/_operators.py": {"Sized.__post_init__(self)": _ITSELF},
     "_session/_fit.py": {
         "from leastnoise._adapters._fit import ColumnFit, Fit, rows_fit": _HOLDER,
     },

@@ -16,7 +16,8 @@ from leastnoise._estimate import Estimate
 from leastnoise._linop import Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries
-from linop.conformance import CASES, Case
+from linop.case import Case
+from linop.conformance import CASES
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

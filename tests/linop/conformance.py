@@ -1,7 +1,10 @@
-"""The conformance kit: a new operator adds one row here, a constructor and a dense reference, and inherits every test of the suite."""
+"""The conformance kit: an operator adds a row, a constructor and a dense reference, and inherits every test of the suite.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+An operator in a file of its own has its rows in a file of its own too: ``cases_NAME.py`` beside this one, with a list ``CASES``.
+"""
+
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -13,22 +16,13 @@ from leastnoise._linop import (
     DiagonalAndRows,
     Haar,
     Identity,
-    Operator,
     Ordered,
     Prefix,
     Ranges,
     Total,
     Tree,
 )
-
-
-@dataclass(frozen=True)
-class Case:
-    """One operator with the explicit matrix it must stand for."""
-
-    name: str
-    operator: Operator
-    reference: Callable[[], np.ndarray]
+from linop.case import Case
 
 
 def _intervals(size: int, pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -99,3 +93,4 @@ CASES = [
         lambda: np.repeat(_MATRIX, [2, 1, 1, 2], axis=1)[:, [1, 3, 5, 4, 2, 0]],
     ),
 ]
+CASES += [case for path in sorted(Path(__file__).parent.glob("cases_*.py")) for case in import_module(f"linop.{path.stem}").CASES]

@@ -1,5 +1,6 @@
 """Integer linear operators (small frozen values) and the functions on them."""
 
+from leastnoise._linop._contrasts import Contrasts
 from leastnoise._linop._functions import (
     all_range_ends,
     along,
@@ -11,21 +12,19 @@ from leastnoise._linop._functions import (
     gram_diagonal,
     largest_entry,
     non_negative,
+    operators,
     run_spread,
     run_sums,
     zero_one,
 )
+from leastnoise._linop._haar import Haar
 from leastnoise._linop._json import MOST_UNPACKED, from_json, narrow, pack, to_json, unpack
 from leastnoise._linop._operators import (
     AllRanges,
-    Coarse,
-    Contrasts,
     Dense,
     DiagonalAndRows,
-    Haar,
     Identity,
     Operator,
-    Ordered,
     Prefix,
     Ranges,
     SignedArray,
@@ -33,6 +32,7 @@ from leastnoise._linop._operators import (
     Tree,
 )
 from leastnoise._linop._plane_order import BlockTree, block_tree
+from leastnoise._linop._rearranged import Coarse, Ordered
 
 __all__ = [
     "MOST_UNPACKED",
@@ -64,6 +64,7 @@ __all__ = [
     "largest_entry",
     "narrow",
     "non_negative",
+    "operators",
     "pack",
     "run_spread",
     "run_sums",

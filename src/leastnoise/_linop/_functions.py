@@ -15,14 +15,10 @@ from leastnoise._check import InternalError, refuse
 from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._linop._operators import (
     AllRanges,
-    Coarse,
-    Contrasts,
     Dense,
     DiagonalAndRows,
-    Haar,
     Identity,
     Operator,
-    Ordered,
     Prefix,
     Ranges,
     Total,
@@ -30,8 +26,6 @@ from leastnoise._linop._operators import (
 )
 
 _EXACT_FLOAT = 2**53
-# Classes whose entries are 0 and 1. One that is not listed and not registered is refused, never taken for one of these.
-_ZERO_ONE = (Identity, Total, Prefix, AllRanges, Ranges, Tree)
 
 
 def _unknown(operator: object) -> InternalError:
@@ -209,38 +203,13 @@ def _(operator: Tree, y: Array) -> Array:
     return run_spread(carried, operator.widths[-1], operator.size)
 
 
-@apply.register
-def _(operator: Haar, x: Array) -> Array:
-    sums, levels = x, []
-    for width in reversed(operator.widths):
-        left = sums[0::2]
-        right = np.zeros_like(left)
-        right[: len(sums[1::2])] = sums[1::2]
-        levels.append((left - right)[: -(-operator.size // width)])
-        sums = left + right
-    return np.concatenate([sums, *levels[::-1]], axis=0)
-
-
-@apply_transpose.register
-def _(operator: Haar, y: Array) -> Array:
-    sums, start = y[:1], 1
-    for width in operator.widths:
-        count = -(-operator.size // width)
-        own = y[start : start + count]
-        start += count
-        finer = np.empty((2 * count, *y.shape[1:]), dtype=y.dtype)
-        finer[0::2], finer[1::2] = sums[:count] + own, sums[:count] - own
-        sums = finer[: -(-operator.size // (width // 2))]
-    return sums
-
-
 @column_sums.register(Total)
 @column_sums.register(Prefix)
 @column_sums.register(AllRanges)
 @column_sums.register(Ranges)
 def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
     # Zeros and ones, where every power of the entries is the matrix itself.
-    _refuse_overflow(int(weights.max(initial=0)) * operator.rows)
+    refuse_overflow(int(weights.max(initial=0)) * operator.rows)
     return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
 
 
@@ -251,43 +220,8 @@ def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
 
 @column_sums.register
 def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
-    _refuse_overflow(int(weights.max(initial=0)) * len(operator.widths))  # a cell lies in one row of every level
+    refuse_overflow(int(weights.max(initial=0)) * len(operator.widths))  # a cell lies in one row of every level
     return apply_transpose(operator, weights)
-
-
-@column_sums.register
-def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
-    _refuse_overflow(int(weights.max(initial=0)) * (1 + len(operator.widths)))
-    levels = np.split(weights, np.cumsum([1, *(-(-operator.size // width) for width in operator.widths)])[:-1])
-    total = np.repeat(levels[0], operator.size)
-    for own, width in zip(levels[1:], operator.widths, strict=True):
-        total = total + run_spread(own, width, operator.size)
-    return np.asarray(total, dtype=np.int64)
-
-
-@apply.register
-def _(operator: Contrasts, x: Array) -> Array:
-    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
-    return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
-
-
-@apply_transpose.register
-def _(operator: Contrasts, y: Array) -> Array:
-    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (y.ndim - 1)))
-    answer = np.zeros((operator.size, *y.shape[1:]), dtype=y.dtype)
-    answer[:-1] = np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
-    answer[1:] -= k * y
-    return answer
-
-
-@column_sums.register
-def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
-    _refuse_overflow(int(weights.max(initial=0)) * operator.size**power * 2)
-    k = np.arange(1, operator.size, dtype=np.int64)
-    answer = np.zeros(operator.size, dtype=np.int64)
-    answer[:-1] = np.cumsum(weights[::-1])[::-1]
-    answer[1:] += k**power * weights
-    return answer
 
 
 @apply.register
@@ -320,7 +254,7 @@ def _(operator: Dense, y: Array) -> Array:
 def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
     cells = Dense(operator.diagonal[None, :])
     top = int(weights.max(initial=0))
-    _refuse_overflow(cells.largest**power * top + Dense(operator.below).largest ** power * top * len(operator.below))
+    refuse_overflow(cells.largest**power * top + Dense(operator.below).largest ** power * top * len(operator.below))
     own = np.abs(operator.diagonal) ** power * weights[: operator.size]
     return np.asarray(own + (np.abs(operator.below) ** power).T @ weights[operator.size :], dtype=np.int64)
 
@@ -328,52 +262,18 @@ def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
 @column_sums.register
 def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
     most = operator.largest**power * int(weights.max(initial=0)) * operator.rows
-    _refuse_overflow(most)
+    refuse_overflow(most)
     powered: IntArray = np.abs(operator.matrix) ** power
     if most < _EXACT_FLOAT:
         return (powered.T.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
     return powered.T @ weights
 
 
-@apply.register
-def _(operator: Coarse, x: Array) -> Array:
-    return apply(operator.operator, np.add.reduceat(x, operator.starts, axis=0))
+def refuse_overflow(most: int) -> None:
+    """Refuse column sums that might reach 2^63, judged by what they are at most.
 
-
-@apply_transpose.register
-def _(operator: Coarse, y: Array) -> Array:
-    return np.repeat(apply_transpose(operator.operator, y), operator.lengths, axis=0)
-
-
-@column_sums.register
-def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
-    # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of them.
-    return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
-
-
-@apply.register
-def _(operator: Ordered, x: Array) -> Array:
-    return apply(operator.operator, x[operator.order])
-
-
-@apply_transpose.register
-def _(operator: Ordered, y: Array) -> Array:
-    return _put_back(operator, apply_transpose(operator.operator, y))
-
-
-@column_sums.register
-def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
-    # The columns are those of the inner operator in another order.
-    return _put_back(operator, column_sums(operator.operator, weights, power))
-
-
-def _put_back(operator: Ordered, x: Array) -> Array:
-    answer = np.empty_like(x)
-    answer[operator.order] = x
-    return answer
-
-
-def _refuse_overflow(most: int) -> None:
+    >>> refuse_overflow(2**62)
+    """
     if most >= 2**63:
         raise refuse("matrix", f"entries whose weighted column sums may reach {most}", "small enough for sums below 2^63")
 
@@ -446,23 +346,44 @@ def dense(operator: Operator) -> IntArray:
     return np.asarray(apply(operator, np.eye(operator.size, dtype=np.int64)))
 
 
+@singledispatch
+def entries(operator: Operator) -> tuple[int, int]:
+    """A number that no entry is below, at least 0 only if all are, and the largest absolute value of an entry.
+
+    >>> entries(Prefix(4)), entries(Dense([[1, -7]]))
+    ((0, 1), (-7, 7))
+    """
+    raise _unknown(operator)
+
+
+@entries.register(Identity)
+@entries.register(Total)
+@entries.register(Prefix)
+@entries.register(AllRanges)
+@entries.register(Ranges)
+@entries.register(Tree)
+def _(operator: Operator) -> tuple[int, int]:
+    return 0, 1
+
+
+@entries.register
+def _(operator: Dense) -> tuple[int, int]:
+    return int(operator.matrix.min()), operator.largest
+
+
+@entries.register
+def _(operator: DiagonalAndRows) -> tuple[int, int]:
+    parts = [entries(Dense(part)) for part in (operator.diagonal[None, :], operator.below)]
+    return min(low for low, _ in parts), max(largest for _, largest in parts)
+
+
 def non_negative(operator: Operator) -> bool:
     """Whether all entries are at least 0.
 
     >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
     (True, False)
     """
-    if isinstance(operator, _ZERO_ONE):
-        return True
-    if isinstance(operator, Dense):
-        return bool((operator.matrix >= 0).all())
-    if isinstance(operator, DiagonalAndRows):
-        return bool((operator.diagonal >= 0).all() and (operator.below >= 0).all())
-    if isinstance(operator, (Haar, Contrasts)):
-        return operator.size == 1
-    if isinstance(operator, (Coarse, Ordered)):
-        return non_negative(operator.operator)
-    raise _unknown(operator)
+    return entries(operator)[0] >= 0
 
 
 def largest_entry(operator: Operator) -> int:
@@ -471,17 +392,7 @@ def largest_entry(operator: Operator) -> int:
     >>> largest_entry(Dense([[1, -7]]))
     7
     """
-    if isinstance(operator, (*_ZERO_ONE, Haar)):
-        return 1
-    if isinstance(operator, DiagonalAndRows):
-        return max(Dense(operator.diagonal[None, :]).largest, Dense(operator.below).largest)
-    if isinstance(operator, Contrasts):
-        return operator.size - 1
-    if isinstance(operator, Dense):
-        return operator.largest
-    if isinstance(operator, (Coarse, Ordered)):
-        return largest_entry(operator.operator)
-    raise _unknown(operator)
+    return entries(operator)[1]
 
 
 def zero_one(operator: Operator) -> bool:
@@ -491,3 +402,12 @@ def zero_one(operator: Operator) -> bool:
     (True, False)
     """
     return non_negative(operator) and largest_entry(operator) <= 1
+
+
+def operators() -> tuple[type[Operator], ...]:
+    """All classes of operators: those that have registered `apply`.
+
+    >>> Prefix in operators(), object in operators()
+    (True, False)
+    """
+    return tuple(kind for kind in apply.registry if kind is not object)

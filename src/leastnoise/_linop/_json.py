@@ -3,29 +3,16 @@
 import base64
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import Field, fields
 from typing import Any
 
 import numpy as np
 
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._linop._operators import (
-    AllRanges,
-    Coarse,
-    Contrasts,
-    Dense,
-    DiagonalAndRows,
-    Haar,
-    Identity,
-    Operator,
-    Ordered,
-    Prefix,
-    Ranges,
-    SignedArray,
-    Total,
-    Tree,
-)
+from leastnoise._linop._functions import operators
+from leastnoise._linop._operators import Operator, SignedArray
 
 # As many numbers as a measured table may have cells.
 MOST_UNPACKED = 2**28
@@ -89,25 +76,25 @@ def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
 
 
 def to_json(operator: Operator) -> dict[str, object]:
-    """A JSON value of an operator.
+    """An operator as a JSON value: its kind, and the arguments that made it.
 
     >>> to_json(Tree(4, (4, 1)))
     {'kind': 'tree', 'size': 4, 'widths': [4, 1]}
     """
-    kind = type(operator).__name__.lower()
-    if isinstance(operator, Dense):
-        return {"kind": kind, "matrix": pack(operator.matrix)}
-    if isinstance(operator, Ranges):
-        return {"kind": kind, "size": operator.size, "low": pack(operator.low), "high": pack(operator.high)}
-    if isinstance(operator, Tree):
-        return {"kind": kind, "size": operator.size, "widths": list(operator.widths)}
-    if isinstance(operator, DiagonalAndRows):
-        return {"kind": kind, "diagonal": pack(operator.diagonal), "below": pack(operator.below)}
-    if isinstance(operator, Coarse):
-        return {"kind": kind, "operator": to_json(operator.operator), "starts": pack(operator.starts), "size": operator.size}
-    if isinstance(operator, Ordered):
-        return {"kind": kind, "operator": to_json(operator.operator), "order": pack(operator.order)}
-    return {"kind": kind, "size": operator.size}
+    parts = {one.name: getattr(operator, one.name) for one in _arguments(type(operator))}
+    return {"kind": type(operator).__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
+
+
+def _arguments(kind: type) -> list[Field[Any]]:
+    return [one for one in fields(kind) if one.init]
+
+
+def _written(part: Any) -> object:
+    if isinstance(part, np.ndarray):
+        return pack(part)
+    if isinstance(part, tuple):
+        return list(part)
+    return part if isinstance(part, int) else to_json(part)
 
 
 def from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
@@ -130,44 +117,26 @@ def from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
 
 
 def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
-    simple: dict[str, Callable[[int], Operator]] = {
-        "identity": Identity,
-        "total": Total,
-        "prefix": Prefix,
-        "allranges": AllRanges,
-        "haar": Haar,
-        "contrasts": Contrasts,
-    }
+    kinds = {kind.__name__.lower(): kind for kind in operators()}
     try:
-        kind = value["kind"]
-        if kind in simple:
-            return simple[kind](value["size"])
-        if kind == "tree":
-            return Tree(value["size"], tuple(value["widths"]))
-        if kind == "diagonalandrows":
-            return DiagonalAndRows(unpack(value["diagonal"], cells), _unpack_rows(value["below"], cells))
-        if kind == "ranges":
-            return Ranges(value["size"], unpack(value["low"]), unpack(value["high"]))
-        if kind == "dense":
-            return Dense(_unpack_rows(value["matrix"], cells))
-        if kind == "coarse":
-            operator = _from_json(value["operator"], cells)
-            if isinstance(operator, (Coarse, Ordered)):
-                raise refuse("operator", "coarse or ordered within coarse", "one level of buckets")
-            return Coarse(operator, unpack(value["starts"], cells), value["size"])
-        if kind == "ordered":
-            operator = _from_json(value["operator"], cells)
-            if isinstance(operator, Ordered):
-                raise refuse("operator", "ordered within ordered", "one order")
-            return Ordered(operator, unpack(value["order"], cells))
-    except (KeyError, TypeError):
+        kind = kinds[value["kind"]]
+        return kind(**{one.name: _read(value[one.name], one.type, cells) for one in _arguments(kind)})
+    except (KeyError, TypeError, RecursionError):
         pass
     raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it")
 
 
-def _unpack_rows(value: Mapping[str, Any], cells: int) -> IntArray:
-    """A matrix with one column a cell."""
+def _read(value: Any, kind: object, cells: int) -> object:
+    if kind == IntArray:
+        return _unpacked(value, cells)
+    if kind is Operator:
+        return _from_json(value, cells)
+    return tuple(value) if kind == tuple[int, ...] else value
+
+
+def _unpacked(value: Mapping[str, Any], cells: int) -> IntArray:
+    """An array; a matrix has one column a cell."""
     shape = value["shape"]
-    if not isinstance(shape, list) or len(shape) != 2 or not shape[1] <= cells:
+    if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
         raise refuse("the shape of an operator's matrix", shape, f"[rows, columns] with at most {cells} columns")
     return unpack(value)

@@ -6,7 +6,7 @@ belongs to the plan. Questions about operators are functions in ``_functions``; 
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,12 @@ SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 _MOST = 2**53
 
 
-def _frozen(name: str, values: object, dimensions: int) -> IntArray:
-    """A read-only int64 copy of a list of whole numbers."""
+def frozen(name: str, values: object, dimensions: int) -> IntArray:
+    """A read-only int64 copy of a list of whole numbers.
+
+    >>> frozen("low", [1, 2], 1).tolist()
+    [1, 2]
+    """
     raw = np.asarray(values)
     if raw.ndim != dimensions or raw.size == 0 or raw.dtype.kind not in "iub":
         raise refuse(name, f"{raw.dtype} of shape {raw.shape}", f"a non-empty array of whole numbers with {dimensions} dimension(s)")
@@ -32,8 +36,22 @@ def _frozen(name: str, values: object, dimensions: int) -> IntArray:
     return array
 
 
+class Operator(Protocol):
+    """An integer matrix; a class is an operator if it has registered `apply`."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells: of columns."""
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+
+    def __hash__(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
-class _Sized:
+class Sized:
     """What has a number of cells, at least 1."""
 
     size: int
@@ -43,7 +61,7 @@ class _Sized:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity(_Sized):
+class Identity(Sized):
     """Every cell by itself: the n x n identity matrix.
 
     >>> Identity(3).rows
@@ -57,7 +75,7 @@ class Identity(_Sized):
 
 
 @dataclass(frozen=True, slots=True)
-class Total(_Sized):
+class Total(Sized):
     """The sum of all cells: one row of ones.
 
     >>> Total(3).rows
@@ -71,7 +89,7 @@ class Total(_Sized):
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix(_Sized):
+class Prefix(Sized):
     """Row i sums the cells 0..i: the lower triangular matrix of ones.
 
     >>> Prefix(3).rows
@@ -85,7 +103,7 @@ class Prefix(_Sized):
 
 
 @dataclass(frozen=True, slots=True)
-class AllRanges(_Sized):
+class AllRanges(Sized):
     """One row for every interval of cells, by first cell and then by last: n(n+1)/2 rows.
 
     >>> AllRanges(3).rows
@@ -99,7 +117,7 @@ class AllRanges(_Sized):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranges(_Sized):
+class Ranges(Sized):
     """Given intervals: row i sums the cells low[i]..high[i], both included.
 
     >>> Ranges(5, [0, 2], [1, 4]).rows
@@ -110,9 +128,9 @@ class Ranges(_Sized):
     high: IntArray
 
     def __post_init__(self) -> None:
-        _Sized.__post_init__(self)
-        object.__setattr__(self, "low", _frozen("low", self.low, 1))
-        object.__setattr__(self, "high", _frozen("high", self.high, 1))
+        Sized.__post_init__(self)
+        object.__setattr__(self, "low", frozen("low", self.low, 1))
+        object.__setattr__(self, "high", frozen("high", self.high, 1))
         if len(self.low) != len(self.high):
             raise refuse("high", f"{len(self.high)} ends", f"as long as low ({len(self.low)})")
         if not (np.all(self.low >= 0) and np.all(self.low <= self.high) and np.all(self.high < self.size)):
@@ -136,7 +154,7 @@ class Ranges(_Sized):
 
 
 @dataclass(frozen=True, slots=True)
-class Tree(_Sized):
+class Tree(Sized):
     """A hierarchy of nested partitions, from the widest level to the narrowest.
 
     Every level cuts the cells into runs of its width (the last run may be shorter); rows go level by level, left to right. Every cell
@@ -153,7 +171,7 @@ class Tree(_Sized):
     widths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        _Sized.__post_init__(self)
+        Sized.__post_init__(self)
         widths = tuple(whole("width", width, 1, 2**40) for width in self.widths)
         if not widths or any(wide <= narrow or wide % narrow for wide, narrow in pairwise(widths)):
             raise refuse("widths", list(widths), "descending whole numbers, each a multiple of the next")
@@ -196,7 +214,7 @@ class Dense:
     _kept: dict[str, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", _frozen("matrix", self.matrix, 2))
+        object.__setattr__(self, "matrix", frozen("matrix", self.matrix, 2))
         object.__setattr__(self, "largest", int(np.abs(self.matrix).max()))
 
     def gram(self) -> FloatArray:
@@ -242,8 +260,8 @@ class DiagonalAndRows:
     below: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "diagonal", _frozen("diagonal", self.diagonal, 1))
-        object.__setattr__(self, "below", _frozen("below", self.below, 2))
+        object.__setattr__(self, "diagonal", frozen("diagonal", self.diagonal, 1))
+        object.__setattr__(self, "below", frozen("below", self.below, 2))
         if self.below.shape[1] != len(self.diagonal) or not self.diagonal.all():
             raise refuse(
                 "diagonal", f"{len(self.diagonal)} numbers beside rows of {self.below.shape[1]}", "as long as the rows, without a zero"
@@ -266,148 +284,3 @@ class DiagonalAndRows:
 
     def __hash__(self) -> int:
         return hash((self.diagonal.tobytes(), self.below.tobytes()))
-
-
-@dataclass(frozen=True, slots=True)
-class Haar(_Sized):
-    """The Haar wavelet: the total, then for every level the sums of left halves minus those of right halves.
-
-    The cells are padded to the next power of two with cells that are always empty; rows go from the total and the widest level down, and
-    rows that see no cell are left out.
-
-    >>> Haar(3).rows
-    4
-    """
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """The widths of the differences, widest first."""
-        return Tree.full(self.size, 2).widths[:-1]
-
-    @property
-    def rows(self) -> int:
-        """Number of queries."""
-        return 1 + sum(-(-self.size // width) for width in self.widths)
-
-
-@dataclass(frozen=True, slots=True)
-class Contrasts:
-    """Orthogonal contrasts (Helmert): row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
-
-    A row has squared norm k (k + 1). Together with the total they span everything; the total they do not see.
-
-    >>> Contrasts(3).squared_norms.tolist()
-    [2, 6]
-    """
-
-    size: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole("size", self.size, 2, 2**20))
-
-    @property
-    def rows(self) -> int:
-        """Number of queries."""
-        return self.size - 1
-
-    @property
-    def squared_norms(self) -> IntArray:
-        """k (k + 1) for every row, int64 of shape (rows,)."""
-        k = np.arange(1, self.size, dtype=np.int64)
-        return k * (k + 1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Coarse:
-    """Queries on the sums of buckets: runs of consecutive cells that are asked about together.
-
-    Args:
-        operator: the queries, over the buckets; neither contrasts nor coarse nor ordered themselves.
-        starts: the first cell of every bucket, from 0 on and ascending; as many as the operator has cells.
-        size: number of cells.
-
-    >>> Coarse(Prefix(2), [0, 3], 5).rows
-    2
-    """
-
-    operator: "Operator"
-    starts: IntArray
-    size: int
-
-    def __post_init__(self) -> None:
-        if isinstance(self.operator, (Coarse, Contrasts, Ordered)):
-            raise refuse("operator", type(self.operator).__name__, "another operator than contrasts, coarse and ordered ones")
-        object.__setattr__(self, "size", whole("size", self.size, 1))
-        object.__setattr__(self, "starts", _frozen("starts", self.starts, 1))
-        first, last = int(self.starts[0]), int(self.starts[-1])
-        if len(self.starts) != self.operator.size or first != 0 or last >= self.size or not (np.diff(self.starts) > 0).all():
-            raise refuse(
-                "starts", f"{len(self.starts)} from {first} to {last}", f"{self.operator.size} ascending cells from 0 to {self.size - 1}"
-            )
-
-    @property
-    def rows(self) -> int:
-        """Number of queries."""
-        return self.operator.rows
-
-    @property
-    def lengths(self) -> IntArray:
-        """Number of cells of every bucket."""
-        return np.diff(self.starts, append=self.size)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Coarse)
-            and self.size == other.size
-            and self.operator == other.operator
-            and np.array_equal(self.starts, other.starts)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.size, self.operator, self.starts.tobytes()))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ordered:
-    """Queries on cells that are taken in another order: what lies together in it may lie apart on the table.
-
-    Args:
-        operator: the queries, over the cells in their new order; neither contrasts nor ordered themselves.
-        order: the place of every cell of the new order in the old one: each place from 0 to size - 1 once.
-
-    >>> Ordered(Prefix(3), [2, 0, 1]).rows
-    3
-    """
-
-    operator: "Fine | Coarse"
-    order: IntArray
-
-    def __post_init__(self) -> None:
-        if isinstance(self.operator, (Ordered, Contrasts)):
-            raise refuse("operator", type(self.operator).__name__, "another operator than contrasts and ordered ones")
-        object.__setattr__(self, "order", _frozen("order", self.order, 1))
-        seen = np.zeros(self.operator.size, dtype=np.bool_)
-        if len(self.order) == len(seen) and int(self.order.min()) >= 0 and int(self.order.max()) < len(seen):
-            seen[self.order] = True
-        if not seen.all():
-            raise refuse("order", f"{len(self.order)} places", f"every place from 0 to {self.operator.size - 1} once")
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return self.operator.size
-
-    @property
-    def rows(self) -> int:
-        """Number of queries."""
-        return self.operator.rows
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ordered) and self.operator == other.operator and np.array_equal(self.order, other.order)
-
-    def __hash__(self) -> int:
-        return hash((self.operator, self.order.tobytes()))
-
-
-Fine: TypeAlias = Identity | Total | Prefix | AllRanges | Ranges | Tree | Dense | DiagonalAndRows | Haar | Contrasts
-Operator: TypeAlias = Fine | Coarse | Ordered

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError, exact_positive, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._linop import Contrasts, Operator, largest_entry, pack, to_json
+from leastnoise._linop import Contrasts, Operator, largest_entry, operators, pack, to_json
 from leastnoise._measurements._limits import Limits
 
 # Public bounds from which all headroom is decided; the data never are asked.
@@ -200,7 +200,7 @@ class Measurements:
             ("the blocks of measurements", self.blocks, (Block,)),
             ("the factors of a block", [factor for factors_of in parts for factor in factors_of], (Factor,)),
             ("the limits of a block", [block.limits for block in self.blocks if type(block) is Block], (Limits, type(None))),
-            ("the operator of a factor", [factor.operator for factor in factors], get_args(Operator)),
+            ("the operator of a factor", [factor.operator for factor in factors], operators()),
         ):
             if strange := {*map(type, values)} - {*kinds}:
                 raise refuse(what, ", ".join(sorted(kind.__name__ for kind in strange)), " or ".join(kind.__name__ for kind in kinds))

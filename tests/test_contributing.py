@@ -1,0 +1,109 @@
+"""CONTRIBUTING.md, followed literally in a scratch copy of the tree: what it adds works, and touches at most one existing file."""
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from waiting import HANGS
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "CONTRIBUTING.md"
+NEEDED = ("src", "contracts", "baselines", "experiments", "pyproject.toml")
+_BLOCK = re.compile(r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<kind>python|diff|console)\n(?P<text>.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a section of the page says: new files, changes of existing ones, and what is run then."""
+
+    title: str
+    files: dict[str, str]
+    changes: dict[str, str]
+    commands: tuple[str, ...]
+
+
+def recipes() -> list[Recipe]:
+    found = []
+    for section in re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)[1:]:
+        blocks = list(_BLOCK.finditer(section))
+        made = Recipe(
+            title=section.splitlines()[0],
+            files={block["file"]: block["text"] for block in blocks if block["kind"] == "python" and block["file"]},
+            changes={block["file"]: block["text"] for block in blocks if block["kind"] == "diff"},
+            commands=tuple(line[2:] for block in blocks if block["kind"] == "console" for line in block["text"].splitlines()),
+        )
+        if made.files:
+            found.append(made)
+    return found
+
+
+def changed(text: str, diff: str) -> str:
+    """A text after a change: paragraphs of lines that are there (a space in front), to be added (+) or taken away (-)."""
+    for part in diff.strip("\n").split("\n\n"):
+        lines = part.split("\n")
+        before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+        after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+        if text.count(before) != 1:
+            raise ValueError(f"these lines are there {text.count(before)} times, not once:\n{before}")
+        text = text.replace(before, after)
+    return text
+
+
+def follow(recipe: Recipe, scratch: Path) -> None:
+    tests = {Path(file).parts[1] for file in recipe.files if file.startswith("tests/")}
+    for name in (*NEEDED, *(f"tests/{folder}" for folder in tests), "tests/conftest.py", "tests/waiting.py"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, scratch / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            (scratch / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, scratch / name)
+    for file, text in recipe.files.items():
+        if (scratch / file).exists():
+            raise ValueError(f"{file} is there already")
+        (scratch / file).write_text(text, encoding="utf-8")
+    for file, diff in recipe.changes.items():
+        (scratch / file).write_text(changed((scratch / file).read_text("utf-8"), diff), encoding="utf-8")
+
+
+def run(command: str, scratch: Path) -> subprocess.CompletedProcess[str]:
+    name, *arguments = command.split()
+    program = [sys.executable, "-m", name] if name in {"pytest", "ruff"} else [str(Path(sys.executable).with_name(name))]
+    return subprocess.run(
+        [*program, *arguments],
+        cwd=scratch,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{scratch / 'src'}:{scratch}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANGS,
+    )
+
+
+@pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.title)
+def test_what_the_page_says_works(recipe: Recipe, tmp_path: Path) -> None:
+    assert len(recipe.changes) <= 1, "more than one existing file is touched"
+    assert recipe.commands
+    follow(recipe, tmp_path)
+    for command in recipe.commands:
+        done = run(command, tmp_path)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_a_step_left_out_is_seen(tmp_path: Path) -> None:
+    whole = next(recipe for recipe in recipes() if recipe.title == "An operator")
+    (file,) = (file for file in whole.files if file.startswith("src"))
+    wrong = whole.files[file].replace("return np.append(0, weights) + np.append(weights, 0)", "return np.append(weights, 0)")
+    follow(Recipe(whole.title, {**whole.files, file: wrong}, whole.changes, ()), tmp_path)
+    done = run(whole.commands[0], tmp_path)
+    assert "test_column_sums_with_weights[1-differences]" in done.stdout
+
+
+def test_a_change_of_lines_that_are_not_there_is_refused() -> None:
+    assert changed("a\nb\nc\n", " a\n+x\n\n-c\n") == "a\nx\nb\n"
+    with pytest.raises(ValueError, match="0 times"):
+        changed("a\n", " b\n+x\n")
