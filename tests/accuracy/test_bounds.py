@@ -8,8 +8,7 @@ import pytest
 from accuracy.plans import DOMAIN, NAMES
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised
-from leastnoise._accuracy._bounds import closed_singular_values
+from leastnoise._accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised, singular_values
 from leastnoise._domain import Domain, Integers
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
@@ -18,8 +17,8 @@ from planner.proposals import proposal
 
 
 @pytest.mark.parametrize("operator", [Identity(7), Total(7), Prefix(7), AllRanges(7)], ids=lambda operator: type(operator).__name__)
-def test_closed_singular_values(operator: Operator) -> None:
-    closed = closed_singular_values(operator)
+def test_singular_values(operator: Operator) -> None:
+    closed = singular_values(operator)
     assert closed is not None
     np.testing.assert_allclose(np.sort(closed)[::-1], np.linalg.svd(dense(operator), compute_uv=False)[: len(closed)], rtol=1e-9)
 

@@ -8,8 +8,8 @@ import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import IdentityBasis, IterativeStructure, PairStructure, UnsupportedQuery, row_space, structure
-from leastnoise._accuracy._bounds import squared_norm
 from leastnoise._accuracy._joint import _weighted_diagonal
+from leastnoise._accuracy._operators import gram_diagonal, row_squares
 from leastnoise._check import InternalError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
@@ -84,7 +84,8 @@ def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_z
     weighted = Factor(("a",), strange, np.array([2]))
     for ask in (
         IdentityBasis(3).variances,
-        squared_norm,
+        row_squares,
+        gram_diagonal,
         lambda _: _weighted_diagonal(Factor(("a",), Strange(2000), weighted.row_weights)),
     ):
         with pytest.raises(InternalError, match="Strange has not registered this function"):

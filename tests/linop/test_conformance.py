@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
+from leastnoise._accuracy import apply_gram, gram_diagonal, gram_generators, interval_ends, row_squares, singular_values
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Coded, Domain
 from leastnoise._linop import (
@@ -29,12 +30,10 @@ from leastnoise._linop import (
     Tree,
     along,
     apply,
-    apply_gram,
     apply_transpose,
     column_sums,
     dense,
     from_json,
-    gram_diagonal,
     largest_entry,
     narrow,
     non_negative,
@@ -96,6 +95,26 @@ def test_gram(case: Case) -> None:
     x = np.random.default_rng(6).normal(size=(case.operator.size, 2))
     np.testing.assert_allclose(apply_gram(case.operator, x), rows.T @ rows @ x, atol=1e-9)
     np.testing.assert_allclose(gram_diagonal(case.operator), np.diag(rows.T @ rows))
+    np.testing.assert_allclose(row_squares(case.operator), (rows**2).sum(axis=1))
+
+
+@every
+def test_short_forms_are_those_of_the_matrix(case: Case) -> None:
+    rows = case.reference()
+    ends, generators, values = interval_ends(case.operator), gram_generators(case.operator), singular_values(case.operator)
+    if ends is not None:
+        cells = np.arange(case.operator.size)
+        np.testing.assert_array_equal((cells >= ends[0][:, None]) & (cells <= ends[1][:, None]), rows)
+    if generators is not None:
+        upper = np.triu(np.outer(*generators))
+        np.testing.assert_allclose(upper + np.triu(upper, 1).T, rows.T @ rows)
+    if values is not None:
+        np.testing.assert_allclose(values, np.linalg.svd(rows)[1][: len(values)])
+
+
+def test_known_short_forms() -> None:
+    assert sum(interval_ends(case.operator) is not None for case in CASES) >= 10
+    assert sum(singular_values(case.operator) is not None for case in CASES) == 5
 
 
 @every

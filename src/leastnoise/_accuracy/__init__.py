@@ -10,6 +10,15 @@ from leastnoise._accuracy._joint_rows import joint_rows
 from leastnoise._accuracy._largest import Errors
 from leastnoise._accuracy._memory import available_memory, require_memory
 from leastnoise._accuracy._noise import interval_multiplier, noise_variance
+from leastnoise._accuracy._operators import (
+    apply_gram,
+    gram_diagonal,
+    gram_generators,
+    interval_ends,
+    row_squares,
+    singular_values,
+    zero_one,
+)
 from leastnoise._accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._accuracy._promise import promised, structures, total_squared_error
 from leastnoise._accuracy._ratio import ratio_interval
@@ -44,6 +53,7 @@ __all__ = [
     "Structure",
     "Undetermined",
     "UnsupportedQuery",
+    "apply_gram",
     "available_memory",
     "basis",
     "basis_without_total",
@@ -52,6 +62,9 @@ __all__ = [
     "confidence_factor",
     "covariances",
     "explained",
+    "gram_diagonal",
+    "gram_generators",
+    "interval_ends",
     "interval_multiplier",
     "joint_rows",
     "leaves_out_total",
@@ -67,9 +80,12 @@ __all__ = [
     "repetitions",
     "require_memory",
     "row_space",
+    "row_squares",
+    "singular_values",
     "structure",
     "structures",
     "subsets",
     "total_squared_error",
     "used",
+    "zero_one",
 ]

@@ -16,11 +16,12 @@ import numpy as np
 
 from leastnoise._accuracy._gram import weighted_gram
 from leastnoise._accuracy._largest import largest_apart, largest_between
-from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, interval_ends, inverted, row_space
+from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, row_squares
+from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space
 from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import AllRanges, DiagonalAndRows, Identity, Operator, Total, Tree, apply, apply_gram, dense, gram_diagonal, zero_one
+from leastnoise._linop import AllRanges, DiagonalAndRows, Identity, Operator, Total, Tree, dense
 from leastnoise._measurements import Factor
 
 
@@ -99,7 +100,7 @@ class IdentityBasis(_Sums):
 
     def variances(self, operator: Operator) -> FloatArray:
         """Row norms squared."""
-        return apply(operator, np.ones(self.size)) if zero_one(operator) else (dense(operator).astype(float) ** 2).sum(axis=1)
+        return row_squares(operator)
 
     def total_variance(self, operator: Operator) -> float:
         """The sum of ``variances``."""

@@ -21,30 +21,13 @@ import numpy as np
 
 from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP, gaussian_mu_squared
 from leastnoise._accuracy._noise import noise_variance
+from leastnoise._accuracy._operators import apply_gram, gram_diagonal, singular_values
 from leastnoise._accuracy._structure import Names, subsets
 from leastnoise._check import InternalError
-from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Total, apply, apply_gram, dense, zero_one
+from leastnoise._linop import Identity, Operator
 from leastnoise._workload import Product, Workload
 
 _MOST_GRAM = 2048
-
-
-def closed_singular_values(operator: Operator) -> np.ndarray | None:
-    """Singular values where a closed form is known, largest first, else None.
-
-    >>> closed_singular_values(Prefix(2)).round(3)
-    array([1.618, 0.618])
-    """
-    n = operator.size
-    if isinstance(operator, Identity):
-        return np.ones(n)
-    if isinstance(operator, Total):
-        return np.array([math.sqrt(n)])
-    if isinstance(operator, Prefix):
-        return 0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2))
-    if isinstance(operator, AllRanges):
-        return math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1))))
-    return None
 
 
 @lru_cache(maxsize=256)
@@ -62,7 +45,7 @@ def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
     if isinstance(operator, Identity):
         return math.sqrt(n), along, (n - 1) / math.sqrt(n)
-    closed = closed_singular_values(operator)
+    closed = singular_values(operator)
     if n <= _MOST_GRAM:
         gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
@@ -72,19 +55,8 @@ def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
     if closed is not None:
         return float(closed.sum()) / math.sqrt(n), along, max(0.0, float(closed.sum()) / math.sqrt(n) - along)
     # The nuclear norm is at least the Frobenius norm.
-    mean_square = squared_norm(operator) / n
+    mean_square = float(gram_diagonal(operator).sum()) / n
     return math.sqrt(mean_square), along, math.sqrt(max(0.0, mean_square - along**2))
-
-
-def squared_norm(operator: Operator) -> float:
-    """Sum of the squares of all entries.
-
-    >>> squared_norm(Prefix(3))
-    6.0
-    """
-    if zero_one(operator):
-        return float(apply(operator, np.ones(operator.size)).sum())
-    return float((dense(operator).astype(float) ** 2).sum())
 
 
 def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:

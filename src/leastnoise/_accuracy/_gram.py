@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from leastnoise._accuracy._operators import apply_gram
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import AllRanges, Operator, all_range_ends, apply, apply_gram, apply_transpose
+from leastnoise._linop import AllRanges, Operator, all_range_ends, apply, apply_transpose
 from leastnoise._measurements import Factor
 
 _MOST_NUMBERS = 2**22

@@ -17,10 +17,11 @@ import numpy as np
 
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._gram import apply_weighted_gram, columns, weighted_gram
+from leastnoise._accuracy._operators import gram_diagonal, zero_one
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_transpose, gram_diagonal, zero_one
+from leastnoise._linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_transpose
 from leastnoise._measurements import Block, Factor
 
 Names = tuple[str, ...]

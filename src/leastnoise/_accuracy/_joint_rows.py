@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from leastnoise._accuracy._memory import require_memory
-from leastnoise._accuracy._row_space import interval_ends
+from leastnoise._accuracy._operators import interval_ends
 from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import Operator, dense
 

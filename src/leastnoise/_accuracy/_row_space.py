@@ -13,10 +13,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._accuracy._operators import interval_ends
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import (
     AllRanges,
-    Coarse,
     Contrasts,
     DiagonalAndRows,
     Haar,
@@ -24,9 +24,7 @@ from leastnoise._linop import (
     Operator,
     Prefix,
     Ranges,
-    Total,
     Tree,
-    all_range_ends,
     apply,
     dense,
 )
@@ -35,33 +33,6 @@ MOST_DENSE = 4096
 _ZERO_EIGENVALUE = 1e-10
 _ZERO_PART = 1e-7
 _AT_ONCE = 2**22
-
-
-def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:
-    """First and last cells if every row is an interval, else None.
-
-    >>> interval_ends(Prefix(2))
-    (array([0, 0]), array([0, 1]))
-    """
-    n = operator.size
-    cells = np.arange(n, dtype=np.int64)
-    if isinstance(operator, Identity):
-        return cells, cells
-    if isinstance(operator, Total):
-        return np.array([0]), np.array([n - 1])
-    if isinstance(operator, Prefix):
-        return np.zeros(n, dtype=np.int64), cells
-    if isinstance(operator, AllRanges):
-        return all_range_ends(n)
-    if isinstance(operator, Ranges):
-        return operator.low, operator.high
-    if isinstance(operator, Tree):
-        low = np.concatenate([np.arange(0, n, width) for width in operator.widths])
-        widths = np.repeat(operator.widths, operator.level_sizes)
-        return low, np.minimum(low + widths, n) - 1
-    if isinstance(operator, Coarse) and (ends := interval_ends(operator.operator)) is not None:
-        return operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1
-    return None
 
 
 @dataclass(frozen=True, eq=False)

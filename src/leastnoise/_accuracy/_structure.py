@@ -28,13 +28,14 @@ from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
 from leastnoise._accuracy._largest import MOST_LISTED, Errors
 from leastnoise._accuracy._noise import noise_variance
+from leastnoise._accuracy._operators import apply_gram
 from leastnoise._accuracy._pair import PairStructure, is_pair, pair_structure
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, of_gram
 from leastnoise._accuracy._without_total import basis_without_total, contrast_strength, leaves_out_total
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._linop import AllRanges, Contrasts, Identity, Operator, Total, along, apply, apply_gram, dense
+from leastnoise._linop import AllRanges, Contrasts, Identity, Operator, Total, along, apply, dense
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import Product
 

@@ -16,24 +16,9 @@ from itertools import pairwise
 import numpy as np
 
 from leastnoise._accuracy._largest import MOST_LISTED, largest_on_tree
+from leastnoise._accuracy._operators import apply_gram, interval_ends
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._linop import (
-    AllRanges,
-    Identity,
-    Operator,
-    Prefix,
-    Ranges,
-    Total,
-    Tree,
-    all_range_ends,
-    apply,
-    apply_gram,
-    dense,
-    run_spread,
-    run_sums,
-)
-
-_INTERVALS = (Identity, Total, Tree, Prefix, Ranges, AllRanges)
+from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense, run_spread, run_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,21 +107,14 @@ class TreeInverse:
 
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator; O(log n) a row for intervals."""
-        n = self.tree.size
-        if not isinstance(operator, _INTERVALS):
-            rows = dense(operator).astype(float)
-            solved = rows @ self.solve(np.eye(n)) if len(rows) > n else self.solve(rows.T).T
-            return np.einsum("ij,ij->i", rows, solved)
         if isinstance(operator, Prefix):
             return self.prefix_variances
-        if isinstance(operator, (Ranges, AllRanges)):
-            low, high = (operator.low, operator.high) if isinstance(operator, Ranges) else all_range_ends(n)
-            return self.interval_variances(low, high)
-        # Identity, Total and Tree: the rows of a level follow each other without a gap.
-        widths = apply(operator, np.ones(n)).astype(np.int64)
-        levels = operator.level_sizes if isinstance(operator, Tree) else (len(widths),)
-        high = np.concatenate([np.cumsum(part) - 1 for part in np.split(widths, np.cumsum(levels)[:-1])])
-        return self.interval_variances(high - widths + 1, high)
+        ends = interval_ends(operator)
+        if ends is not None:
+            return self.interval_variances(*ends)
+        n, rows = self.tree.size, dense(operator).astype(float)
+        solved = rows @ self.solve(np.eye(n)) if len(rows) > n else self.solve(rows.T).T
+        return np.einsum("ij,ij->i", rows, solved)
 
     def total_variance(self, operator: Operator) -> float:
         """The sum of ``variances``, without listing rows where there are many."""
@@ -144,7 +122,7 @@ class TreeInverse:
             # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
             asked = np.arange(self.size, 0.0, -1)
             return float((self.size + 1) * self.prefix_variances.sum() - asked @ self.solve(asked))
-        if operator.rows > operator.size and not isinstance(operator, _INTERVALS):
+        if operator.rows > operator.size and interval_ends(operator) is None:
             return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))
         return float(self.variances(operator).sum())
 

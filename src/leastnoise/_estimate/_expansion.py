@@ -15,7 +15,7 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._hidden import Hidden
-from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
+from leastnoise._estimate._intervals import answers_of, chunks, edges_of, operator_of
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._shrinkage import Halving
 from leastnoise._linop import Coarse, apply, apply_transpose, dense
@@ -96,7 +96,7 @@ class Expanded:
     def _variances(self, product: Product) -> FloatArray:
         """Given the partition: of least squares, before any bounds."""
         operator = operator_of(product, self.buckets.size)
-        ends = ends_of(operator)
+        ends = edges_of(operator)
         if ends is None:
             rows = np.add.reduceat(dense(operator).astype(np.float64), self.buckets.starts, axis=1) / self.buckets.lengths
             return np.asarray(((rows @ self.covariance) * rows).sum(axis=1)).reshape(product.shape)
@@ -116,7 +116,7 @@ class Expanded:
     def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
         """Squared errors of answers where each bucket has its deviation in one cell, anywhere."""
         operator = operator_of(product, self.buckets.size)
-        ends = ends_of(operator)
+        ends = edges_of(operator)
         if ends is None:
             rows, starts, lengths = dense(operator).astype(np.float64), self.buckets.starts, self.buckets.lengths
             mean = np.add.reduceat(rows, starts, axis=1) / lengths

@@ -9,7 +9,7 @@ import numpy as np
 from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
-from leastnoise._estimate._intervals import answers_of, chunks, ends_of, operator_of
+from leastnoise._estimate._intervals import answers_of, chunks, edges_of, operator_of
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, shrink
 from leastnoise._linop import Coarse, Tree, dense
 from leastnoise._measurements import Block, Observation
@@ -107,7 +107,7 @@ class Posterior:
             raise TypeError(factor.operator)
         edges = np.append(factor.operator.starts, factor.operator.size)
         at_edges = self.at_edges(edges)
-        ends = ends_of(factor.operator.operator)
+        ends = edges_of(factor.operator.operator)
         counts = at_edges[1:] - at_edges[:-1]
         rows = _sparse(dense(factor.operator.operator) @ counts if ends is None else at_edges[ends[1]] - at_edges[ends[0]])
         own = block_variance(observation.measurements, block) / factor.weights.astype(np.float64) ** 2
@@ -151,7 +151,7 @@ class Posterior:
 
     def _spreads(self, product: Product) -> tuple[FloatArray, FloatArray]:
         operator = operator_of(product, self.halving.size)
-        ends = ends_of(operator)
+        ends = edges_of(operator)
         if ends is None:
             noise, whole = self._of_rows(self._rows_of(dense(operator).astype(np.float64)))
         elif self.second is None:

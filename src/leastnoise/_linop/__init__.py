@@ -5,17 +5,14 @@ from leastnoise._linop._functions import (
     all_range_ends,
     along,
     apply,
-    apply_gram,
     apply_transpose,
     column_sums,
     dense,
-    gram_diagonal,
     largest_entry,
     non_negative,
     operators,
     run_spread,
     run_sums,
-    zero_one,
 )
 from leastnoise._linop._haar import Haar
 from leastnoise._linop._json import MOST_UNPACKED, from_json, narrow, pack, to_json, unpack
@@ -54,13 +51,11 @@ __all__ = [
     "all_range_ends",
     "along",
     "apply",
-    "apply_gram",
     "apply_transpose",
     "block_tree",
     "column_sums",
     "dense",
     "from_json",
-    "gram_diagonal",
     "largest_entry",
     "narrow",
     "non_negative",
@@ -70,5 +65,4 @@ __all__ = [
     "run_sums",
     "to_json",
     "unpack",
-    "zero_one",
 ]

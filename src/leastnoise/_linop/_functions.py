@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from leastnoise._check import InternalError, refuse
-from leastnoise._check.arrays import Array, FloatArray, IntArray
+from leastnoise._check.arrays import Array, IntArray
 from leastnoise._linop._operators import (
     AllRanges,
     Dense,
@@ -278,53 +278,6 @@ def refuse_overflow(most: int) -> None:
         raise refuse("matrix", f"entries whose weighted column sums may reach {most}", "small enough for sums below 2^63")
 
 
-@singledispatch
-def apply_gram(operator: Operator, x: Array) -> Array:
-    """Multiply by the Gram matrix: A^T A x along the first axis, in floating point.
-
-    Args:
-        operator: A, of shape (rows, size).
-        x: float array of shape (size, ...).
-
-    Returns:
-        Array of shape (size, ...).
-
-    >>> apply_gram(AllRanges(3), np.ones(3)).tolist()
-    [6.0, 8.0, 6.0]
-    """
-    return apply_transpose(operator, apply(operator, x))
-
-
-@apply_gram.register
-def _(operator: Dense, x: Array) -> Array:
-    if operator.rows <= 2 * operator.size and x.ndim == 1:
-        return apply_transpose(operator, apply(operator, x))
-    return np.asarray((operator.gram() @ x.reshape(operator.size, -1)).reshape(x.shape))
-
-
-@apply_gram.register
-def _(operator: AllRanges, x: Array) -> Array:
-    # (A^T A)_ij = (min(i, j) + 1) (n - max(i, j)): cumulative sums instead of n^2 / 2 rows.
-    column = (-1, *([1] * (x.ndim - 1)))
-    rising = np.arange(1.0, operator.size + 1).reshape(column)
-    falling = rising[::-1]
-    before = np.cumsum(rising * x, axis=0)
-    from_here = np.cumsum((falling * x)[::-1], axis=0)[::-1]
-    return falling * before + rising * (from_here - falling * x)
-
-
-def gram_diagonal(operator: Operator) -> FloatArray:
-    """The diagonal of A^T A: squared column norms, shape (size,).
-
-    >>> gram_diagonal(AllRanges(3)).tolist()
-    [3.0, 4.0, 3.0]
-    """
-    if isinstance(operator, AllRanges):
-        rising = np.arange(1.0, operator.size + 1)
-        return rising * rising[::-1]
-    return column_sums(operator, np.ones(operator.rows, dtype=np.int64), 2).astype(float)
-
-
 def along(function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int) -> Array:
     """Use ``apply`` or ``apply_transpose`` along any axis.
 
@@ -393,15 +346,6 @@ def largest_entry(operator: Operator) -> int:
     7
     """
     return entries(operator)[1]
-
-
-def zero_one(operator: Operator) -> bool:
-    """Whether all entries are 0 or 1.
-
-    >>> zero_one(Prefix(4)), zero_one(Dense([[0, 2]]))
-    (True, False)
-    """
-    return non_negative(operator) and largest_entry(operator) <= 1
 
 
 def operators() -> tuple[type[Operator], ...]:

@@ -12,22 +12,10 @@ from contextlib import suppress
 
 import numpy as np
 
+from leastnoise._accuracy import apply_gram, gram_generators
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._linop import (
-    AllRanges,
-    Coarse,
-    Dense,
-    DiagonalAndRows,
-    Identity,
-    Operator,
-    Ordered,
-    Prefix,
-    Ranges,
-    Total,
-    apply_gram,
-    dense,
-)
+from leastnoise._linop import AllRanges, Coarse, Dense, DiagonalAndRows, Identity, Operator, Ordered, Prefix, Ranges, Total, dense
 from leastnoise._measurements import Factor
 from leastnoise._planner.line._factors import _tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
@@ -69,15 +57,11 @@ def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> DenseGram:
 
 
 def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatArray:
-    n = operator.size
     if isinstance(operator, Identity):
         return np.diag(1 / lengths)
-    if isinstance(operator, Total):
-        return np.ones((len(starts), len(starts)))
-    if isinstance(operator, Prefix):
-        return _generated(np.ones(n), np.arange(n, 0.0, -1), starts, lengths)
-    if isinstance(operator, AllRanges):
-        return _generated(np.arange(1.0, n + 1), np.arange(n, 0.0, -1), starts, lengths)
+    generators = gram_generators(operator)
+    if generators is not None:
+        return _generated(*generators, starts, lengths)
     gram = np.zeros((len(starts), len(starts)))
     for rows in _on_buckets(operator, starts, lengths):
         gram += rows.T @ rows

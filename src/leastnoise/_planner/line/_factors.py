@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, apply_gram, dense
+from leastnoise._accuracy import apply_gram
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, dense
 from leastnoise._measurements import Factor
 from leastnoise._planner._strategy import NotApplicable
 from leastnoise._planner.line._eigen import fit_eigen_design

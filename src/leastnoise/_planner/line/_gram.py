@@ -11,8 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from leastnoise._accuracy import singular_values
 from leastnoise._check import InputError, InternalError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._linop import AllRanges, Prefix
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 
@@ -136,8 +138,7 @@ class PrefixGram(_Common):
         return PrefixGram(-(-self.size // factor))
 
     def singular_values(self) -> FloatArray:
-        odd = 2.0 * np.arange(1, self.size + 1) - 1
-        return 1 / (2 * np.sin(odd * math.pi / (4 * self.size + 2)))
+        return np.asarray(singular_values(Prefix(self.size)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +180,7 @@ class AllRangesGram(_Common):
         return AllRangesGram(-(-self.size // factor))
 
     def singular_values(self) -> FloatArray:
-        k = np.arange(1, self.size + 1)
-        return math.sqrt(self.size + 1) / (2 * np.sin(k * math.pi / (2 * (self.size + 1))))
+        return np.asarray(singular_values(AllRanges(self.size)))
 
 
 @dataclass(frozen=True, slots=True)

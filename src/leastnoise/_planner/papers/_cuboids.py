@@ -5,8 +5,9 @@ from functools import partial
 
 import numpy as np
 
+from leastnoise._accuracy import gram_diagonal
 from leastnoise._check import InputError
-from leastnoise._linop import Identity, gram_diagonal
+from leastnoise._linop import Identity
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm
 from leastnoise._planner.covers._datacube_cover import cover_errors, greedy_cover

@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from leastnoise._accuracy import subsets
+from leastnoise._accuracy import apply_gram, subsets
 from leastnoise._check.arrays import IntArray
-from leastnoise._linop import Dense, Operator, apply_gram
+from leastnoise._linop import Dense, Operator
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.tables._marginal_weights import grouped_budgets

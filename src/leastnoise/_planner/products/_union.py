@@ -14,9 +14,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accuracy import basis, pair_structure, pair_terms
+from leastnoise._accuracy import apply_gram, basis, pair_structure, pair_terms
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import Operator, Total, apply_gram
+from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm
 from leastnoise._planner.line._factors import Fit, every_cell, fitted, gaussian_optimum, gram_of, p_identity, summed

@@ -1,0 +1,189 @@
+"""Facts about operators that errors follow from, each once, answered by class.
+
+None is the answer of a class that has no short form: what follows is then computed from its matrix. Nothing is guessed about entries: those
+facts rest on `column_sums`, `non_negative` and `largest_entry`, which refuse a class that has not answered them.
+"""
+
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._linop import (
+    AllRanges,
+    Coarse,
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    all_range_ends,
+    apply,
+    apply_transpose,
+    column_sums,
+    dense,
+    largest_entry,
+    non_negative,
+)
+
+Array = npt.NDArray[Any]
+
+
+@singledispatch
+def interval_ends(operator: Operator) -> tuple[IntArray, IntArray] | None:  # noqa: ARG001 - classes that answer look at it
+    """First and last cells if every row is an interval, else None.
+
+    >>> interval_ends(Prefix(2))
+    (array([0, 0]), array([0, 1]))
+    """
+    return None
+
+
+@interval_ends.register
+def _(operator: Identity) -> tuple[IntArray, IntArray]:
+    cells = np.arange(operator.size, dtype=np.int64)
+    return cells, cells
+
+
+@interval_ends.register
+def _(operator: Total) -> tuple[IntArray, IntArray]:
+    return np.array([0]), np.array([operator.size - 1])
+
+
+@interval_ends.register
+def _(operator: Prefix) -> tuple[IntArray, IntArray]:
+    return np.zeros(operator.size, dtype=np.int64), np.arange(operator.size, dtype=np.int64)
+
+
+@interval_ends.register
+def _(operator: AllRanges) -> tuple[IntArray, IntArray]:
+    return all_range_ends(operator.size)
+
+
+@interval_ends.register
+def _(operator: Ranges) -> tuple[IntArray, IntArray]:
+    return operator.low, operator.high
+
+
+@interval_ends.register
+def _(operator: Tree) -> tuple[IntArray, IntArray]:
+    low = np.concatenate([np.arange(0, operator.size, width) for width in operator.widths])
+    return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), operator.size) - 1
+
+
+@interval_ends.register
+def _(operator: Coarse) -> tuple[IntArray, IntArray] | None:
+    ends = interval_ends(operator.operator)
+    return None if ends is None else (operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1)
+
+
+def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
+    """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form.
+
+    >>> [part.tolist() for part in gram_generators(AllRanges(3))]
+    [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]
+    """
+    ones, falling = np.ones(operator.size), np.arange(operator.size, 0.0, -1)
+    short: dict[type, tuple[FloatArray, FloatArray]] = {Total: (ones, ones), Prefix: (ones, falling), AllRanges: (falling[::-1], falling)}
+    return short.get(type(operator))
+
+
+@singledispatch
+def apply_gram(operator: Operator, x: Array) -> Array:
+    """Multiply by the Gram matrix: A^T A x along the first axis, in floating point.
+
+    Args:
+        operator: A, of shape (rows, size).
+        x: float array of shape (size, ...).
+
+    Returns:
+        Array of shape (size, ...).
+
+    >>> apply_gram(AllRanges(3), np.ones(3)).tolist()
+    [6.0, 8.0, 6.0]
+    """
+    return apply_transpose(operator, apply(operator, x))
+
+
+@apply_gram.register
+def _(operator: Dense, x: Array) -> Array:
+    if operator.rows <= 2 * operator.size and x.ndim == 1:
+        return apply_transpose(operator, apply(operator, x))
+    return np.asarray((operator.gram() @ x.reshape(operator.size, -1)).reshape(x.shape))
+
+
+@apply_gram.register
+def _(operator: AllRanges, x: Array) -> Array:
+    # Cumulative sums of the generators instead of n^2 / 2 rows.
+    falling = np.arange(operator.size, 0.0, -1).reshape(-1, *([1] * (x.ndim - 1)))
+    rising = falling[::-1]
+    before = np.cumsum(rising * x, axis=0)
+    from_here = np.cumsum((falling * x)[::-1], axis=0)[::-1]
+    return falling * before + rising * (from_here - falling * x)
+
+
+def gram_diagonal(operator: Operator) -> FloatArray:
+    """The diagonal of A^T A: squared column norms, shape (size,). Its sum is the sum of the squares of all entries.
+
+    >>> gram_diagonal(AllRanges(3)).tolist()
+    [3.0, 4.0, 3.0]
+    """
+    generators = gram_generators(operator)
+    if generators is not None:
+        return generators[0] * generators[1]
+    return column_sums(operator, np.ones(operator.rows, dtype=np.int64), 2).astype(float)
+
+
+def zero_one(operator: Operator) -> bool:
+    """Whether all entries are 0 or 1.
+
+    >>> zero_one(Prefix(4)), zero_one(Dense([[0, 2]]))
+    (True, False)
+    """
+    return non_negative(operator) and largest_entry(operator) <= 1
+
+
+def row_squares(operator: Operator) -> FloatArray:
+    """Squared norms of the rows, shape (rows,).
+
+    >>> row_squares(Prefix(2)).tolist(), row_squares(Dense([[3, -4]])).tolist()
+    ([1.0, 2.0], [25.0])
+    """
+    return np.asarray(apply(operator, np.ones(operator.size)) if zero_one(operator) else (dense(operator).astype(float) ** 2).sum(axis=1))
+
+
+@singledispatch
+def singular_values(operator: Operator) -> FloatArray | None:  # noqa: ARG001 - classes that answer look at it
+    """Singular values where a closed form is known, largest first, else None.
+
+    >>> singular_values(Prefix(2)).round(3)
+    array([1.618, 0.618])
+    """
+    return None
+
+
+@singular_values.register
+def _(operator: Identity) -> FloatArray:
+    return np.ones(operator.size)
+
+
+@singular_values.register
+def _(operator: Total) -> FloatArray:
+    return np.array([math.sqrt(operator.size)])
+
+
+@singular_values.register
+def _(operator: Prefix) -> FloatArray:
+    n = operator.size
+    return np.asarray(0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2)))
+
+
+@singular_values.register
+def _(operator: AllRanges) -> FloatArray:
+    n = operator.size
+    return np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1)))))
