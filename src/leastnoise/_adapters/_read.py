@@ -18,7 +18,7 @@ from leastnoise._table import Table
 
 Progress = Callable[[int, int | None], object]
 
-_SUPPORTED = "a path to .csv, .csv.gz or .parquet files, a pandas, Polars or PyArrow table, or a DuckDB relation"
+_SUPPORTED = "a path to .csv, .csv.gz or .parquet files, a pandas, Polars, PyArrow or Spark table, a DuckDB relation or a DatabaseTable"
 
 
 def read(
@@ -37,7 +37,7 @@ def read(
 
     Args:
         source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern (``visits/*.csv``) of them; a pandas,
-            Polars (also lazy) or PyArrow table; or a DuckDB relation.
+            Polars (also lazy), PyArrow or Spark table; a DuckDB relation; or a `DatabaseTable`.
         domain: the public domain; its attributes are columns of the source, its measures name theirs.
         attributes: the attributes to read, None for all of the domain; the others are not looked at and drop no row.
         measures: the measures to read, None for all of the domain.
@@ -209,6 +209,10 @@ def _open(source: Any) -> Source:
         from leastnoise._adapters._postgres import open_postgres
 
         return open_postgres(source)
+    if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
+        from leastnoise._adapters._spark import open_spark
+
+        return open_spark(source)
     if type(source).__name__ == "DuckDBPyRelation":
         from leastnoise._adapters._duckdb import open_relation
 

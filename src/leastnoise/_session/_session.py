@@ -161,7 +161,8 @@ def release(
 
     Args:
         plan: what to do, from ``plan``.
-        source: .csv, .csv.gz or .parquet files (a path, folder or pattern), or a pandas, Polars, PyArrow or DuckDB table.
+        source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars, PyArrow, DuckDB or Spark table; or a
+            DatabaseTable.
         ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
         dataset: the data set's name in the ledger; None for the source's file name.

@@ -1,0 +1,135 @@
+"""Data frames of Spark, on the session they belong to: counted by its executors, or collected over Arrow."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from leastnoise._adapters._arrow import to_column
+from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
+from leastnoise._adapters._engine import Engine, Run
+from leastnoise._adapters._sql import Expression, Value, whole
+from leastnoise._check import InputError
+
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+_SAME = _WHOLE | {"boolean", "double", "float", "binary"}
+# Settings under which the text of a query means something else.
+_OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
+# A decimal of so many digits is the double nearest to it, however it is computed.
+_DIGITS = 15
+
+
+def open_spark(frame: Any) -> Source:
+    """Open a data frame; only its schema is looked at.
+
+    Args:
+        frame: a ``pyspark.sql.DataFrame``, classic or of Spark Connect.
+
+    Raises:
+        InputError: the schema cannot be found out.
+    """
+    what = "the Spark data frame"
+    try:
+        types = [(str(field.name), str(field.dataType.simpleString())) for field in frame.schema.fields]
+        spark = frame.sparkSession
+        plain = all(str(spark.conf.get(name, "false")).lower() == "false" for name in _OTHERWISE)
+    except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
+        raise InputError(_not_computed(what)) from None
+    kinds, view = dict(types), f"leastnoise_{uuid.uuid4().hex}"
+    relation = exp.to_table(view)
+
+    @contextmanager
+    def session() -> Iterator[Run]:
+        try:
+            frame.createOrReplaceTempView(view)
+            try:
+                yield lambda query: spark.sql(query).toArrow().to_reader()
+            finally:
+                spark.catalog.dropTempView(view)
+        except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
+            raise InputError(_not_computed(what)) from None
+
+    def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
+        chosen = [exp.alias_(_selected(_column(name), kinds[name]), f"c{place}") for place, name in enumerate(columns)]
+        with session() as run:
+            table = run(exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy()).sql("spark"))
+        for batch in table:
+            for start in range(0, batch.num_rows, CHUNK):
+                part = batch.slice(start, CHUNK)
+                yield part.num_rows, [_read(array, kinds[name]) for name, array in zip(columns, part.columns, strict=False)]
+
+    values = {name: _value(_column(name), kind) for name, kind in types}
+    engine = Engine(
+        dialect="spark",
+        relation=relation,
+        values={name: value for name, value in values.items() if value is not None},
+        hashed=_hashed,
+        most_sets=1,
+        session=session,
+    )
+    strange = {name: kind for name, kind in types if _selected(_column(name), kind) == _missing(_column(name))}
+    return Source(
+        what=what, names=tuple(name for name, _ in types), total=None, chunks=chunks, strange=strange, engine=engine if plain else None
+    )
+
+
+def _not_computed(what: str) -> str:
+    return f"{what} cannot be computed. Run an action on it by itself first, such as count(), to see its own error."
+
+
+def _column(name: str) -> Expression:
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def _missing(column: Expression) -> Expression:
+    return exp.Is(this=column, expression=exp.Null())
+
+
+def _digits(kind: str) -> int | None:
+    """The digits of a decimal type, None of another."""
+    return int(kind.removeprefix("decimal(").split(",")[0]) if kind.startswith("decimal(") else None
+
+
+def _value(column: Expression, kind: str) -> Value | None:
+    """What an executor can encode. Text with a collation of its own has another type."""
+    digits = _digits(kind)
+    if kind in _WHOLE:
+        return Value("integer", exp.cast(column, "BIGINT"))
+    if kind == "double" or (digits is not None and digits <= _DIGITS):
+        return Value("double", exp.cast(column, "DOUBLE"))
+    return Value("boolean", column) if kind == "boolean" else Value("text", column) if kind == "string" else None
+
+
+def _selected(column: Expression, kind: str) -> Expression:
+    """What is collected of a column: what neither a time zone nor bytes that are no text can make fail."""
+    if kind in _SAME or _digits(kind) is not None:
+        return column
+    if kind.startswith("string"):
+        return exp.cast(column, "BINARY")
+    if kind == "date":
+        return exp.func("unix_date", column)
+    if kind == "timestamp":
+        return exp.func("unix_micros", column)
+    if kind == "timestamp_ntz":
+        first = exp.Anonymous(this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")])
+        return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var("MICROSECOND"), first, column])
+    return _missing(column)
+
+
+def _read(array: Any, kind: str) -> Column:
+    import pyarrow as pa
+
+    if kind == "date":
+        return to_column(array.cast(pa.int32()).view(pa.date32()))
+    if kind.startswith("timestamp"):
+        return to_column(array.cast(pa.int64()).view(pa.timestamp("us")))
+    if kind in _SAME or kind.startswith(("string", "decimal")):
+        return to_column(array)
+    return nothing_but(STRANGE, np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_))
+
+
+def _hashed(it: Expression) -> Expression:
+    return exp.Anonymous(this="SHA2", expressions=[exp.cast(it, "BINARY"), exp.Literal.number(256)])
