@@ -1,6 +1,7 @@
 """CONTRIBUTING.md, followed literally in a scratch copy of the tree: what it adds works, and touches at most one existing file."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
-NEEDED = ("src", "contracts", "baselines", "experiments", "pyproject.toml")
+NEEDED = ("src", "contracts", "baselines", "experiments", "docs/strategies.md", "pyproject.toml")
 _BLOCK = re.compile(r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<kind>python|diff|console)\n(?P<text>.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -55,7 +56,7 @@ def changed(text: str, diff: str) -> str:
 
 
 def follow(recipe: Recipe, scratch: Path) -> None:
-    tests = {Path(file).parts[1] for file in recipe.files if file.startswith("tests/")}
+    tests = set(re.findall(r"\btests/(\w+)/", " ".join([*recipe.files, *recipe.commands])))
     for name in (*NEEDED, *(f"tests/{folder}" for folder in tests), "tests/conftest.py", "tests/waiting.py"):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, scratch / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -71,8 +72,9 @@ def follow(recipe: Recipe, scratch: Path) -> None:
 
 
 def run(command: str, scratch: Path) -> subprocess.CompletedProcess[str]:
-    name, *arguments = command.split()
-    program = [sys.executable, "-m", name] if name in {"pytest", "ruff"} else [str(Path(sys.executable).with_name(name))]
+    name, *arguments = shlex.split(command)
+    modules = {"pytest": ["-m", "pytest"], "ruff": ["-m", "ruff"], "python": []}
+    program = [sys.executable, *modules[name]] if name in modules else [str(Path(sys.executable).with_name(name))]
     return subprocess.run(
         [*program, *arguments],
         cwd=scratch,

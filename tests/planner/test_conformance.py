@@ -1,0 +1,75 @@
+"""The conformance kit of planners: what holds for every record in the registry, so a new one is tested by being there."""
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, covers
+from leastnoise._accuracy import joint_rows, promised
+from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._fitting import fit
+from leastnoise._linop import Contrasts, Operator, Total
+from leastnoise._measurements import Measurements, cost
+from leastnoise._planner import PLANNERS, NotApplicable, Strategy, Task
+from leastnoise._workload import Workload, marginals, queries
+
+DOMAIN = Domain(a=Coded(3), b=Integers(0, 7))
+WORKLOADS = {
+    "tables": marginals(DOMAIN, upto=2),
+    "prefix": queries(DOMAIN, b="prefix"),
+    "mixed": marginals(DOMAIN, ways=1) + queries(DOMAIN, a="identity", b="all_ranges", weight=2),
+}
+NOISES = {"pure": (PureDP("1/100"), Noise.DISCRETE_LAPLACE), "gaussian": (ZCDP("1/20000"), Noise.DISCRETE_GAUSSIAN)}
+
+
+def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Strategy | None:
+    try:
+        return PLANNERS[name].strategy(Task(workload, Privacy(budget), noise))
+    except NotApplicable:
+        return None
+
+
+def squared_norms(operator: Operator) -> np.ndarray:
+    """What the noise variances of a factor's rows are multiplied by: contrasts have noise in proportion to their norms."""
+    return operator.squared_norms.astype(float) if isinstance(operator, Contrasts) else np.ones(operator.rows)
+
+
+def dense_error(workload: Workload, measured: Measurements) -> float:
+    """The total squared error of least squares over the integers that are measured, by dense algebra on the joint cells."""
+    rows, variances = [], []
+    for block in measured.blocks:
+        along = {factor.attributes[0]: factor for factor in block.factors}
+        rows.append(joint_rows([along[one].operator if one in along else Total(DOMAIN.kind(one).size) for one in DOMAIN.names]))
+        norms = np.ones(1)
+        for one in DOMAIN.names:
+            norms = np.kron(norms, squared_norms(along[one].operator) if one in along else np.ones(1))
+        variances.append((3 - measured.noise.norm) * float(block.scale) ** 2 * norms / block.row_weights().astype(float) ** 2)
+    stacked, noise = np.vstack(rows), np.concatenate(variances)
+    covariance = np.linalg.pinv(stacked.T @ (stacked / noise[:, None]), rcond=1e-12, hermitian=True)
+    expected = 0.0
+    for product in workload:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        asked = joint_rows([operators.get(one, Total(DOMAIN.kind(one).size)) for one in DOMAIN.names])
+        expected += product.importance * float(np.einsum("ij,jk,ik->", asked, covariance, asked))
+    return expected
+
+
+@pytest.mark.parametrize("kind", NOISES)
+@pytest.mark.parametrize("name", PLANNERS)
+def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(name: str, kind: str) -> None:
+    budget, noise = NOISES[kind]
+    for workload in WORKLOADS.values():
+        strategy = proposed(name, workload, budget, noise)
+        if strategy is None:
+            continue
+        assert strategy.name == name
+        measured = fit(DOMAIN, Privacy(budget), noise, strategy.blocks)
+        assert covers(budget, cost(measured))
+        promise = promised(workload, measured, name).expected_error()
+        assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
+        assert promise.total_squared_error == pytest.approx(dense_error(workload, measured), rel=5e-3)
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_a_planner_proposes_the_same_twice(name: str) -> None:
+    once, again = (proposed(name, WORKLOADS["prefix"], *NOISES["pure"]) for _ in range(2))
+    assert (once and [weight for _, weight in once.blocks]) == (again and [weight for _, weight in again.blocks])
