@@ -65,7 +65,7 @@ def test_ranges_and_conditions_are_answered_with_their_exact_errors(released: Pa
     assert women[0]["noise_std"] < both[0]["noise_std"]
     table = ln.read_release(released).answer(ln.queries(ln.read_release(released).plan.domain, age=ln.ranges([(20, 39), (40, 90)])))[0]
     assert [row["answer"] for row in both] == pytest.approx(table.answer.tolist())
-    assert list(table.frame("polars").columns) == ["query", "age", "answer", "noise_std", "low", "high"]
+    assert list(table.frame("polars").columns) == ["query", "age", "age_low", "age_high", "answer", "noise_std", "low", "high"]
 
 
 def test_distribution_functions_quantiles_and_means_are_answered(released: Path, run: Run) -> None:
@@ -146,7 +146,7 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
     assert said in manifest["answers"]["too_large_to_write"][0]
     assert said in (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert manifest["expected_error"]["error_bars_are_as_promised"]
-    assert sorted(path.name for path in (folder / "out" / "answers").iterdir()) == ["q1.parquet", "q2.parquet"]
+    assert sorted(path.name for path in (folder / "out" / "answers").iterdir()) == ["q1-x.parquet", "q2-x-prefix.parquet"]
     release = ln.read_release(folder / "out")
     cells, prefix = release.tables
     assert (cells.name, prefix.name) == ("x", "x:prefix")
@@ -157,3 +157,30 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
     assert abs(found[0]["answer"] - exact) < 6 * found[0]["noise_std"]
     assert found[0]["noise_std"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
     assert found[1]["noise_std"] == pytest.approx(cells.noise_std[7])
+
+
+def test_a_release_is_shown_in_the_terminal_whole_or_one_table_of_it(released: Path, run: Run) -> None:
+    found = run("show", "out")
+    assert found.code == 0, found.err
+    for words in ("160 answers in 3 tables", "epsilon = 20", "NOT PRIVATE", "Counts are of at most 2 rows", "sum of pay by sex", "█"):
+        assert words in " ".join(found.out.split())
+    one = run("show", "out", "sex x age")
+    assert "sex=F, age=17" in one.out
+    assert "The first 60 of 148 answers" in one.out
+    assert run("show", "out", "zip").code == 2
+    assert run("show", "nowhere").code == 2
+
+
+def test_covariances_of_a_table_are_told(released: Path, run: Run) -> None:
+    rows = answers(run, "--covariances", "q2")
+    release = ln.read_release(released)
+    matrix = release.covariance("q2")
+    assert [row["covariance"] for row in rows] == [matrix[0, 0], matrix[0, 1], matrix[1, 1]]
+    assert (rows[1]["cell"], rows[1]["other_cell"]) == ("sex=F", "sex=M")
+
+
+def test_the_program_alone_prints_its_help(run: Run) -> None:
+    found = run()
+    assert found.code == 0
+    assert "Usage: leastnoise" in found.out
+    assert "show" in found.out

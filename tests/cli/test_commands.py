@@ -213,7 +213,7 @@ def test_a_seeded_release_is_loud_and_costs_nothing(folder: Path, run: Run) -> N
     assert first.code == second.code == 0
     assert first.err.count("NOT PRIVATE") == 1
     assert "NOT PRIVATE" in first.out
-    assert (folder / "first/answers/q2.csv").read_text() == (folder / "second/answers/q2.csv").read_text()
+    assert (folder / "first/answers/q2-sex.csv").read_text() == (folder / "second/answers/q2-sex.csv").read_text()
     assert "NOT PRIVATE" in (folder / "first/report.html").read_text(encoding="utf-8").upper()
     assert not (folder / "people.ledger").exists()
 

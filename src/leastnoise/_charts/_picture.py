@@ -23,6 +23,8 @@ class Axis:
             spans (ranges that may overlap).
         low: lower ends, shape (keys,); NaN where there is none.
         high: upper ends.
+        first: the least number of every key, for frames: as ``low``, but for whole numbers, which are drawn as wide as one.
+        last: the greatest.
         moments: of times, where each begins, in ISO form; empty if the labels say so themselves.
     """
 
@@ -31,6 +33,8 @@ class Axis:
     kind: str = "names"
     low: FloatArray | None = None
     high: FloatArray | None = None
+    first: FloatArray | None = None
+    last: FloatArray | None = None
     moments: tuple[str, ...] = ()
 
     @property

@@ -1,5 +1,6 @@
 """The charts, one line each, in the order in which they are tried."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,29 +36,32 @@ CHARTS = (
 )
 
 
-def chart_for(picture: Picture) -> Chart | None:
+def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
     """The first chart that suits; None for a single number.
 
     Args:
         picture: what is to be drawn.
+        most: cells that may be drawn; of a picture with more only the largest are.
 
     >>> answer = np.array([5.0, 7.0])
     >>> made = Picture(name="sex", axes=(Axis(name="sex", labels=("F", "M")),), answer=answer, low=answer - 1, high=answer + 1)
     >>> chart_for(made).name
     'bars'
     """
-    return next((chart for chart in CHARTS if chart.suits(picture)), None)
+    fitting = CHARTS if picture.cells <= most else CHARTS[-1:]
+    return next((chart for chart in fitting if chart.suits(picture)), None)
 
 
-def vega_lite(picture: Picture) -> Spec | None:
+def vega_lite(picture: Picture, most: float = math.inf) -> Spec | None:
     """The chart of a picture as one Vega-Lite specification with its data inside; None for a single number.
 
     Args:
         picture: what is to be drawn.
+        most: cells that may be drawn.
 
     >>> vega_lite(Picture(name="all", axes=(), answer=np.array(5.0), low=np.array(4.0), high=np.array(6.0)))
     """
-    chart = chart_for(picture)
+    chart = chart_for(picture, most)
     return None if chart is None else _whole(chart.draw(picture))
 
 

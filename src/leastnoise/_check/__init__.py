@@ -2,6 +2,7 @@
 
 from leastnoise._check._arguments import MOST_DIGITS, Exact, exact, exact_positive, one_of, quoted, read_json, refuse, whole
 from leastnoise._check._errors import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
+from leastnoise._check._shown import html_facts
 
 __all__ = [
     "MOST_DIGITS",
@@ -14,6 +15,7 @@ __all__ = [
     "PaidError",
     "exact",
     "exact_positive",
+    "html_facts",
     "one_of",
     "quoted",
     "read_json",

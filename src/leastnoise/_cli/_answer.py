@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from leastnoise._release import Release
 
 _MOST_SHOWN = 1000
-_NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75 or --means MEASURE."
+_NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, --means MEASURE "
+_NEEDED += "or --covariances TABLE."
 
 
 @click.command()
@@ -27,6 +28,7 @@ _NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME
 @click.option("--cdf", "distribution", metavar="NAME", help="The share of rows up to each value of a number.")
 @click.option("--quantiles", metavar="NAME=SHARE,...", help="Quantiles of a number, such as age=0.25,0.5,0.75.")
 @click.option("--means", metavar="MEASURE", help="Means of a measure, by the --cells.")
+@click.option("--covariances", metavar="TABLE", help="Of the noise in every two answers of a table, by id or name.")
 @click.option("--level", type=float, help="Coverage of the intervals.  [default: that of the release]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> None:  # noqa: FBT001 - click passes flags by name
@@ -57,7 +59,7 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
 
 def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """The heading, and one record an answer."""
-    kinds = [name for name in ("distribution", "quantiles", "means") if asked[name]]
+    kinds = [name for name in ("distribution", "quantiles", "means", "covariances") if asked[name]]
     if asked["ranges"] or asked["measure"] or (asked["cells"] and not asked["means"]) or (asked["where"] and not kinds):
         kinds.append("counts")
     if len(kinds) != 1:
@@ -67,6 +69,8 @@ def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> tup
         if where:
             raise InputError("Means cannot be restricted with --where; say --cells NAME for means by the values of an attribute.")
         return _means(release, level, asked["means"], asked["cells"])
+    if asked["covariances"]:
+        return _covariances(release, asked["covariances"])
     if asked["distribution"]:
         return _cdf(release, level, asked["distribution"], where)
     if asked["quantiles"]:
@@ -121,6 +125,13 @@ def _quantiles(release: "Release", level: float, text: str, where: Mapping[str, 
     found = quantiles(release, name, shares, where=where, level=level)
     rows = [{"share": one.share, name: one.value, "low": one.low, "high": one.high} for one in found]
     return f"quantiles of {name}, {100 * level:g}% intervals that hold all at once", rows
+
+
+def _covariances(release: "Release", key: str) -> tuple[str, list[dict[str, Any]]]:
+    matrix, names = release.covariance(key).tolist(), release.tables[key].cell_names()
+    pairs = [(first, second) for first in range(len(names)) for second in range(first, len(names))]
+    rows = [{"cell": names[first], "other_cell": names[second], "covariance": matrix[first][second]} for first, second in pairs]
+    return f"covariances of the noise in {release.tables[key].name}, each pair once", rows
 
 
 def _means(release: "Release", level: float, measure: str, by: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:

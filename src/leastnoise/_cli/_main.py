@@ -23,6 +23,7 @@ from leastnoise._cli._ledger import ledger
 from leastnoise._cli._plan import compare, plan
 from leastnoise._cli._release import release
 from leastnoise._cli._resume import resume
+from leastnoise._cli._show import show
 from leastnoise._cli._stop import interrupted, listen, what_was_paid
 from leastnoise._stopped import cause, runs
 
@@ -56,7 +57,7 @@ def program() -> None:
     """
 
 
-for _command in (init, check, plan, compare, release, resume, answer, ledger, audit, demo, experiments):
+for _command in (init, check, plan, compare, release, resume, show, answer, ledger, audit, demo, experiments):
     program.add_command(_command)
 
 
@@ -119,6 +120,9 @@ def _report(error: BaseException, paid_before: int) -> int:
         _say(f"interrupted. {paid}")
         return INTERRUPTED
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        if error.ctx.parent is None:  # the program alone asks what there is
+            click.echo(error.ctx.get_help())
+            return 0
         click.echo(error.ctx.get_help(), err=True)  # a command alone is a question, not a mistake to be folded
         return BAD_INPUT
     if isinstance(error, click.ClickException):

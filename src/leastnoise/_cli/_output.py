@@ -41,7 +41,7 @@ def number(value: float) -> str:
 def noise(mechanism: str) -> str:
     """The kind of noise in words.
 
-    >>> noise(Noise.DISCRETE_LAPLACE)
+    >>> noise("discrete_laplace")
     'discrete Laplace'
     """
     kind, name = mechanism.split("_")

@@ -25,6 +25,7 @@ class Progress:
 
     def __init__(self, doing: str) -> None:
         self._text = doing
+        self._share = 0.0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
         self._start = time.perf_counter()
@@ -44,7 +45,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Change what is being done."""
-        self._text = text
+        self._text, self._share = text, 0.0
 
     def rows(self, doing: str, then: str, done: int, among: int | None) -> None:
         """Tell how far the reading of rows is.
@@ -59,6 +60,7 @@ class Progress:
             self.say(then)
         elif among:
             self.say(f"{doing}: {100 * done // among}%")
+            self._share = done / among
 
     def _show(self) -> None:
         if self._done.wait(_patience()):
@@ -66,7 +68,7 @@ class Progress:
         terminal = sys.stderr.isatty()
         width = 0
         while True:
-            line = f"{self._text} ({self.seconds:.0f} s)"
+            line = f"{self._text} ({time_words(self.seconds, self._share)})"
             if terminal:
                 sys.stderr.write("\r" + line.ljust(width))
                 width = len(line)
@@ -78,6 +80,22 @@ class Progress:
         if terminal:
             sys.stderr.write("\r" + " " * width + "\r")
             sys.stderr.flush()
+
+
+def time_words(seconds: float, share: float) -> str:
+    """How long something has taken, and about how long the rest will.
+
+    Args:
+        seconds: since the start.
+        share: of the work that is done; 0 if nobody knows.
+
+    >>> time_words(12.3, 0.25), time_words(12.3, 0.0), time_words(200, 0.5)
+    ('12 s, about 37 s more', '12 s', '200 s, about 3 min more')
+    """
+    if not 0.02 <= share < 1:
+        return f"{seconds:.0f} s"
+    rest = seconds * (1 - share) / share
+    return f"{seconds:.0f} s, about {f'{rest:.0f} s' if rest < 120 else f'{rest / 60:.0f} min'} more"
 
 
 def _patience() -> float | None:

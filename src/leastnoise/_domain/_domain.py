@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._domain._json import KINDS, kind_from_json, kind_to_json, measure_from_json, measure_to_json
 from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Categories
@@ -197,6 +197,10 @@ class Domain:
         if self._measures:
             parts.append(f"measures={dict(self._measures)!r}")
         return f"Domain({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        kinds = [(name, f"{type(kind).__name__}, {kind.size:,} cells") for name, kind in self._kinds]
+        return html_facts("Domain", kinds + [(name, repr(measure)) for name, measure in self._measures])
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Domain is immutable; {name!r} cannot be set")

@@ -6,7 +6,7 @@ from leastnoise._release._large import written
 from leastnoise._release._manifest import FORMAT
 from leastnoise._release._release import Release, build
 from leastnoise._release._tables import Table, Tables
-from leastnoise._release._texts import checked_language
+from leastnoise._release._texts import checked_language, texts
 from leastnoise._release._words import goodness, notices
 from leastnoise._release._writing import fill_draft, write
 
@@ -26,6 +26,7 @@ __all__ = [
     "notices",
     "sha256",
     "table_place",
+    "texts",
     "write",
     "written",
 ]

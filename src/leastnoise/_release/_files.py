@@ -1,6 +1,7 @@
 """Answers as CSV and Parquet files, written through DuckDB from numpy arrays, a bounded number of cells at a time."""
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ FORMATS = ("csv", "parquet")
 MOST_TABLE_FILES = 200
 MOST_CSV_CELLS = 10_000_000
 BATCH_CELLS = 1_000_000
+_LONGEST_NAME = 60
 Progress = Callable[[int, int], None]
 _QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the standard output stream of an interactive program
 _OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet, COMPRESSION zstd"}
@@ -144,6 +146,22 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
     )
 
 
+def file_name(table_id: str, name: str, tables: int) -> str:
+    """A file name that says what is in the file, in the order of the tables, without an ending.
+
+    Args:
+        table_id: such as ``q7``.
+        name: of the table; what file systems might refuse is left out.
+        tables: how many there are.
+
+    >>> file_name("q7", "sex x region", 13), file_name("q2", "sum of pay by <b>", 2)
+    ('q07-sex-by-region', 'q2-sum-of-pay-by-b')
+    """
+    words = re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-")).strip("-")[:_LONGEST_NAME].rstrip("-")
+    number = table_id[1:].rjust(len(str(tables)), "0")
+    return f"q{number}-{words}" if words else f"q{number}"
+
+
 def _write_index(path: Path, entries: Iterable[TableEntry]) -> None:
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
@@ -186,7 +204,7 @@ def _one_by_one(release: Release, directory: Path, formats: Sequence[str], datab
                 columns[column] = place + texts.add(labels)
             else:
                 columns[column] = array[place]
-        stem = f"answers/{table.id}"
+        stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
         _copy(database, {**columns, **table.numbers()}, looked_up, texts.known, directory / stem, formats)
         yield table, stem
 

@@ -1,18 +1,45 @@
-"""The keys of a table: the axes of its chart, and the numbers that its labels stand for."""
+"""The keys of a table: the axes of its chart, and the numbers and days that its labels stand for."""
 
 import datetime as dt
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leastnoise._charts import Axis
+from leastnoise._charts import Axis, Picture
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
 from leastnoise._linop import Ranges, all_range_ends
+from leastnoise._release._texts import Texts
 from leastnoise._workload import Product, QuerySet
 
+if TYPE_CHECKING:
+    from leastnoise._release._tables import Table
+
 _PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII)
+
+
+def picture(table: "Table", said: Texts) -> Picture:
+    """What a chart of a table is drawn of.
+
+    Args:
+        table: with its answers.
+        said: the catalogue.
+    """
+    product = table.product
+    unit = said.say("unit_rows") if product.measure is None else product.measure
+    return Picture(
+        name=table.name,
+        axes=axes(product, table.labels),
+        answer=table.answer,
+        low=table.low,
+        high=table.high,
+        unit=unit,
+        value=said.value,
+        number=said.number,
+        up_to=said.say("up_to"),
+    )
 
 
 def axes(product: Product, labels: Sequence[Sequence[str | int]]) -> tuple[Axis, ...]:
@@ -107,4 +134,5 @@ def _axis(name: str, queries: QuerySet, kind: Kind, labels: Sequence[str | int])
     sort = {"identity": "cells", "prefix": "up_to"}.get(queries.kind, "spans")
     # a single number is drawn as wide as the step to the next, so that neighbours touch
     step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
-    return Axis(name=name, labels=own, kind=sort, low=low, high=high + step if sort == "cells" else high)
+    wide = high + step if sort == "cells" else high
+    return Axis(name=name, labels=own, kind=sort, low=low, high=wide, first=low, last=high)

@@ -6,22 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from leastnoise._accounting import charge_text, whole_budget
 from leastnoise._accuracy import Structure, covariances, interval_multiplier, structure
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, Finding, Outcome
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
 from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
-from leastnoise._release._tables import Options, Table, Tables, in_unit, to_frame
-from leastnoise._release._texts import checked_language
-from leastnoise._workload import Product, Workload
+from leastnoise._release._tables import MOST_SHOWN, Options, Table, Tables, in_unit, to_frame
+from leastnoise._release._texts import checked_language, texts
+from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges
 
 MOST_IN_ONE_FRAME = 20_000_000
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Release:
     """Answers with error bars. Made by `build`.
 
@@ -42,6 +43,23 @@ class Release:
     tables: Tables
     _digests: list[str] = field(default_factory=list, init=False, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, init=False, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Release({self._what()}; {', '.join(text for _, text in self._facts()[1:])})"
+
+    def _repr_html_(self) -> str:
+        said = texts()
+        tables = [(table.name, f"{table.cells:,} answers, ± {said.error(table.typical_margin)}") for table in self.tables[:MOST_SHOWN]]
+        more = [("...", f"{len(self.tables) - MOST_SHOWN:,} more tables")] if len(self.tables) > MOST_SHOWN else []
+        return html_facts(f"Release of {self._what()}", [*self._facts(), *tables, *more])
+
+    def _what(self) -> str:
+        return f"{texts().some('answers', self.workload.rows)} in {texts().some('tables', len(self.tables))}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        privacy = self.plan.privacy
+        facts = [("protects", privacy.unit), ("cost", charge_text(privacy.budget, whole_budget(privacy.budget)))]
+        return facts if self.private else [*facts, ("noise", "NOT PRIVATE, from a seed")]
 
     @property
     def plan(self) -> Plan:
@@ -131,7 +149,18 @@ class Release:
         Raises:
             InputError: no such table, or the library is not installed.
         """
-        return to_frame(self.tables[table_id].columns(), library)
+        return self.tables[table_id].frame(library)
+
+    def plot(self, table_id: str) -> Any:
+        """A table as an Altair chart, which notebooks show and which can be changed and saved further.
+
+        Args:
+            table_id: such as ``q1``, or the table's name.
+
+        Raises:
+            InputError: no such table, or it is a single number.
+        """
+        return self.tables[table_id].plot()
 
     def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:
         """Answers to further questions, from the measurements; they cost nothing.
@@ -175,6 +204,35 @@ class Release:
             )
         return Estimate(self.observation)
 
+    def sum(self, table_id: str, where: Mapping[str, Any] | None = None, *, level: float | None = None) -> Table:
+        """The sum of some cells of a table, with its exact error; it costs nothing.
+
+        Args:
+            table_id: such as ``q1``, or the table's name.
+            where: for some of its attributes the labels to be added up: one, a list, or a pair (low, high) of numbers as in `ranges`.
+                All cells along every other attribute are added up.
+            level: coverage of the interval; None for that of the release.
+
+        Returns:
+            A table of one answer.
+
+        Raises:
+            InputError: no such table, an attribute that is not in it, or a label that is none.
+
+        >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90)), ways=2), ln.PureDP(1))
+        >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"], "age": [20, 30, 40]}), seed=7)
+        >>> release.sum("sex x age", {"sex": "M", "age": (20, 39)}).noise_std.round(2).tolist()
+        [[6.07]]
+        """
+        product = self.workload.products[self.tables.place(table_id)]
+        wanted = dict(where or {})
+        for name in wanted:
+            if name not in product.attributes:
+                raise refuse("an attribute of where", name, "one of " + ", ".join(product.attributes))
+        sets = {name: _some(values) for name, values in wanted.items()}
+        (table,) = self.answer(queries(self.plan.domain, sets, sum=product.measure), level=level)
+        return table
+
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
 
@@ -200,6 +258,16 @@ class Release:
         if measure not in self._structures:
             self._structures[measure] = structure(self.measurements, measure)
         return in_unit(products[0], in_unit(products[0], covariances(self._structures[measure], *products)))
+
+
+def _some(values: Any) -> QuerySet:
+    """The query set that adds up some cells: a pair of numbers is a range, anything else labels."""
+    if isinstance(values, tuple) and len(values) == 2 and not any(isinstance(value, str) for value in values):
+        return ranges([values])
+    labels = list(values) if isinstance(values, (list, tuple, set, frozenset)) else [values]
+    if not labels:
+        raise refuse("the labels of where", labels, "at least one label, or a pair (low, high) of numbers")
+    return predicates([labels])
 
 
 def presented(measurements: Measurements, level: float) -> Options:

@@ -9,10 +9,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from leastnoise._check import InputError, one_of
+from leastnoise._charts import live, vega_lite
+from leastnoise._check import InputError, html_facts, one_of
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import Estimator, non_negative, whole_numbers
 from leastnoise._release._extras import table_place
+from leastnoise._release._keys import axes, picture
+from leastnoise._release._texts import texts
 from leastnoise._workload import Product, QuerySet
 
 Label = str | int
@@ -32,6 +35,7 @@ NUMBERS = (
 )
 SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")  # columns that not every table of a release has
 MAY_BE_UNKNOWN = ("approximation_std", *SOMETIMES)  # columns of which an entry may be missing
+MOST_SHOWN = 12  # cells of a table in a notebook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,7 @@ class Options:
         return tuple(name for name, wanted in zip(SOMETIMES, asked, strict=True) if wanted)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Table:
     """The answers to one product of the workload, in rows or in the measure's own unit.
 
@@ -127,6 +131,11 @@ class Table:
         values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
         return {name: value.reshape(-1) for name, value in zip(NUMBERS, values, strict=True) if value is not None}
 
+    @property
+    def typical_margin(self) -> float:
+        """Half the width of an interval: the root mean square over the table, in rows or in the measure's own unit."""
+        return math.sqrt(float(np.mean((self.high - self.answer) ** 2))) if self.cells else 0.0
+
     def columns(self) -> Columns:
         """The table in long form: ``query``, one key column an attribute, then `numbers`; all of one length.
 
@@ -140,8 +149,51 @@ class Table:
         return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
 
     def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
-        return to_frame(self.columns(), library)
+        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed.
+
+        Beside a key of numbers stand its ends, ``age_low`` and ``age_high``; beside one of periods its first day or hour, ``month_start``.
+        """
+        return to_frame(self.framed(), library)
+
+    def framed(self) -> Columns:
+        """`columns` with numbers and days beside the labels that stand for them."""
+        columns = self.columns()
+        places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
+        made: Columns = {"query": columns.pop("query")}
+        names = _Names({"query", *columns})
+        keys = zip(key_columns(self.product.attributes), axes(self.product, self.labels), places, strict=True)
+        for key, axis, place in keys:
+            made[key] = columns.pop(key)
+            if axis.first is not None and axis.last is not None:
+                made[names.give(f"{key}_low")], made[names.give(f"{key}_high")] = axis.first[place], axis.last[place]
+            elif axis.moments:
+                made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[place]
+        return made | columns
+
+    def plot(self) -> Any:
+        """The table as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, or its largest cells.
+
+        Raises:
+            InputError: it is a single number.
+        """
+        spec = vega_lite(picture(self, texts()))
+        if spec is None:
+            raise InputError(f"The table {self.id} ({self.name}) is a single number, {self}; there is nothing to draw.")
+        return live(spec)
+
+    def __repr__(self) -> str:
+        said = texts()
+        what = said.value(float(self.answer), float(self.high - self.answer)) if not self.labels else said.some("answers", self.cells)
+        return f"Table({self.id} {self.name!r}: {what}, typical margin {said.error(self.typical_margin)})"
+
+    def _repr_html_(self) -> str:
+        said = texts()
+        pairs = list(zip(self.cell_names()[:MOST_SHOWN], self.answer.reshape(-1)[:MOST_SHOWN], strict=False))
+        margins = (self.high - self.answer).reshape(-1)
+        rows = [(name, said.value(float(answer), float(margin))) for (name, answer), margin in zip(pairs, margins, strict=False)]
+        if self.cells > MOST_SHOWN:
+            rows.append(("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all"))
+        return html_facts(repr(self), rows)
 
     def cell_names(self) -> list[str]:
         """One text a cell, such as ``sex=F, age <= 30``; ``total`` where no attribute is asked about."""

@@ -11,7 +11,7 @@ from leastnoise._accounting import readable
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vega_lite
 from leastnoise._release._files import TableEntry
-from leastnoise._release._keys import axes
+from leastnoise._release._keys import picture
 from leastnoise._release._release import Release
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import Texts
@@ -20,6 +20,7 @@ MOST_CELLS = 150_000  # rows of HTML on the page
 MOST_OF_A_TABLE = 20_000
 MOST_LARGEST = 500  # rows of a table that is not whole
 MOST_PICTURES = 100
+MOST_MARKS = 20_000  # cells in all pictures; when they are used up, tables are drawn by their largest cells
 MOST_BYTES = 5_000_000  # of all pictures
 _LARGEST = 20  # bars for a table that is too large to draw
 _OPEN = 100  # rows that are shown without being asked for
@@ -68,7 +69,7 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[
     """
     made, names = [], []
     specs: list[dict[str, Any]] = []
-    left = MOST_CELLS
+    left, marks = MOST_CELLS, MOST_MARKS
     for place, entry in enumerate(entries):
         whole = entry.answers <= min(MOST_OF_A_TABLE, left)
         if not whole and left <= 0:
@@ -77,40 +78,16 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[
         drawn = picture(table, said)
         view = _view(release, entry, table, said, whole=whole)
         left -= len(view.rows)
-        spec = vega_lite(drawn) if len(specs) < MOST_PICTURES else None
-        if spec is not None:
-            specs.append(spec)
+        chart = chart_for(drawn, marks)
+        if chart is not None and len(specs) < MOST_PICTURES:
+            specs.append(vega_lite(drawn, marks) or {})
             names.append((f"c-{table.id}", table.name, _alt(drawn, said)))
-        made.append((view, drawn, spec is not None, table))
+            marks -= 0 if chart.name == "largest" else drawn.cells
+            made.append((view, chart.name, True, table))
+        else:
+            made.append((view, "" if chart is None else chart.name, False, table))
     pictures = _within(svg_of(specs, names, said.language))
-    return [_with_picture(release, view, drawn, next(pictures) if has else None, table, said) for view, drawn, has, table in made]
-
-
-def picture(table: Table, said: Texts) -> Picture:
-    """What a chart of a table is drawn of.
-
-    Args:
-        table: with its answers.
-        said: the catalogue.
-    """
-    product = table.product
-    unit = said.say("unit_rows") if product.measure is None else product.measure
-    return Picture(
-        name=table.name,
-        axes=axes(product, table.labels),
-        answer=table.answer,
-        low=table.low,
-        high=table.high,
-        unit=unit,
-        value=said.value,
-        number=said.number,
-        up_to=said.say("up_to"),
-    )
-
-
-def typical_margin(table: Table) -> float:
-    """Half the width of an interval: the root mean square over a table."""
-    return math.sqrt(float(np.mean((table.high - table.answer) ** 2))) if table.cells else 0.0
+    return [_with_picture(release, view, chart, next(pictures) if has else None, table, said) for view, chart, has, table in made]
 
 
 def unit_words(table: Table, said: Texts) -> str:
@@ -132,7 +109,7 @@ def _within(pictures: list[str | None]) -> Iterator[str | None]:
 def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
     percent = said.percent(release.level)
     meta = said.say(
-        "meta", answers=said.some("answers", table.cells), unit=unit_words(table, said), margin=said.error(typical_margin(table))
+        "meta", answers=said.some("answers", table.cells), unit=unit_words(table, said), margin=said.error(table.typical_margin)
     )
     total = "" if table.labels else said.value(float(table.answer), float(table.high - table.answer))
     places = np.arange(table.cells)
@@ -168,12 +145,11 @@ def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _with_picture(release: Release, view: View, drawn: Picture, svg: str | None, table: Table, said: Texts) -> View:
-    chart = chart_for(drawn)
-    if chart is None:
+def _with_picture(release: Release, view: View, chart: str, svg: str | None, table: Table, said: Texts) -> View:
+    if not chart:
         return view
-    words = [said.say(f"how_{chart.name}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
-    if chart.name == "largest" and svg:
+    words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
+    if chart == "largest" and svg:
         words.insert(0, _sure(release, table, said))
     privacy = release.plan.privacy
     if privacy.unit_column is not None and privacy.max_rows > 1:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-from leastnoise._check import Exact, InputError, exact_positive, refuse, whole
+from leastnoise._check import Exact, InputError, exact_positive, html_facts, refuse, whole
 from leastnoise._domain import Domain
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import Label, QuerySet, identity, query_set
@@ -89,7 +89,10 @@ class Product:
         return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"
 
 
-@dataclass(frozen=True, slots=True)
+MOST_SHOWN = 20  # tables of a workload in a notebook
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Workload:
     """A union of products over one domain.
 
@@ -111,6 +114,14 @@ class Workload:
             raise InputError(
                 "A workload must have all its queries over one domain; got two different domains. Use one Domain value for all parts."
             )
+
+    def __repr__(self) -> str:
+        return f"Workload({len(self.products):,} tables, {self.rows:,} queries)"
+
+    def _repr_html_(self) -> str:
+        listed = [(product.name, f"{product.rows:,} queries, weight {product.weight}") for product in self.products[:MOST_SHOWN]]
+        more = [("...", f"{len(self.products) - MOST_SHOWN:,} more")] if len(self.products) > MOST_SHOWN else []
+        return html_facts(repr(self), [*listed, *more])
 
     def __add__(self, other: "Workload") -> "Workload":
         if not isinstance(other, Workload):

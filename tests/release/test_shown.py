@@ -1,0 +1,88 @@
+"""What values show of themselves in notebooks, and the sums of cells that a release gives."""
+
+import altair as alt
+import numpy as np
+import polars as pl
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise._release import build
+from leastnoise._session import plan as planned
+
+
+@pytest.fixture(scope="module")
+def release(observation):
+    return build(observation)
+
+
+def test_what_is_shown_is_short_and_says_how_much_and_how_exact(release):
+    assert repr(release).startswith("Release(")
+    assert "9 tables" in repr(release)
+    assert "NOT PRIVATE" in repr(release)
+    table = release.tables["q4"]
+    assert repr(table).startswith("Table(q4 'age:prefix': 5 answers, typical margin ")
+    assert len(repr(release.workload)) < 80
+    for value in (release, table, release.tables["q1"], release.workload, release.plan.domain):
+        page = value._repr_html_()
+        assert page.startswith("<table>")
+        assert "<b>a" not in page
+        assert len(page) < 5000
+
+
+def test_long_values_are_cut_and_say_so(making):
+    domain = ln.Domain(age=ln.Integers(0, 99))
+    workload = ln.queries(domain, age="identity")
+    made = build(making.observe(making.plan(workload), {None: np.ones(100)}, np.random.default_rng(0)))
+    assert "88 more" in made.tables[0]._repr_html_()
+
+
+def test_every_table_but_a_number_is_a_live_chart(release):
+    for table in release.tables[1:]:
+        assert isinstance(release.plot(table.id), alt.TopLevelMixin)
+    with pytest.raises(InputError, match="single number"):
+        release.plot("q1")
+
+
+def test_frames_have_numbers_and_days_beside_labels(making):
+    domain = ln.Domain(pay=ln.Bins(0, 10, 4), day=ln.Dates("2024-01-01", "2024-02-29", "month"), sex=["F", "M"])
+    made = build(
+        making.observe(making.plan(ln.queries(domain, pay="prefix", sex="identity")), making.cells(domain), np.random.default_rng(0))
+    )
+    frame = made.tables[0].frame("polars")
+    assert frame.columns == ["query", "pay", "pay_low", "pay_high", "sex", "answer", "noise_std", "low", "high"]
+    assert frame["pay_high"].unique().sort().to_list() == [2.5, 5.0, 7.5, 10.0]
+    longer = ln.Domain(day=ln.Dates("2024-01-01", "2024-04-30", "month"))
+    made = build(making.observe(making.plan(ln.queries(longer, day="identity")), making.cells(longer), np.random.default_rng(0)))
+    frame = made.frame("q1", "polars")
+    assert frame.schema["day_start"] == pl.Datetime("ms") or frame.schema["day_start"].is_temporal()
+    assert str(frame["day_start"][1])[:10] == "2024-02-01"
+
+
+def test_sums_of_cells_are_sums_with_the_error_of_a_sum(making):
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 21))
+    workload = ln.queries(domain, sex="identity", age="identity", weight=3) + ln.queries(domain, age="prefix")
+    made = planned(workload, ln.PureDP("1/3"))
+    cells = making.cells(domain)
+    exact = cells[None].reshape(2, 5)[1, 1:4].sum()
+    random = np.random.default_rng(1)
+    errors = []
+    for _ in range(400):
+        release = build(making.observe(made, cells, random))
+        found = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
+        errors.append(found.answer.item() - exact)
+    cells_of = release.tables["sex x age"].answer
+    assert found.answer.item() == pytest.approx(cells_of[1, 1:4].sum())
+    covariance = release.covariance("sex x age")
+    chosen = np.zeros((2, 5))
+    chosen[1, 1:4] = 1
+    assert found.noise_std.item() ** 2 == pytest.approx(chosen.reshape(-1) @ covariance @ chosen.reshape(-1))
+    assert np.std(errors) == pytest.approx(found.noise_std.item(), rel=0.12)
+    assert release.sum("sex x age").answer.item() == pytest.approx(cells_of.sum())
+    assert release.sum("sex x age", {"sex": ["F", "M"]}).answer.item() == pytest.approx(cells_of.sum())
+
+
+@pytest.mark.parametrize("where", [{"zone": "x"}, {"sex": "x"}, {"sex": []}])
+def test_sums_of_what_is_not_there_are_refused(release, where):
+    with pytest.raises(InputError):
+        release.sum("q2", where)
