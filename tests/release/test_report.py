@@ -151,7 +151,7 @@ def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(observation,
     release = build(observation)
     loud = _report.report(release, entries(release))
     assert loud.count("NOT PRIVATE") >= 3  # the tab, the banner, the footer
-    real = build(replace(observation, private=True, receipt="2026-1"))
+    real = build(replace(observation, observation=replace(observation.observation, private=True, receipt="2026-1")))
     quiet = _report.report(real, entries(real))
     assert "NOT PRIVATE" not in quiet
     assert "<code>2026-1</code>" in quiet

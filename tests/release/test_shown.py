@@ -30,6 +30,17 @@ def test_what_is_shown_is_short_and_says_how_much_and_how_exact(release):
         assert len(page) < 5000
 
 
+def test_a_plan_says_what_it_asks_costs_and_promises_and_draws_its_errors(making):
+    made = making.plan()
+    assert repr(made).startswith("Plan(asks: 31 queries in 9 tables, strategy: ")
+    assert f"error / least possible: {made.promise.times_least:.3f}" in repr(made)
+    assert "standard error" in made._repr_html_()
+    assert isinstance(made.plot(), alt.TopLevelMixin)
+    drawn = {row["k0"]: row["typical"] for row in made.plot().to_dict()["datasets"].popitem()[1]}
+    assert drawn["age:prefix"] == pytest.approx(made.promise.tables[3].rmse, rel=1e-5)
+    assert "sum of pay by sex" not in drawn
+
+
 def test_long_values_are_cut_and_say_so(making):
     domain = ln.Domain(age=ln.Integers(0, 99))
     workload = ln.queries(domain, age="identity")

@@ -19,4 +19,5 @@ def live(spec: Spec) -> "alt.TopLevelMixin":
     """
     import altair as alt
 
-    return alt.Chart.from_dict(spec, validate=False)
+    kind = alt.FacetChart if "facet" in spec else alt.LayerChart
+    return kind.from_dict(spec)

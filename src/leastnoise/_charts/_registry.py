@@ -1,10 +1,10 @@
 """The charts, one line each, in the order in which they are tried."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leastnoise._charts import _bars, _dots, _heat, _largest, _lines, _multiples, _steps
+from leastnoise._charts import _bars, _dots, _errors, _heat, _largest, _lines, _multiples, _steps
 from leastnoise._charts._picture import Dots, Picture, Spec
 from leastnoise._charts._style import CONFIG
 
@@ -75,6 +75,19 @@ def dots(made: Dots) -> Spec:
     [{'k0': 'F', 'group': '', 'value': 3.0, 'low': 2.0, 'high': 4.0}]
     """
     return _whole(_dots.draw(made))
+
+
+def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
+    """Expected errors of tables, as a Vega-Lite specification.
+
+    Args:
+        rows: name, typical error and largest error of each.
+        title: of the axis.
+
+    >>> errors([("sex", 2.5, 3.0)], "rows")["data"]["values"]
+    [{'k0': 'sex', 'typical': 2.5, 'largest': 3.0}]
+    """
+    return _whole(_errors.draw(rows, title))
 
 
 def _whole(spec: Spec) -> Spec:

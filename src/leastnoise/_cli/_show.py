@@ -26,7 +26,7 @@ def show(release: Path, table: str | None) -> None:
 
     RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its tables, such as q7 or "sex x age".
     """
-    from leastnoise._release import read_release
+    from leastnoise._session import read_release
 
     found = read_release(release)
     if table is not None:

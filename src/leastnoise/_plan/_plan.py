@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from leastnoise._accounting import Cost, Privacy, SeriesCost, privacy_from_json
-from leastnoise._check import InputError, read_json, refuse
+from leastnoise._accounting import Cost, Privacy, SeriesCost, charge_text, privacy_from_json, whole_budget
+from leastnoise._charts import errors, live
+from leastnoise._check import InputError, html_facts, read_json, refuse
 from leastnoise._domain import Domain
 from leastnoise._measurements import Measurements, cost
 from leastnoise._plan._frozen import frozen
@@ -16,6 +18,7 @@ from leastnoise._workload import Workload
 from leastnoise._workload import from_json as workload_from_json
 
 FORMAT = 1
+MOST_SHOWN = 20  # tables of a plan in a notebook
 _Given = TypeVar("_Given")
 
 
@@ -54,8 +57,13 @@ class Promise:
     lower_bound: float
     tables: tuple[TableError, ...]
 
+    @property
+    def times_least(self) -> float | None:
+        """The measure of goodness: the error over the least possible, the root of the total over its lower bound; None without a bound."""
+        return math.sqrt(self.total_squared_error / self.lower_bound) if self.lower_bound > 0 else None
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """Everything that a release will do, but for the data.
 
@@ -93,6 +101,43 @@ class Plan:
         if measured is not None and (measured.domain, measured.privacy) != (self.domain, self.privacy):
             raise InputError("The measurements of a plan must be of its own domain and privacy. Make the plan again; nothing was spent.")
         object.__setattr__(self, "details", frozen(self.details))
+
+    def __repr__(self) -> str:
+        return f"Plan({', '.join(f'{name}: {text}' for name, text in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        tables = [] if self.promise is None else [(name, f"standard error {typical:,.4g}") for name, typical, _ in self._errors()]
+        more = [("...", f"{len(tables) - MOST_SHOWN:,} more tables")] if len(tables) > MOST_SHOWN else []
+        return html_facts("Plan", [*self._facts(), *tables[:MOST_SHOWN], *more])
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [
+            ("asks", f"{self.workload.rows:,} queries in {len(self.workload.products):,} tables"),
+            ("strategy", self.strategy),
+            ("protects", self.privacy.unit),
+            ("cost", charge_text(self.privacy.budget, whole_budget(self.privacy.budget))),
+        ]
+        ratio = None if self.promise is None else self.promise.times_least
+        return facts if ratio is None else [*facts, ("error / least possible", f"{ratio:.3f}")]
+
+    def _errors(self) -> list[tuple[str, float, float]]:
+        """Name, typical and largest error of every table, in rows or in the measure's own unit."""
+        found = []
+        for table, product in zip(self.expected_error().tables, self.workload, strict=True):
+            unit = 1.0 if product.measure is None else float(self.domain.measures[product.measure].unit)
+            found.append((table.name, table.rmse * unit, table.largest_std * unit))
+        return found
+
+    def plot(self) -> Any:
+        """The expected error of every table as an Altair chart, which notebooks show: typical as a bar, largest as a tick.
+
+        Tables of counts where there are any, else those of sums, which have units of their own.
+
+        Raises:
+            InputError: the error depends on the data.
+        """
+        counted = [row for row, product in zip(self._errors(), self.workload, strict=True) if product.measure is None]
+        return live(errors(counted or self._errors(), "standard error, in rows" if counted else "standard error"))
 
     @property
     def domain(self) -> Domain:

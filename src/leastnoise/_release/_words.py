@@ -149,8 +149,7 @@ def goodness(plan: Plan) -> float | None:
         At least 1; None where no error or no bound is known. It is the measure of plans everywhere: in tables of the terminal, in
         reports and in the documentation.
     """
-    promise = plan.promise
-    return None if promise is None or not promise.lower_bound > 0 else math.sqrt(promise.total_squared_error / promise.lower_bound)
+    return None if plan.promise is None else plan.promise.times_least
 
 
 def domain_words(name: str, kind: Kind, said: Texts = ENGLISH) -> str:
