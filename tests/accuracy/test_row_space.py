@@ -8,8 +8,10 @@ import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import IdentityBasis, IterativeStructure, PairStructure, UnsupportedQuery, row_space, structure
+from leastnoise._accuracy._basis import basis
 from leastnoise._accuracy._joint import _weighted_diagonal
 from leastnoise._accuracy._operators import gram_diagonal, row_squares
+from leastnoise._accuracy._row_space import triangle
 from leastnoise._check import InternalError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
@@ -110,3 +112,21 @@ def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(blocks: int)
     assert known.errors(both).largest == pytest.approx(9 * known.errors(inner).largest)
     with pytest.raises(UnsupportedQuery, match=r"do not determine a:prefix x c\. Ask for the table a x c"):
         estimate.values(queries(domain, a=prefix(), c=identity()).products[0])
+
+
+@pytest.mark.parametrize("matrix", [[[2, 5, -1], [0, 3, 4], [0, 0, 7]], [[2, 0, 0], [-5, 3, 0], [1, 4, 7]]], ids=["upper", "lower"])
+def test_a_triangular_strategy_is_inverted_as_any_other(matrix: list[list[int]]) -> None:
+    own = np.array(matrix)
+    turned = own[::-1]  # the same rows in another order are no triangle
+    for rows in (own, turned):
+        known = basis(Factor(("a",), Dense(rows)))
+        np.testing.assert_allclose(known.inverse, np.linalg.inv(own.T @ own), rtol=1e-12)  # type: ignore[attr-defined]
+        assert row_space(Dense(rows)).everything  # type: ignore[union-attr]
+    assert triangle(Dense(own)).pivot == 2 / 7  # type: ignore[union-attr]
+    assert triangle(Dense(turned)) is None
+
+
+def test_a_triangle_that_does_not_tell_all_cells_apart_is_not_inverted() -> None:
+    flat = Dense(np.array([[1, 1, 1], [0, 0, 1], [0, 0, 1]]))
+    assert triangle(flat).pivot == 0  # type: ignore[union-attr]
+    assert row_space(flat).dimension == 2  # type: ignore[union-attr]

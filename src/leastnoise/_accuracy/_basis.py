@@ -17,7 +17,7 @@ import numpy as np
 from leastnoise._accuracy._gram import weighted_gram
 from leastnoise._accuracy._largest import largest_apart, largest_between
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, row_squares
-from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space
+from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
 from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
@@ -265,6 +265,12 @@ def basis(factor: Factor) -> Basis:
             f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "
             "Choose a hierarchy or the identity along this attribute."
         )
+    shape = triangle(operator) if factor.even else None
+    if shape is not None and shape.pivot > 1e-7:
+        from scipy.linalg import solve_triangular
+
+        inverse = solve_triangular(dense(operator).astype(float), np.eye(operator.size), lower=shape.lower)
+        return DenseBasis(inverse @ inverse.T)
     gram = weighted_gram(factor)
     try:
         lower = np.linalg.cholesky(gram)

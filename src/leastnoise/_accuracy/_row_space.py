@@ -18,6 +18,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import (
     AllRanges,
     Contrasts,
+    Dense,
     DiagonalAndRows,
     Haar,
     Identity,
@@ -163,8 +164,34 @@ def row_space(operator: Operator) -> RowSpace | None:
         return RowSpace(n, n - 1, None, np.full((n, 1), n**-0.5))
     if n > MOST_DENSE:
         return None
+    shape = triangle(operator)
+    if shape is not None and shape.pivot > 1e-5:
+        return everything(n)
     rows = dense(operator).astype(float)
     return of_gram(rows.T @ rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """A square matrix of queries with zeros above (lower) or below its diagonal; pivot: the least diagonal entry over the largest."""
+
+    lower: bool
+    pivot: float
+
+
+def triangle(operator: Operator) -> Triangle | None:
+    """The shape of a triangular matrix of queries, such as the Gaussian optimum's; None of any other.
+
+    >>> triangle(Dense(np.array([[2, 0], [5, 4]])))
+    Triangle(lower=True, pivot=0.5)
+    """
+    if not isinstance(operator, Dense) or operator.rows != operator.size:
+        return None
+    lower = not operator.matrix[0, 1:].any()
+    if (np.triu(operator.matrix, 1) if lower else np.tril(operator.matrix, -1)).any():
+        return None
+    own = np.abs(operator.matrix.diagonal())
+    return Triangle(lower, float(own.min() / own.max())) if own.any() else None
 
 
 def of_gram(gram: FloatArray) -> RowSpace:

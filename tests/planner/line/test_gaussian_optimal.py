@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gaussian_optimal import _mirrored, _plain, _tridiagonal, fit_gaussian_optimum
+from leastnoise._planner.line._gaussian_optimal import (
+    _mirrored,
+    _plain,
+    _refined,
+    _spectrum,
+    _tridiagonal,
+    fit_gaussian_optimum,
+    optimal_factor,
+)
 from leastnoise._planner.line._gram import (
     AllRangesGram,
     DenseGram,
@@ -105,3 +113,12 @@ def test_guards() -> None:
         fit_gaussian_optimum(PrefixGram(4), gap=0)
     with pytest.raises(InputError, match="nothing to plan"):
         fit_gaussian_optimum(DenseGram(np.zeros((2, 2)), 1))
+
+
+@pytest.mark.parametrize("gram", [PrefixGram(256), AllRangesGram(256)], ids=["prefix", "ranges"])
+def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> None:
+    start = _refined(optimal_factor(gram.coarsen(4))[2], gram.size)
+    bound = float(_spectrum(gram)(start)[0].sum()) ** 2 / gram.queries
+    assert bound == pytest.approx(optimal_factor(gram)[1] ** 2, rel=2e-3)
+    even = float(_spectrum(gram)(np.full(gram.size, 1 / gram.size))[0].sum()) ** 2 / gram.queries
+    assert even < 0.99 * bound

@@ -12,7 +12,7 @@ Source: convex duality for the matrix mechanism's semidefinite programme (Li et 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from leastnoise._planner.line._gram import DenseGram, Gram, column_norm, recogni
 # Multiplying by the square of X_jj takes half the steps of the first power; a third power oscillates.
 _POWER = 2.0
 _SMALL = 96
+_EDGE = 16
 _LOST = 1e-10
 
 Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
@@ -124,14 +125,26 @@ def _spectrum(gram: Gram) -> Spectrum:
     return _tridiagonal(gram) or (_mirrored if gram.mirrored and gram.size > 1 else _plain)(gram.dense())
 
 
+def _refined(small: FloatArray, size: int) -> FloatArray:
+    """Dual weights of fewer cells, as a start for more of them.
+
+    They are powers of the distance to the ends, so logarithms are interpolated over log-odds of the place; the cells next to the ends look
+    alike at every size, so they are taken one by one.
+    """
+    place, cells = (np.log((2 * np.arange(count) + 1) / (2 * (count - np.arange(count)) - 1)) for count in (len(small), size))
+    weights = np.exp(np.interp(cells, place, np.log(small)))
+    edge = min(_EDGE, len(small) // 4)
+    weights[:edge] = small[:edge] * (weights[edge] / small[edge])
+    weights[-edge:] = small[-edge:] * (weights[-edge - 1] / small[-edge - 1])
+    return np.asarray(weights / weights.sum())
+
+
 def _iterate(gram: Gram, gap: float, steps: int) -> tuple[FloatArray, float, FloatArray]:
     """Dual weights, t, and the n x n root K of the step with the smallest gap."""
     weights = np.full(gram.size, 1 / gram.size)
     if gram.size > _SMALL and not isinstance(gram, DenseGram):
         small, _, _ = _iterate(gram.coarsen(4), gap, steps)
-        place, cells = ((np.arange(count) + 0.5) / count for count in (len(small), gram.size))
-        weights = np.interp(cells, place, small)
-        weights /= weights.sum()
+        weights = _refined(small, gram.size)
     spectrum, power = _spectrum(gram), _POWER
     best: tuple[float, FloatArray, float, FloatArray, FloatArray] | None = None
     previous = -math.inf
@@ -151,23 +164,23 @@ def _iterate(gram: Gram, gap: float, steps: int) -> tuple[FloatArray, float, Flo
     if best is None:
         raise InternalError("The dual iteration was given no steps.")
     _, weights, total, roots, vectors = best
-    return weights, total, (vectors * roots) @ vectors.T
+    halved = vectors * np.sqrt(roots)
+    return weights, total, halved @ halved.T
 
 
 def _factor(matrix: FloatArray) -> FloatArray:
-    """A with A^T A = matrix: of the two Cholesky factors that with the smaller L1 norm, or the eigenvectors when one fails."""
+    """A with A^T A = matrix: its Cholesky factor, or the eigenvectors where that fails."""
     from scipy.linalg import LinAlgError, cholesky
 
     try:
         upper = cholesky(matrix)
-        lower = cholesky(matrix[::-1, ::-1])[::-1, ::-1]
     except LinAlgError:
-        upper = lower = np.zeros((1, 1))
-    if not min(upper.diagonal().min(), lower.diagonal().min()) > 1e-6:
+        upper = np.zeros((1, 1))
+    if not upper.diagonal().min() > 1e-6:
         values, vectors = np.linalg.eigh(matrix)
         seen = values > values[-1] * 1e-11
         return np.asarray((vectors[:, seen] * np.sqrt(values[seen])).T)
-    return np.asarray(min(upper, lower, key=lambda factor: column_norm(factor, 1)))
+    return np.asarray(upper)
 
 
 def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> GaussianOptimum:
@@ -192,6 +205,17 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> 
     >>> round(best.rmse, 3), best.gap <= 1e-4
     (2.1, True)
     """
+    factor, lower, weights = optimal_factor(gram, gap=gap, steps=steps)
+    rmse = _rmse(gram, factor)
+    return GaussianOptimum(factor=factor, rmse=rmse, lower=lower, gap=max(0.0, (rmse / lower) ** 2 - 1), weights=weights)
+
+
+def optimal_factor(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> tuple[FloatArray, float, FloatArray]:
+    """The strategy of ``fit_gaussian_optimum``, the lower bound and the dual weights, without its error, which costs as much again.
+
+    >>> optimal_factor(PrefixGram(4))[0].shape
+    (4, 4)
+    """
     if not 0 < gap < math.inf:
         raise InputError(f"gap must be a finite number above 0; got {gap!r}.")
     whole("steps", steps, 1)
@@ -199,34 +223,30 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> 
     if not asked.any():
         raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
     if not asked.all():
-        inner = fit_gaussian_optimum(DenseGram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap, steps=steps)
-        factor, weights = np.zeros((len(inner.factor), gram.size)), np.zeros(gram.size)
-        factor[:, asked], weights[asked] = inner.factor, inner.weights
-        return GaussianOptimum(factor=factor, rmse=inner.rmse, lower=inner.lower, gap=inner.gap, weights=weights)
+        inner, lower, own = optimal_factor(DenseGram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap, steps=steps)
+        factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
+        factor[:, asked], weights[asked] = inner, own
+        return factor, lower, weights
     if isinstance(gram, DenseGram) and gram.size > _SMALL:
         short, order = recognise(gram)
         if not isinstance(short, DenseGram):
-            found = fit_gaussian_optimum(short, gap=gap, steps=steps)
+            factor, lower, weights = optimal_factor(short, gap=gap, steps=steps)
             back = np.argsort(order)
-            return replace(found, factor=found.factor[:, back], weights=found.weights[back])
+            return factor[:, back], lower, weights[back]
     weights, total, root = _iterate(gram, gap, steps)
     scale = 1 / np.sqrt(weights * total)
     matrix = root * scale[:, None] * scale
     matrix /= matrix.diagonal().max()
     slack = 1 - matrix.diagonal()
     matrix.flat[:: gram.size + 1] += np.where(slack > 1e-9, slack, 0.0)
-    factor = _factor(matrix)
-    rmse = _rmse(gram, factor)
-    lower = total / math.sqrt(gram.queries)
-    return GaussianOptimum(factor=factor, rmse=rmse, lower=lower, gap=max(0.0, (rmse / lower) ** 2 - 1), weights=weights)
+    return _factor(matrix), total / math.sqrt(gram.queries), weights
 
 
 def _rmse(gram: Gram, factor: FloatArray) -> float:
     """Unit RMSE of the factor; of a triangular one by its inverse."""
     from scipy.linalg import solve_triangular
 
-    if len(factor) < gram.size:
+    if len(factor) < gram.size or np.tril(factor, -1).any():
         return strategy_rmse(gram, factor, 2)
-    triangle = not np.tril(factor, -1).any()
-    inverse = solve_triangular(factor, np.eye(gram.size), lower=not triangle)
+    inverse = solve_triangular(factor, np.eye(gram.size))
     return column_norm(factor, 2) * math.sqrt(float(np.einsum("ij,ij->", inverse, gram.matmul(inverse))) / gram.queries)

@@ -173,5 +173,5 @@ GAUSSIAN_OPTIMUM = Planner(
     norms=(2,),
     instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity",
     limits="attributes of 4096 cells",
-    seconds=lambda n: 1.8 * (n / 1024) ** 3,
+    seconds=lambda n: 15 * (n / 4096) ** 2.5,
 )
