@@ -64,6 +64,14 @@ def test_variances_are_those_of_dense_least_squares(plan: Measurements) -> None:
     assert answered == (4 if plan is FULL else 3)
 
 
+@pytest.mark.parametrize("plan", [FULL, MERGED], ids=["full", "merged"])
+def test_covariances_are_those_of_dense_least_squares(plan: Measurements) -> None:
+    known, reference = pair_of(plan), structure(plan, None)
+    for one, other in [(ASKED[1], ASKED[1]), (ASKED[1], ASKED[3]), (ASKED[3], ASKED[1])]:
+        pair = one.products[0], other.products[0]
+        np.testing.assert_allclose(known.covariance(*pair), reference.covariance(*pair), rtol=1e-6, atol=1e-7)
+
+
 def test_an_attribute_that_nothing_measures_is_refused() -> None:
     known = pair_of(plan_of((Factor(("a",), Identity(5)),), (Factor(("a",), Prefix(5)),)))
     with pytest.raises(UnsupportedQuery, match="do not determine"):

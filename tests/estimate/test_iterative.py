@@ -17,7 +17,7 @@ from leastnoise._accuracy import (
     promised,
     structure,
 )
-from leastnoise._accuracy._structure import _dense_structure
+from leastnoise._accuracy._dense import dense_structure
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
@@ -81,7 +81,7 @@ def test_the_implicit_operator_is_the_explicit_one(plan: Measurements) -> None:
 @pytest.mark.parametrize("plan", [MIXED, SEPARATE], ids=["with a joint factor", "one factor an attribute"])
 def test_exact_variances_are_those_of_dense_least_squares(plan: Measurements) -> None:
     joint = joint_of(plan)
-    iterative, dense = IterativeStructure(joint), _dense_structure(plan, joint)
+    iterative, dense = IterativeStructure(joint), dense_structure(plan.domain, joint)
     asked = marginals(plan.domain, upto=2) + queries(plan.domain, a="prefix", b="all_ranges")
     for product in asked:
         assert iterative.exact(product)
@@ -93,7 +93,7 @@ def test_simulated_variances_are_conservative_and_close() -> None:
     # 256 draws: the factor 1.335 makes an answer too small with probability 1 in 1000; of 24 + 84 answers, dependent ones, the false alarm
     # rate is below 0.11 by the union bound, and the seed is fixed.
     joint = joint_of(SEPARATE)
-    iterative, dense = IterativeStructure(joint), _dense_structure(SEPARATE, joint)
+    iterative, dense = IterativeStructure(joint), dense_structure(SEPARATE.domain, joint)
     for asked in (queries(SEPARATE.domain, a="prefix", b="identity"), queries(SEPARATE.domain, b="all_ranges", a="identity")):
         (product,) = asked
         found = iterative._simulated(product, iterative.operators(product)) / dense.variances(product).reshape(-1)

@@ -7,8 +7,9 @@ import pytest
 from experiments.consistency import disagreement
 
 from leastnoise._accounting import ZCDP, Noise, Privacy
+from leastnoise._accuracy import _product_cells
 from leastnoise._domain import Coded, Domain
-from leastnoise._estimate import Estimate, _least_squares
+from leastnoise._estimate import Estimate
 from leastnoise._linop import Contrasts, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 
@@ -39,7 +40,7 @@ CUBES = {
 @pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
 def test_one_pass_over_the_blocks_gives_what_one_by_one_gives(blocks, monkeypatch) -> None:
     together = estimate(blocks)
-    monkeypatch.setattr(_least_squares, "_FEW", 10**9)
+    monkeypatch.setattr(_product_cells, "_FEW", 10**9)
     alone = estimate(blocks)
     for names in [*TRIPLES, ("a", "b"), ("h",), ()]:
         np.testing.assert_allclose(together.marginal(names), alone.marginal(names), rtol=1e-10, atol=1e-9)
@@ -60,7 +61,7 @@ def test_components_as_large_as_the_tables_are_not_kept() -> None:
     made = estimate(CUBES["residual"])
     for names in TRIPLES:
         made.marginal(names)
-    _, part = made._part(None)
+    part = made._solved(None)
     assert {len(tau) for tau in part.components} == {0, 1, 2}
     assert len(part.components) == 1 + 8 + 28
 
@@ -68,8 +69,8 @@ def test_components_as_large_as_the_tables_are_not_kept() -> None:
 def test_the_observation_is_not_copied() -> None:
     made = estimate(CUBES["residual"])
     made.marginal(TRIPLES[0])
-    _, part = made._part(None)
-    assert all(own is given for (_, own, _), given in zip(part.blocks, made.observation.values, strict=True))
+    part = made._solved(None)
+    assert all(own.counts is given for own, given in zip(part.measured, made.observation.values, strict=True))
 
 
 def test_tables_that_come_out_are_the_callers() -> None:

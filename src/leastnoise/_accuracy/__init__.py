@@ -1,9 +1,12 @@
 """Exact expected error of (workload, plan), lower bounds and interval widths: one formula for planners and for error bars."""
 
 from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
+from leastnoise._accuracy._blocks import block_rows, block_variance, explained, measured_along, subsets
 from leastnoise._accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
 from leastnoise._accuracy._covariance import MOST_COVARIANCES, covariances
+from leastnoise._accuracy._dense import DenseStructure
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
+from leastnoise._accuracy._form import Cells, Measured, Structure
 from leastnoise._accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows
@@ -20,20 +23,11 @@ from leastnoise._accuracy._operators import (
     zero_one,
 )
 from leastnoise._accuracy._pair import PairStructure, pair_structure, pair_terms
+from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._promise import promised, structures, total_squared_error
 from leastnoise._accuracy._ratio import ratio_interval
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, row_space
-from leastnoise._accuracy._structure import (
-    DenseStructure,
-    ProductStructure,
-    Structure,
-    block_rows,
-    block_variance,
-    explained,
-    measured_along,
-    structure,
-    subsets,
-)
+from leastnoise._accuracy._structure import structure
 from leastnoise._accuracy._without_total import basis_without_total, leaves_out_total
 
 __all__ = [
@@ -41,11 +35,13 @@ __all__ = [
     "MOST_DENSE",
     "MOST_JOINT",
     "Basis",
+    "Cells",
     "DenseStructure",
     "Errors",
     "IdentityBasis",
     "IterativeStructure",
     "Joint",
+    "Measured",
     "PairStructure",
     "ProductStructure",
     "RowSpace",

@@ -9,11 +9,13 @@ The draws come from a fixed public seed, so a release prints the error bars that
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
+from leastnoise._accuracy._form import JointCells, Measured, Structure
 from leastnoise._accuracy._joint import Joint
 from leastnoise._accuracy._largest import Errors
 from leastnoise._accuracy._memory import require_memory
@@ -53,7 +55,7 @@ def confidence_factor(draws: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IterativeStructure:
+class IterativeStructure(Structure):
     """Covariance of least squares by conjugate gradients, for blocks without a product form on more than 4096 joint cells.
 
     Args:
@@ -104,6 +106,27 @@ class IterativeStructure:
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers."""
         return float(self.variances(product).sum())
+
+    @property
+    def solver_cells(self) -> int:
+        """The joint cells."""
+        return self.joint.cells
+
+    def covariance(self, one: Product, other: Product) -> FloatArray:
+        """Not known.
+
+        Raises:
+            UnsupportedQuery: always.
+        """
+        raise UnsupportedQuery(
+            f"Covariances of {one.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
+            "product form."
+        )
+
+    def cells(self, measured: Sequence[Measured]) -> JointCells:
+        """By conjugate gradients."""
+        gathered = self.joint.gather([one.values[:, None] for one in measured])
+        return JointCells(self.joint.names, self.joint.solve(gathered, "the estimate")[:, 0].reshape(self.joint.shape))
 
     def operators(self, product: Product) -> list[Operator]:
         """One operator a joint attribute."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from leastnoise._accuracy._basis import DenseBasis
 from leastnoise._accuracy._determined import Span, require, split, undetermined
+from leastnoise._accuracy._form import Measured, Structure
 from leastnoise._accuracy._gram import applied_in_parts, weighted_gram
 from leastnoise._accuracy._largest import MOST_LISTED, Errors
 from leastnoise._accuracy._operators import apply_gram
@@ -32,6 +33,7 @@ Names = tuple[str, ...]
 MOST_LONG = 2048
 """The longest attribute whose eigenvectors are affordable."""
 _ZERO = 1e-9
+_NUMBERS = 2**24  # at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +99,7 @@ def pair_axis(size: int, factors: tuple[Factor | None, Factor | None]) -> PairAx
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairStructure:
+class PairStructure(Structure):
     """Covariance of least squares from two tables.
 
     Args:
@@ -112,7 +114,7 @@ class PairStructure:
 
     def asked(self, product: Product) -> FloatArray:
         """What each entry of one over ``information`` adds to the total variance of a product's answers, of that shape."""
-        return _outer(self._summed(self._operators(product)))
+        return _outer(self._summed(self.operators(product)))
 
     def inverse(self) -> FloatArray:
         """One over lambda, 0 where nothing is known."""
@@ -121,14 +123,14 @@ class PairStructure:
     def require(self, product: Product) -> None:
         """Refuse a product that the measurements do not determine, or only with noise too unequal for the solver."""
         inner, _, _ = split(product, self.axes)
-        self._refuse_undetermined(product, self._summed(self._operators(inner)))
+        self._refuse_undetermined(product, self._summed(self.operators(inner)))
 
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
         inner, shape, times = split(product, self.axes)
         if inner is not product:
             return self.variances(inner).reshape(shape) * times**2
-        operators = self._operators(product)
+        operators = self.operators(product)
         self._refuse_undetermined(product, self._summed(operators))
         cube = self.inverse()
         # What shrinks the array most comes first.
@@ -148,15 +150,48 @@ class PairStructure:
         inner, _, times = split(product, self.axes)
         if inner is not product:
             return self.errors(inner).times(times)
-        each = zip(self.axes.values(), self._operators(product), strict=True)
+        each = zip(self.axes.values(), self.operators(product), strict=True)
         return Errors(self.total(product), float(self.inverse().max()) * math.prod(axis.largest(one) for axis, one in each), exact=False)
 
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
         inner, _, times = split(product, self.axes)
-        weights = self._summed(self._operators(inner))
+        weights = self._summed(self.operators(inner))
         self._refuse_undetermined(product, weights)
         return _contracted(self.inverse(), weights) * float((times**2).sum())
+
+    def covariance(self, one: Product, other: Product) -> FloatArray:
+        """Covariance of every answer of a product with every answer of another, some rows at a time."""
+        self.require(one)
+        self.require(other)
+        (first, rows, times), (second, columns, factors) = (split(product, self.axes) for product in (one, other))
+        found = self._covariance(self._turned(first), self._turned(second)).reshape(*rows, *columns)
+        return np.asarray(found * np.multiply.outer(times, factors)).reshape(one.rows, other.rows)
+
+    def _turned(self, product: Product) -> list[FloatArray]:
+        """q V^+ for the rows q along every attribute, shape (rows, vectors)."""
+        return [np.asarray(apply(one, axis.outward)) for axis, one in zip(self.axes.values(), self.operators(product), strict=True)]
+
+    def _covariance(self, first: Sequence[FloatArray], second: Sequence[FloatArray]) -> FloatArray:
+        shape = [len(axis) for axis in first]
+        inverse, found = self.inverse(), np.empty((math.prod(shape), math.prod(len(axis) for axis in second)))
+        step = max(1, _NUMBERS // inverse.size)
+        for start in range(0, len(found), step):
+            part = np.arange(start, min(start + step, len(found)))
+            cube = np.ones((len(part),))
+            for axis, place in zip(first, np.unravel_index(part, shape), strict=True):
+                cube = cube[..., None] * axis[place].reshape(len(part), *[1] * (cube.ndim - 1), -1)
+            cube = cube * inverse
+            for axis in second:
+                cube = np.tensordot(cube, axis, axes=(1, 1))
+            found[part] = cube.reshape(len(part), -1)
+        return found
+
+    def cells(self, measured: Sequence[Measured]) -> "PairCells":
+        """From coordinates; what rounding left of the residual, where weights are very unequal, is solved for again."""
+        gathered = sum((self.gather(one.block, one.values) / one.variance for one in measured), start=np.zeros(self.information.shape))
+        left = [self.gather(one.block, one.values - self.measured(one.block, gathered)) / one.variance for one in measured]
+        return PairCells(self, sum(left, start=gathered))
 
     def solve(self, gathered: FloatArray, names: Names) -> FloatArray:
         """The estimated cells of a marginal, shape: the sizes of ``names``, from coordinates of A^T D^-1 z.
@@ -204,7 +239,8 @@ class PairStructure:
             cube = np.tensordot(spread, axis.outward, axes=(-1, 0))
         return np.asarray(cube, dtype=np.float64)
 
-    def _operators(self, product: Product) -> list[Operator]:
+    def operators(self, product: Product) -> list[Operator]:
+        """The queries along every attribute that a table measures."""
         require(self.span, product)
         asked = dict(zip(product.attributes, product.operators, strict=True))
         if not set(asked) <= set(self.axes):
@@ -223,6 +259,28 @@ class PairStructure:
             lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
             if not lost <= _ZERO * whole:
                 raise undetermined(product)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairCells:
+    """Estimated cells from two tables.
+
+    Args:
+        structure: the covariance.
+        gathered: as in its ``solve``.
+    """
+
+    structure: PairStructure
+    gathered: FloatArray
+
+    @property
+    def names(self) -> Names:
+        """The attributes that a table measures."""
+        return tuple(self.structure.axes)
+
+    def marginal(self, names: Names) -> FloatArray:
+        """The estimated cells of a marginal."""
+        return self.structure.solve(self.gathered, names)
 
 
 def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from leastnoise._accuracy._bounds import lower_bound
-from leastnoise._accuracy._iterative import IterativeStructure
-from leastnoise._accuracy._structure import Structure, structure
+from leastnoise._accuracy._form import Structure
+from leastnoise._accuracy._structure import structure
 from leastnoise._check import InputError
 from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, Promise, TableError
@@ -73,9 +73,9 @@ def promised(
     """
     known = structures(workload, measurements)
     for own in known.values():
-        if isinstance(own, IterativeStructure) and not iterate:
+        if own.solver_cells and not iterate:
             raise InputError(
-                f"its tables have no common product form, so that the error bars need a linear solver over {own.joint.cells} joint cells, "
+                f"its tables have no common product form, so that the error bars need a linear solver over {own.solver_cells} joint cells, "
                 f"which takes long; ask for it by name: strategy = '{strategy}'"
             )
     tables, total = [], 0.0

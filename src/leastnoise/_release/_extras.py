@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from leastnoise._accuracy import IterativeStructure, structure
+from leastnoise._accuracy import structure
 from leastnoise._check import InputError, quoted, refuse
 from leastnoise._domain import Domain
 from leastnoise._estimate import Estimate, LocallyNonNegative, NonNegativeCells, Outcome, locally_non_negative, nnls
@@ -54,7 +54,7 @@ def check_columns(plan: Plan, *, joint: bool = False, local: bool = False, covar
         if not product.rows <= MOST_LISTED:
             advice = "Take them from Python, with release.covariance."
             raise refuse(f"the table {key!r} whose covariances are written", product.rows, f"of at most {MOST_LISTED} answers", advice)
-        if isinstance(structure(plan.measurements, product.measure), IterativeStructure):
+        if structure(plan.measurements, product.measure).solver_cells:
             raise InputError(
                 f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
                 "Choose another strategy."

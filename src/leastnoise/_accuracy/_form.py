@@ -1,0 +1,102 @@
+"""The questions that every form of the covariance of least squares answers, and what its estimate needs and gives."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from leastnoise._accuracy._largest import Errors
+from leastnoise._check.arrays import FloatArray
+from leastnoise._linop import SignedArray
+from leastnoise._measurements import Block
+from leastnoise._workload import Product
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What a table measured.
+
+    Args:
+        block: the table.
+        counts: its noisy answers in multiples of 1 / grid, shape (rows,).
+        grid: of the plan.
+        variance: of the noise of a row of weight 1.
+    """
+
+    block: Block
+    counts: SignedArray
+    grid: int
+    variance: float
+
+    @property
+    def values(self) -> FloatArray:
+        """The noisy answers in rows (or units of the measure)."""
+        return self.counts / self.grid
+
+
+class Cells(Protocol):
+    """Estimated cells: right for queries that the measurements determine, and only for them."""
+
+    @property
+    def names(self) -> Names:
+        """The attributes that they are known along; along others they are all alike."""
+
+    def marginal(self, names: Names) -> FloatArray:
+        """The cells of a marginal on some of ``names``, in the order of the domain; shape: their sizes. Not to be written to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointCells:
+    """Cells of one joint table.
+
+    Args:
+        names: its attributes.
+        cube: shape: their sizes.
+    """
+
+    names: Names
+    cube: FloatArray
+
+    def marginal(self, names: Names) -> FloatArray:
+        """Sums of the cells."""
+        return self.cube.sum(axis=tuple(axis for axis, name in enumerate(self.names) if name not in names))
+
+
+class Structure(ABC):
+    """The covariance of least squares from the blocks of one measure, in one of its forms.
+
+    Every question about a product refuses one that the measurements do not determine.
+    """
+
+    __slots__ = ()
+
+    @property
+    def solver_cells(self) -> int:
+        """The joint cells over which a linear solver must work for errors; 0 where they have a closed form."""
+        return 0
+
+    @abstractmethod
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine."""
+
+    @abstractmethod
+    def variances(self, product: Product) -> FloatArray:
+        """Variance of every answer of a product, shape ``product.shape``."""
+
+    @abstractmethod
+    def errors(self, product: Product) -> Errors:
+        """The sum and the largest of the variances of a product's answers."""
+
+    @abstractmethod
+    def total(self, product: Product) -> float:
+        """Sum of the variances of a product's answers."""
+
+    @abstractmethod
+    def covariance(self, one: Product, other: Product) -> FloatArray:
+        """Covariance of every answer of a product with every answer of another, shape (one.rows, other.rows)."""
+
+    @abstractmethod
+    def cells(self, measured: Sequence[Measured]) -> Cells:
+        """The least squares estimate from what all blocks measured, in the order of the plan."""

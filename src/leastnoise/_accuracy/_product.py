@@ -1,0 +1,179 @@
+"""The product form of the covariance: see `_structure`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from leastnoise._accuracy._basis import Basis
+from leastnoise._accuracy._blocks import subsets
+from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, undetermined
+from leastnoise._accuracy._form import Measured, Structure
+from leastnoise._accuracy._largest import MOST_LISTED, Errors
+from leastnoise._accuracy._product_cells import ProductCells
+from leastnoise._check.arrays import FloatArray
+from leastnoise._linop import Operator, Total, apply, dense
+from leastnoise._workload import Product
+
+Names = tuple[str, ...]
+_MOST_SORTED = 2**20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductStructure(Structure):
+    """Covariance in product form, for the blocks of one measure.
+
+    Args:
+        bases: the basis of every attribute that is measured.
+        narrow: lambda(tau) from all tables of at most 10 attributes, listed.
+        wide: attributes, those of them measured across their totals, and precision of the other tables, whose subsets are too many to list.
+        span: what the tables determine.
+    """
+
+    bases: Mapping[str, Basis]
+    narrow: Mapping[Names, float]
+    wide: tuple[tuple[Names, Names, float], ...]
+    span: Span
+    _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
+    _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
+    _distinct: dict[tuple[str, Operator], FloatArray] = field(default_factory=dict, repr=False)
+
+    def strength(self, tau: Names) -> float:
+        """lambda(tau); 0 if no measured table contains tau."""
+        known = self.narrow.get(tau, 0.0)
+        for names, across, precision in self.wide:
+            if set(across) <= set(tau) <= set(names):
+                known += precision * math.prod(1 / self.bases[name].kappa for name in names if name not in tau)
+        return known
+
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine."""
+        if not require(self.span, product):
+            raise undetermined(product)  # in doubt
+
+    def parts(self, name: str, operator: Operator) -> tuple[FloatArray, FloatArray]:
+        """For every row q along an attribute: (q mean)^2 and q R q."""
+        key = (name, operator)
+        if key not in self._cache:
+            own = self.bases[name]
+            squares = apply(operator, own.mean) ** 2
+            # The difference is at least 0; rounding could leave it just below.
+            self._cache[key] = squares, np.maximum(own.variances(operator) - own.kappa * squares, 0.0)
+        return self._cache[key]
+
+    def sums(self, name: str, operator: Operator) -> tuple[float, float]:
+        """The sums of ``parts`` over the rows, without listing them."""
+        key = (name, operator)
+        if key not in self._sums:
+            own = self.bases[name]
+            along = own.mean_squares(operator)
+            self._sums[key] = along, max(0.0, own.total_variance(operator) - own.kappa * along)
+        return self._sums[key]
+
+    def variances(self, product: Product) -> FloatArray:
+        """Variance of every answer of a product, shape ``product.shape``."""
+        self.require(product)
+        total = np.zeros(product.shape)
+        parts = [self.parts(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+        for tau in subsets(product.attributes):
+            term = np.ones(())
+            for name, (mean, spread) in zip(product.attributes, parts, strict=True):
+                term = np.multiply.outer(term, spread if name in tau else mean)
+            known = self.strength(tau)
+            if known > 0:  # else no query has such a part
+                total += term / known
+        return total
+
+    def errors(self, product: Product) -> Errors:
+        """The sum and the largest of the variances of a product's answers. Of rows that are alike along an attribute one is looked at."""
+        summed = self.total(product)
+        if len(product.attributes) == 1 and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
+            return Errors(summed, float(self.variances(product).max()))
+        if sum(product.shape) <= _MOST_SORTED:
+            kinds = [self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+            if all(len(kind) == 1 for kind in kinds):
+                return Errors(summed, summed / product.rows)
+            if math.prod(len(kind) for kind in kinds) <= MOST_LISTED:
+                return Errors(summed, self._largest(product.attributes, kinds))
+        return Errors(summed, self._above_all(product), exact=False)
+
+    def _largest(self, names: Names, kinds: Sequence[FloatArray]) -> float:
+        """The largest variance, from the distinct rows of ``parts`` along every attribute."""
+        total = np.zeros([len(kind) for kind in kinds])
+        for tau in subsets(names):
+            term = np.ones(())
+            for name, kind in zip(names, kinds, strict=True):
+                term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
+            known = self.strength(tau)
+            total += term / known if known > 0 else 0.0  # what is not determined was refused before
+        return float(total.max())
+
+    def _above_all(self, product: Product) -> float:
+        """A bound above all variances of a product's answers.
+
+        With a(tau) the terms of a variance, sum of a(tau) prod_{i not in tau} kappa_i = prod_i q_i G_i^-1 q_i. So the variance, the sum
+        of a(tau) / lambda(tau), is at most that product times the largest 1 / (lambda(tau) prod_{i not in tau} kappa_i).
+        """
+        strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
+        worst = max(
+            1 / (known * math.prod(self.bases[name].kappa for name in product.attributes if name not in tau))
+            for tau, known in strengths.items()
+            if known > 0
+        )
+        each = zip(product.attributes, product.operators, strict=True)
+        return worst * math.prod(self.bases[name].largest_variance(operator) for name, operator in each)
+
+    def _alike(self, name: str, operator: Operator) -> FloatArray:
+        """The distinct rows of ``parts``, shape (kinds, 2)."""
+        key = (name, operator)
+        if key not in self._distinct:
+            self._distinct[key] = np.unique(np.column_stack(self.parts(name, operator)), axis=0)
+        return self._distinct[key]
+
+    def total(self, product: Product) -> float:
+        """Sum of the variances of a product's answers, without listing them."""
+        self.require(product)
+        sums = [self.sums(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+        answer = 0.0
+        for tau in subsets(product.attributes):
+            term = math.prod(spread if name in tau else along for name, (along, spread) in zip(product.attributes, sums, strict=True))
+            known = self.strength(tau)
+            answer += term / known if known > 0 else 0.0
+        return answer
+
+    def covariance(self, one: Product, other: Product) -> FloatArray:
+        """Covariance of every answer of a product with every answer of another.
+
+        Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the tables has gives 1^T R = 0.
+        """
+        self.require(one)
+        self.require(other)
+        operators: list[dict[str, Operator]] = [dict(zip(p.attributes, p.operators, strict=True)) for p in (one, other)]
+        names = [name for name in one.domain.names if name in operators[0] or name in operators[1]]
+        shared = [name for name in names if name in operators[0] and name in operators[1]]
+        means: dict[str, FloatArray] = {}
+        spread: dict[str, FloatArray] = {}
+        for name in names:
+            own = self.bases[name]
+            rows = [dense(each.get(name, Total(own.size))).astype(float) for each in operators]
+            means[name] = np.outer(rows[0] @ own.mean, rows[1] @ own.mean)
+            if name in shared:
+                spread[name] = rows[0] @ own.residual(rows[1].T)
+        answer = np.zeros((one.rows, other.rows))
+        for size in range(len(shared) + 1):
+            for tau in combinations(shared, size):
+                term: FloatArray = np.ones((1, 1))
+                for name in names:
+                    term = np.asarray(np.kron(term, spread[name] if name in tau else means[name]), dtype=np.float64)
+                known = self.strength(tau)
+                if known > 0:
+                    answer += term / known
+                elif math.sqrt(float((term**2).max())) > 1e-12:
+                    raise UnsupportedQuery(f"The measurements do not determine {one.name} and {other.name}.")
+        return answer
+
+    def cells(self, measured: Sequence[Measured]) -> ProductCells:
+        """The components of the residual basis, computed when first asked for."""
+        return ProductCells(self, tuple(measured))
