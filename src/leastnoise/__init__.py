@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan
     from leastnoise._release import Release
-    from leastnoise._session import audit, compare, plan, read_release, read_spec, release, resume
+    from leastnoise._session import Least, audit, compare, plan, read_release, read_spec, release, resume
     from leastnoise._session._fit import check
     from leastnoise._workload import (
         Workload,
@@ -47,7 +47,7 @@ _HOMES = {
     "_plan": ("Plan",),
     "_release": ("Release",),
     "_session._fit": ("check",),
-    "_session": ("audit", "compare", "plan", "read_release", "read_spec", "release", "resume"),
+    "_session": ("Least", "audit", "compare", "plan", "read_release", "read_spec", "release", "resume"),
     "_workload": (
         "Workload",
         "all_ranges",
@@ -80,6 +80,7 @@ __all__ = [
     "InputError",
     "Integers",
     "InternalError",
+    "Least",
     "LeastNoiseError",
     "Ledger",
     "LedgerError",

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._mechanisms import choose
-from leastnoise._session._targets import Goal, balanced, goals_of, least, ratios, refit
+from leastnoise._session._objectives import prices, reached
+from leastnoise._session._targets import Goal, Least, balanced, goals_of, least, of_size, ratios, refit
 from leastnoise._workload import from_json, target
 
 DOMAIN = ln.Domain(sex=["F", "M"], education=ln.Integers(0, 15), work=ln.Integers(0, 8))
@@ -21,25 +22,19 @@ def asked():
     return tables + ln.queries(DOMAIN, education="identity", work="identity").within(rmse=12)
 
 
-def budgets(kind):
-    return {
-        "pure": lambda size: Privacy(PureDP(size)),
-        "replace": lambda size: Privacy(PureDP(size), "replace"),
-        "rho": lambda size: Privacy(ZCDP(size)),
-        "approx": lambda size: Privacy(ApproxDP(size, "1e-6")),
-    }[kind]
+LEAST = {"pure": Least(), "replace": Least(neighbours="replace"), "rho": Least("rho"), "approx": Least(delta="1e-6")}
 
 
-@pytest.mark.parametrize("kind", ["pure", "replace", "rho", "approx"])
+@pytest.mark.parametrize("kind", LEAST)
 def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
-    workload, privacy = asked(), budgets(kind)
+    workload, privacy = asked(), LEAST[kind]
     found = least(workload, privacy, "marginals", seconds=1)
     goals = goals_of(workload, 0.95)
     assert ratios(goals, found.plan).max() <= 1
-    less = refit(workload, found.plan, privacy(found.size * Fraction(999, 1000)))
+    less = refit(workload, found.plan, privacy.privacy(found.size * Fraction(999, 1000)))
     assert ratios(goals, less).max() > 1
     assert 0 < found.bound <= float(found.size)
-    assert found.plan.privacy == privacy(found.size)
+    assert found.plan.privacy == privacy.privacy(found.size)
 
 
 def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step():
@@ -64,7 +59,7 @@ def test_a_worst_case_is_smaller_than_under_the_least_total():
 
 def test_margins_hold_the_truth_as_often_as_they_say():
     workload = asked()
-    plan = least(workload, budgets("pure"), "marginals", seconds=1).plan
+    plan = least(workload, Least(), "marginals", seconds=1).plan
     education, work = np.arange(1000) % 16, np.arange(1000) % 9
     rows = pd.DataFrame({"sex": ["F", "M"] * 500, "education": education, "work": work})
     cells = np.bincount(education * 9 + work, minlength=144)
@@ -79,7 +74,7 @@ def test_margins_hold_the_truth_as_often_as_they_say():
 def test_sums_have_targets_in_their_own_amounts():
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4000, unit=10)})
     workload = ln.queries(domain, sex="identity", sum="pay").within(rmse=10_000)
-    plan = least(workload, budgets("pure")).plan
+    plan = least(workload, Least()).plan
     assert 10 * plan.expected_error().tables[0].rmse == pytest.approx(10_000, rel=0.001)
 
 
@@ -92,23 +87,83 @@ def test_targets_are_written_and_read():
 def test_what_is_no_target_is_refused():
     with pytest.raises(InputError, match="one of margin, relative and rmse"):
         target(margin=1, rmse=2)
-    with pytest.raises(InputError, match="relative and size together"):
+    with pytest.raises(InputError, match="needs a size"):
         target(relative="0.05")
     with pytest.raises(InputError, match="got none"):
         ln.marginals(DOMAIN, ways=1).within()
     with pytest.raises(InputError, match="margin"):
         ln.marginals(DOMAIN, ways=1).within(margin=0)
     with pytest.raises(InputError, match="No table has a target"):
-        least(ln.marginals(DOMAIN, ways=1), budgets("pure"))
-    with pytest.raises(InputError, match="two targets"):
+        least(ln.marginals(DOMAIN, ways=1), Least())
+    with pytest.raises(InputError, match="two targets or two sizes"):
         ln.marginals(DOMAIN, ways=1).within(margin=1) + ln.marginals(DOMAIN, ways=1).within(margin=2)
 
 
 def test_a_margin_below_a_row_is_refused():
     with pytest.raises(InputError, match=r"the margin of sex must be at least 1; got '?9/10"):
-        least(ln.marginals(DOMAIN, ways=1).within(margin="0.9"), budgets("pure"), "identity", seconds=0)
+        least(ln.marginals(DOMAIN, ways=1).within(margin="0.9"), Least(), "identity", seconds=0)
 
 
 def test_a_goal_without_a_limit_is_always_kept():
     plan = choose(ln.marginals(DOMAIN, ways=1), Privacy(PureDP(1)), "identity")[0]
     assert Goal(float("inf")).ratio(plan, 0) == 0
+
+
+def test_the_worst_table_is_better_than_under_the_least_total():
+    # One attribute of 2 cells and one of 60: under the least total the small tables get little of the budget.
+    domain = ln.Domain(a=["x", "y"], b=ln.Integers(1, 60))
+    workload = ln.marginals(domain, ways=1)
+    usual, fair = (ln.plan(workload, ZCDP(1), strategy="marginals", objective=objective) for objective in ("total", "worst"))
+    first, second = ([table.rmse for table in made.expected_error().tables] for made in (usual, fair))
+    assert second[0] == pytest.approx(second[1], rel=0.01)  # alone, both have the same error, so both get half
+    assert max(first) > 1.5 * max(second)
+    assert fair.expected_error().total_squared_error > usual.expected_error().total_squared_error
+
+
+def test_relative_errors_follow_public_sizes():
+    domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20))
+    workload = ln.queries(domain, a="identity").within(size=100) + ln.queries(domain, b="identity").within(size=1600)
+    found = ln.plan(workload, ZCDP(1), strategy="marginals", objective="relative")
+    weighted = ln.queries(domain, a="identity", weight=16) + ln.queries(domain, b="identity")
+    same = ln.plan(weighted, ZCDP(1), strategy="marginals")
+    errors, wanted = ([table.rmse for table in made.expected_error().tables] for made in (found, same))
+    assert errors == pytest.approx(wanted)
+    assert errors[1] > 3 * errors[0]
+    assert [product.weight for product in found.workload] == [1, 1]
+
+
+def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
+    domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20))
+    made = ln.plan(ln.queries(domain, a="identity") + ln.queries(domain, b="identity", weight=3), ZCDP(1), strategy="marginals")
+    one, other = prices(made, "marginals")
+    assert (one.alone, other.alone) == (pytest.approx(0.25, rel=0.05), pytest.approx(0.75, rel=0.05))  # both know the total
+    assert (one.saved, other.saved) == (pytest.approx(0.25, rel=0.05), pytest.approx(0.75, rel=0.05))
+    with pytest.raises(InputError, match="from 2 to 24"):
+        prices(ln.plan(ln.queries(domain, a="identity"), ZCDP(1), strategy="marginals"))
+
+
+def test_errors_under_another_budget_are_those_of_a_plan_for_it():
+    workload = ln.marginals(DOMAIN, ways=1)
+    made, other = (ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3"))
+    scaled = refit(workload, made, of_size(made.privacy, "1/3"))
+    assert scaled.expected_error().total_squared_error == pytest.approx(other.expected_error().total_squared_error, rel=1e-5)
+
+
+def test_what_is_made_of_targets_is_told():
+    made = ln.plan(asked(), PureDP(1), strategy="marginals")
+    assert [(one.kind, one.most, one.kept) for one in reached(made)] == [("margin", 20, True), ("margin", 90, True), ("rmse", 12, True)]
+    assert not any(one.kept for one in reached(ln.plan(asked(), PureDP("1/100"), strategy="marginals")))
+
+
+def test_targets_and_objectives_are_refused_where_nothing_is_promised():
+    workload = ln.queries(DOMAIN, education="prefix").within(margin=9)
+    with pytest.raises(InputError, match="known beforehand"):
+        ln.plan(workload, Least(), strategy="dawa")
+    with pytest.raises(InputError, match="known beforehand"):
+        ln.plan(workload, PureDP(1), strategy="dawa", objective="worst")
+    with pytest.raises(InputError, match="objective must be"):
+        ln.plan(workload, PureDP(1), objective="best")
+    with pytest.raises(InputError, match="least epsilon"):
+        ln.compare(workload, Least())
+    with pytest.raises(InputError, match="delta"):
+        Least("rho", delta="1e-9")

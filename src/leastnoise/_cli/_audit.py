@@ -28,11 +28,11 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     is above what the plan claims.
     """
     from leastnoise._session import audit as audited
-    from leastnoise._session import planned, read_spec
+    from leastnoise._session import planned_spec, read_spec
 
     what = read_spec(spec)
     with Progress("planning") as progress:
-        made = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
+        made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
         progress.say("measuring made-up rows")
         found = audited(made, trials=trials, seconds=seconds)
     if as_json:

@@ -97,7 +97,7 @@ def demo(out: Path | None) -> None:
 
     Makes the survey, plans, releases, and compares the promised with the realised error.
     """
-    from leastnoise._session import planned, read_spec
+    from leastnoise._session import planned_spec, read_spec
 
     folder = _new_folder(out)
     with Progress("generating a survey"):
@@ -108,7 +108,7 @@ def demo(out: Path | None) -> None:
     click.echo(f"A survey of {whole(PEOPLE)} generated people is in {shown(folder)}/people.parquet, its spec in {shown(spec)}.\n")
     what = read_spec(spec)
     with Progress("planning") as progress:
-        made = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
+        made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
         seconds = progress.seconds
     show_plan(made, seconds)
     release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")

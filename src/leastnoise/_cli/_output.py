@@ -217,3 +217,17 @@ def write_new(path: Path, text: str, advice: str) -> None:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def unique(names: list[str]) -> list[str]:
+    """Number the repetitions of a name.
+
+    >>> unique(["age", "sex", "age"])
+    ['age', 'sex', 'age (2)']
+    """
+    seen: dict[str, int] = {}
+    given = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        given.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return given

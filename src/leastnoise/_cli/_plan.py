@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._cli._explain import explained, show_steps
+from leastnoise._cli._further import further_facts, other_budgets, show_further, table_prices, with_epsilon
 from leastnoise._cli._memory import within_memory
-from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
+from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, unique, whole, write_new
 from leastnoise._cli._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._plan import Plan, Promise
-    from leastnoise._session import Candidate, Spec
+    from leastnoise._session import Candidate
 
 _MOST_TABLES = 40
 _EXISTS = "Choose another file, or remove it first."
@@ -24,33 +25,50 @@ _EXISTS = "Choose another file, or remove it first."
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the plan itself to this new file.")
-def plan(spec: Path, as_json: bool, out: Path | None) -> None:  # noqa: FBT001 - click passes flags by name
+@click.option("--epsilon", help="Plan for this epsilon in place of the spec's.")
+@click.option("--budgets", help="Also the errors under other budgets of the same kind, such as 0.1,1,10; nothing is planned again.")
+@click.option(
+    "--prices", "priced", is_flag=True, help="Also what every table costs: alone, and what leaving it out saves. Plans many times."
+)
+def plan(
+    spec: Path,
+    as_json: bool,  # noqa: FBT001 - click passes flags by name
+    out: Path | None,
+    epsilon: str | None,
+    budgets: str | None,
+    priced: bool,  # noqa: FBT001 - the same
+) -> None:
     """Expected error of every query set, before any budget is spent.
 
     Reads the spec file alone; the data need not exist.
     """
     from leastnoise._cli._release import warn, warn_of_bias
     from leastnoise._release import check_columns
-    from leastnoise._session import budget_warnings, error_warnings, planned, read_spec, spec_warnings
+    from leastnoise._session import budget_warnings, error_warnings, planned_spec, read_spec, spec_warnings
 
     what = read_spec(spec)
+    if epsilon is not None:
+        what = with_epsilon(what, epsilon)
     if out is not None:
         check_new(out, _EXISTS)
     warn_of_bias(what)
     warned = (*budget_warnings(what.privacy, what.rows), *spec_warnings(what))
     warn(warned)
     with within_memory(), Progress("planning") as progress:
-        made = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
+        made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
         seconds = progress.seconds
     check_columns(made, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     if out is not None:
         write_new(out, made.to_json() + "\n", _EXISTS)
-    of_errors = error_warnings(made, what.rows)
-    warn(of_errors)
+    late = (*(() if made.privacy == what.privacy else budget_warnings(made.privacy, what.rows)), *error_warnings(made, what.rows))
+    warn(late)
+    plans = {} if budgets is None else other_budgets(made, budgets)
+    costs = table_prices(made, what.strategy) if priced else ()
     if as_json:
-        show_json({**facts(made, seconds), "warnings": [*warned, *of_errors]})
+        show_json({**facts(made, seconds, what.level), **further_facts(plans, costs), "warnings": [*warned, *late]})
         return
-    show_plan(made, seconds)
+    show_plan(made, seconds, what.level)
+    show_further(plans, costs)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
 
@@ -85,41 +103,28 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
         found = [_candidate(candidate) for candidate in tried]
         show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(BY_NAME)})
         return
-    usable = [candidate for candidate in tried if candidate.plan is not None]
-    rows = [_row(candidate, candidate.plan) for candidate in usable if candidate.plan is not None]
+    usable = [(candidate, candidate.plan) for candidate in tried if candidate.plan is not None]
+    rows = [_row(candidate, made) for candidate, made in usable]
     columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
     columns += [("error / least\npossible", "right"), ("seconds", "right")]
-    show_table(f"{whole(what.workload.rows)} queries, {_budget(what)}", columns, rows, bold=0)
+    show_table(f"{whole(what.workload.rows)} queries, {_budget(usable[0][1])}", columns, rows, bold=0)
     unusable = [[candidate.strategy, noise(candidate.noise.value), candidate.reason] for candidate in tried if candidate.plan is None]
     if unusable:
         show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
     click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78))
 
 
-def unique(names: list[str]) -> list[str]:
-    """Number the repetitions of a name.
-
-    >>> unique(["age", "sex", "age"])
-    ['age', 'sex', 'age (2)']
-    """
-    seen: dict[str, int] = {}
-    given = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        given.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return given
-
-
-def facts(made: "Plan", seconds: float) -> dict[str, Any]:
+def facts(made: "Plan", seconds: float, level: float = 0.95) -> dict[str, Any]:
     """What is promised, as a JSON object with stable keys; null for what depends on the data.
 
     Args:
         made: a plan.
         seconds: how long it took to make.
+        level: of the intervals that margins are about.
     """
     from leastnoise._session import mechanism_of
 
-    promise, tables, found = made.promise, expected(made), mechanism_of(made).explain(made)
+    promise, tables, found = made.promise, expected(made, level), mechanism_of(made).explain(made)
     return {
         "strategy": made.strategy,
         "mechanism": found.mechanism,
@@ -136,19 +141,25 @@ def facts(made: "Plan", seconds: float) -> dict[str, Any]:
     }
 
 
-def expected(made: "Plan") -> list[dict[str, Any]]:
+def expected(made: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
     """What is promised for every table: name, queries, rmse, largest_std and whether that is a bound, weight, measure or None.
 
     Errors of counts are in rows, those of sums in the measure's own amounts (not in multiples of its unit); None where they depend on the
     data.
 
+    A table with a target also has it, what the plan makes of it, and whether it is kept.
+
     Args:
         made: a plan.
+        level: of the intervals that margins are about.
     """
+    from leastnoise._session import reached
+
     products = made.workload.products
     promised = [None] * len(products) if made.promise is None else made.promise.tables
+    targets = [None] * len(products) if made.promise is None else reached(made, level)
     found = []
-    for name, table, product in zip(unique([product.name for product in products]), promised, products, strict=True):
+    for name, table, product, target in zip(unique([one.name for one in products]), promised, products, targets, strict=True):
         unit = 1.0 if product.measure is None else float(made.domain.measures[product.measure].unit)
         found.append(
             {
@@ -159,6 +170,7 @@ def expected(made: "Plan") -> list[dict[str, Any]]:
                 "largest_is_bound": None if table is None else table.largest_is_bound,
                 "weight": float(product.weight),
                 "measure": product.measure,
+                **({} if target is None else {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}),
             }
         )
     return found
@@ -171,11 +183,11 @@ def ratio(made: "Plan") -> float | None:
     return goodness(made)
 
 
-def show_plan(made: "Plan", seconds: float) -> None:
+def show_plan(made: "Plan", seconds: float, level: float = 0.95) -> None:
     """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
     from leastnoise._session import mechanism_of
 
-    tables, found = expected(made), mechanism_of(made).explain(made)
+    tables, found = expected(made, level), mechanism_of(made).explain(made)
     told = show_steps(found, tables) if made.promise is None else _show_promise(made.promise, tables, ratio(made))
     rest = ", all of it" if made.measurements is None else ""
     show_facts(
@@ -192,12 +204,14 @@ def show_plan(made: "Plan", seconds: float) -> None:
 
 def _show_promise(promise: "Promise", tables: Sequence[dict[str, Any]], over: float | None) -> list[tuple[str, str]]:
     columns = [("table", "fold"), ("queries", "right"), ("rmse", "right"), ("largest\nstd error", "right")]
-    weighted = any(table["weight"] != 1 for table in tables)
-    show_table(
-        "Expected error",
-        [*columns, ("weight", "right")] if weighted else columns,
-        [_table_row(table)[: len(columns) + weighted] for table in tables[:_MOST_TABLES]],
-    )
+    rows = [_table_row(table) for table in tables[:_MOST_TABLES]]
+    if any(table["weight"] != 1 for table in tables):
+        columns.append(("weight", "right"))
+        rows = [[*row, f"{table['weight']:g}"] for row, table in zip(rows, tables, strict=False)]
+    if any("target" in table for table in tables):
+        columns.append(("target", "left"))
+        rows = [[*row, _target(table)] for row, table in zip(rows, tables, strict=False)]
+    show_table("Expected error", columns, rows)
     rest = tables[_MOST_TABLES:]
     if rest:
         errors = [table["rmse"] for table in rest]
@@ -212,13 +226,21 @@ def _show_promise(promise: "Promise", tables: Sequence[dict[str, Any]], over: fl
 
 def _table_row(table: dict[str, Any]) -> list[str]:
     largest = ("<= " if table["largest_is_bound"] else "") + number(table["largest_std"])
-    return [table["name"], whole(table["queries"]), number(table["rmse"]), largest, f"{table['weight']:g}"]
+    return [table["name"], whole(table["queries"]), number(table["rmse"]), largest]
 
 
-def _budget(what: "Spec") -> str:
+def _target(table: dict[str, Any]) -> str:
+    """What is made of a target: "margin 50: 48.2", with a mark if it is missed."""
+    if "target" not in table:
+        return ""
+    ((kind, most),) = table["target"].items()
+    return f"{kind} {number(most)}: {number(table[kind])}{'' if table['kept'] else ', missed'}"
+
+
+def _budget(made: "Plan") -> str:
     from leastnoise._accounting import charge_text, whole_budget
 
-    return charge_text(what.privacy.budget, whole_budget(what.privacy.budget))
+    return charge_text(made.privacy.budget, whole_budget(made.privacy.budget))
 
 
 def _cost(made: "Plan") -> str:

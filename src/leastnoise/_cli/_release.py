@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from leastnoise._accounting import Privacy
     from leastnoise._plan import Plan
     from leastnoise._release import Release
-    from leastnoise._session import Entry, Spec
+    from leastnoise._session import Entry, Least, Spec
 
 _NOT_PRIVATE = """\
 !!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.
@@ -43,7 +43,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise._release import check_columns, check_target, notices
-    from leastnoise._session import budget_warnings, error_warnings, ledger_beside, planned, read_spec, spec_warnings
+    from leastnoise._session import budget_warnings, error_warnings, ledger_beside, planned_spec, read_spec, spec_warnings
 
     what = read_spec(spec)
     warn_of_bias(what)
@@ -60,9 +60,9 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     with within_memory(), Progress("planning") as progress:
-        plan = planned(what.workload, what.privacy, what.strategy, lambda name: progress.say(f"planning, tried {name}"))
+        plan = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
-    warn(error_warnings(plan, what.rows))
+    warn((*(() if plan.privacy == what.privacy else budget_warnings(plan.privacy, what.rows)), *error_warnings(plan, what.rows)))
     new = not paying.exists()
     what = replace(what, source=data, dataset=dataset or what.dataset)
     made = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
@@ -75,7 +75,7 @@ def warn(sentences: Iterable[str]) -> None:
         click.echo(f"Warning: {sentence}", err=True)
 
 
-def check_left(ledger: Path, privacy: "Privacy") -> None:
+def check_left(ledger: Path, privacy: "Privacy | Least") -> None:
     """Refuse, before anything is planned, what an existing ledger cannot pay for.
 
     Whatever is planned for a PureDP or ZCDP budget is charged all of it. Other budgets are judged by their plan, and so is a ledger that
@@ -83,15 +83,15 @@ def check_left(ledger: Path, privacy: "Privacy") -> None:
 
     Args:
         ledger: its file, which need not exist.
-        privacy: what will be planned for.
+        privacy: what will be planned for; the least budget is judged when it is known.
 
     Raises:
         InputError, BudgetError, LedgerError: as ``leastnoise.release``.
     """
     from leastnoise._accounting import ZCDP, PureDP, SeriesCost
-    from leastnoise._session import Ledger
+    from leastnoise._session import Least, Ledger
 
-    if not ledger.exists():
+    if isinstance(privacy, Least) or not ledger.exists():
         return
     book = Ledger.open(ledger)
     budget = privacy.budget

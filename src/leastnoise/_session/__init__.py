@@ -6,10 +6,12 @@ from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle, unknown_releases
 from leastnoise._session._audit import Audit, audit
 from leastnoise._session._finish import Finished, finish_all, resume
+from leastnoise._session._objectives import Price, prices, reached
 from leastnoise._session._reading import outcome_from_json, read_release
-from leastnoise._session._session import check_affordable, compare, plan, planned, release
+from leastnoise._session._session import check_affordable, compare, plan, planned, planned_spec, release
 from leastnoise._session._spec import BLANK, Spec, parse_spec, read_spec
 from leastnoise._session._spec_warnings import spec_warnings
+from leastnoise._session._targets import Least, of_size, refit
 from leastnoise._session._warnings import budget_warnings, error_warnings
 
 __all__ = [
@@ -21,7 +23,9 @@ __all__ = [
     "Candidate",
     "Entry",
     "Finished",
+    "Least",
     "Ledger",
+    "Price",
     "Spec",
     "account",
     "audit",
@@ -34,12 +38,17 @@ __all__ = [
     "is_published",
     "ledger_beside",
     "mechanism_of",
+    "of_size",
     "outcome_from_json",
     "parse_spec",
     "plan",
     "planned",
+    "planned_spec",
+    "prices",
+    "reached",
     "read_release",
     "read_spec",
+    "refit",
     "release",
     "resume",
     "settle",

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from leastnoise import _adapters
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._check import InputError, refuse
+from leastnoise._check import InputError, one_of, refuse
 from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series
 from leastnoise._mechanisms import (
+    BY_NAME,
     Candidate,
     Run,
     candidates,
@@ -26,29 +28,35 @@ from leastnoise._release import Release, check_columns, check_target, checked_la
 from leastnoise._session._accounts import IN_MEMORY, check_known, paying, settle
 from leastnoise._session._finish import Choices, finish_one, options_text, publish, read_table, room_for
 from leastnoise._session._memory import check_memory
-from leastnoise._session._spec import checked_formats, checked_level
+from leastnoise._session._objectives import OBJECTIVES
+from leastnoise._session._spec import Spec, checked_formats, checked_level
+from leastnoise._session._targets import Least, least
 from leastnoise._workload import Workload
 
 
 def plan(
     workload: Workload,
-    budget: Budget | Privacy,
+    budget: Budget | Privacy | Least,
     *,
     neighbours: str = "add_remove",
     unit_column: str | None = None,
     max_rows: int = 1,
     strategy: str = "auto",
+    objective: str = "total",
     progress: Callable[[str], None] | None = None,
 ) -> Plan:
     """Plan a release: public, without data, and with its expected error.
 
     Args:
         workload: what is asked.
-        budget: PureDP, ApproxDP or ZCDP; or a Privacy, which holds the next three too.
+        budget: PureDP, ApproxDP or ZCDP; or a Privacy, which holds the next three too; or Least, for the least budget that keeps the
+            targets of the workload.
         neighbours: "add_remove" or "replace".
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: at most this many rows of a unit count.
         strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as "dawa" only by its name.
+        objective: "total" for the least total squared error; "worst" for the least of the largest ratio of a table's error to its target,
+            or without targets to its error if it alone were planned; "relative" for errors relative to the tables' public sizes.
         progress: called with the name of every strategy that has been tried.
 
     Returns:
@@ -62,7 +70,11 @@ def plan(
     >>> made.strategy, round(made.expected_error().total_squared_error, 2)
     ('identity', 3.68)
     """
-    return planned(_workload(workload), _privacy(budget, neighbours, unit_column, max_rows), strategy, progress)
+    if isinstance(budget, Least):
+        if (neighbours, unit_column, max_rows) != ("add_remove", None, 1):
+            budget = replace(budget, neighbours=neighbours, unit_column=unit_column, max_rows=max_rows)
+        return planned(_workload(workload), budget, strategy, progress, objective)
+    return planned(_workload(workload), _privacy(budget, neighbours, unit_column, max_rows), strategy, progress, objective)
 
 
 def _workload(workload: object) -> Workload:
@@ -78,33 +90,68 @@ def _privacy(budget: object, neighbours: str, unit_column: str | None, max_rows:
         return budget
     if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
         return Privacy(budget, neighbours, unit_column, max_rows)
+    if isinstance(budget, Least):
+        raise refuse("budget", f"the least {budget.of}", "a budget: strategies are compared by what they make of the same one")
     raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
 
 
-def planned(workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> Plan:
+def planned(
+    workload: Workload,
+    privacy: Privacy | Least,
+    strategy: str = "auto",
+    progress: Callable[[str], None] | None = None,
+    objective: str = "total",
+) -> Plan:
     """The plan of the mechanism that a strategy asks for: that of least expected error, or by name.
 
     Args:
         workload: what is asked.
-        privacy: the budget to plan for.
+        privacy: the budget to plan for, or what is to be least.
         strategy: "auto" or one name.
         progress: called with the name of every strategy that has been tried.
+        objective: "total", "worst" or "relative".
 
     Raises:
-        InputError: no such strategy, or it cannot be used.
+        InputError: no such strategy, or it cannot be used, or not for this objective.
 
     >>> planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), "dawa").measurements is None
     True
     """
+    one_of("objective", objective, ("total", *OBJECTIVES))
+    if strategy in BY_NAME and (objective != "total" or isinstance(privacy, Least)):
+        raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     try:
+        if isinstance(privacy, Least):
+            if objective != "total":
+                raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
+            return least(workload, privacy, strategy, progress=progress).plan
+        if objective != "total":
+            return OBJECTIVES[objective](workload, privacy, strategy, progress)
         return mechanism_for(strategy, workload).plan(workload, privacy, strategy, progress)
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
 
 
+def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
+    r"""The plan that a spec asks for.
+
+    Args:
+        what: the spec.
+        progress: called with the name of every strategy that has been tried.
+
+    Raises:
+        InputError: as ``planned``.
+
+    >>> text = "[privacy]\nepsilon = 1\n[domain.a]\nsize = 2\n[[workload]]\nmarginals = { ways = 1 }"
+    >>> planned_spec(parse_spec(text, pathlib.Path("."))).strategy
+    'identity'
+    """
+    return planned(what.workload, what.privacy, what.strategy, progress, what.objective)
+
+
 def compare(
     workload: Workload,
-    budget: Budget | Privacy,
+    budget: Budget | Privacy | Least,
     progress: Callable[[str], None] | None = None,
     *,
     neighbours: str = "add_remove",

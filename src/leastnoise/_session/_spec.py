@@ -8,14 +8,18 @@ from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable
-from leastnoise._check import MOST_DIGITS, InputError, refuse, whole
+from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
 from leastnoise._domain import Domain, known_keys
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._release import checked_language, table_place, written
 from leastnoise._session._domain_spec import READING, domain_from_spec
+from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
+from leastnoise._session._targets import Least
 from leastnoise._workload import Workload, marginals, queries
 
+LEAST = "least"  # in place of epsilon or rho
+_TARGETS = ("margin", "relative", "size", "rmse")
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
 _MOST_LISTED = 10
 _LAYOUT = ("delimiter", "encoding", "header")
@@ -31,10 +35,11 @@ class Spec:
     Args:
         source: the path of the data, or a table of a database, or None; ``plan`` needs none.
         layout: what was said of how CSV files are laid out, as the arguments of `CSV`.
-        privacy: budget, neighbours and unit.
+        privacy: budget, neighbours and unit; or the least budget that keeps every target, with them.
         workload: what is asked, over the domain.
         rows: the number of rows where it is public, or None; for warnings alone.
         strategy: "auto" or the name of a strategy.
+        objective: what is to be least: "total", "worst" or "relative".
         ledger: the ledger's file, or None for the one beside the files of the source.
         dataset: the data set's name in the ledger, or None for the source's file name.
         level: of the intervals.
@@ -50,10 +55,11 @@ class Spec:
 
     source: Path | DatabaseTable | None
     layout: Mapping[str, Any] = field(default_factory=dict)
-    privacy: Privacy
+    privacy: Privacy | Least
     workload: Workload
     rows: int | None = None
     strategy: str = "auto"
+    objective: str = "total"
     ledger: Path | None = None
     dataset: str | None = None
     level: float = 0.95
@@ -130,10 +136,10 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     source: dict[str, Any] = known_keys("[source]", found.get("source", {}), ["path", "table", "connection", "null", *_LAYOUT, *READING])
     data = _path(folder, source.get("path"), "[source] path")
     stored = _table(source)
-    plan = known_keys("[plan]", found.get("plan", {}), ["strategy"])
+    plan = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective"])
     output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
-    privacy = _privacy(found["privacy"])
+    level = checked_level(output.get("level", 0.95))
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, data)
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
@@ -144,13 +150,14 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     return Spec(
         source=stored or data,
         layout=_layout(source),
-        privacy=privacy,
+        privacy=_privacy(found["privacy"], level),
         rows=_rows(found["privacy"]),
         workload=workload,
         strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
+        objective=one_of("[plan] objective", plan.get("objective", "total"), ("total", *OBJECTIVES)),
         ledger=_path(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
-        level=checked_level(output.get("level", 0.95)),
+        level=level,
         formats=checked_formats(output.get("formats", ["csv", "parquet"])),
         covariances=covariances,
         language=checked_language(output.get("language", "en")),
@@ -275,9 +282,15 @@ def _rows(value: object) -> int | None:
     return None if rows is None else whole("[privacy] rows", rows, 1, MOST_ROWS)
 
 
-def _privacy(value: object) -> Privacy:
+def _privacy(value: object, level: float) -> Privacy | Least:
     table: dict[str, Any] = known_keys("[privacy]", value, ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
-    return Privacy(_budget(table), table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row")))
+    protected = (table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row")))
+    for of in ("epsilon", "rho"):
+        if table.get(of) == LEAST:
+            if of == "rho" and "epsilon" in table:
+                raise InputError("[privacy] must have epsilon, or epsilon and delta, or rho; got epsilon, rho.")
+            return Least(of, table.get("delta"), level, *protected)
+    return Privacy(_budget(table), *protected)
 
 
 def _budget(table: Mapping[str, Any]) -> Budget:
@@ -314,13 +327,16 @@ def _workload(domain: Domain, value: object) -> Workload:
 
 
 def _part(domain: Domain, value: object, where: str) -> Workload:
-    table: dict[str, Any] = known_keys(where, value, ["marginals", "queries", "weight", "sum"])
+    table: dict[str, Any] = known_keys(where, value, ["marginals", "queries", "weight", "sum", *_TARGETS])
     if ("marginals" in table) == ("queries" in table):
         raise InputError(f"{where} must have exactly one of marginals and queries; got {'both' if 'queries' in table else 'neither'}.")
     common = {"weight": table.get("weight", 1), "sum": table.get("sum")}
+    wanted = {name: table[name] for name in _TARGETS if name in table}
     try:
         if "queries" in table:
-            return queries(domain, _mapping("queries", table["queries"]), **common)
-        return marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
+            asked = queries(domain, _mapping("queries", table["queries"]), **common)
+        else:
+            asked = marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
+        return asked.within(**wanted) if wanted else asked
     except InputError as error:
         raise InputError(f"{where}: {error}") from None

@@ -15,9 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accounting import Noise, Privacy
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier, lower_bound, promised
-from leastnoise._check import InputError, InternalError, refuse
+from leastnoise._check import Exact, InputError, InternalError, exact_positive, one_of, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import Candidate, candidates, choose
@@ -34,6 +34,63 @@ _TRIES = 3
 _GUESSES = 30
 _MOST_BUDGET = 2**20
 _SECONDS = 20.0
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """In place of a budget: the least that keeps every target of a workload.
+
+    Args:
+        of: "epsilon" or "rho".
+        delta: beside epsilon; None for pure differential privacy.
+        level: of the intervals that margins are about.
+        neighbours: "add_remove" or "replace".
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: at most this many rows of a unit count.
+
+    Raises:
+        InputError: something of the above cannot be used.
+
+    >>> ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=30), ln.Least("epsilon")).privacy.budget
+    PureDP(epsilon='127/1250')
+    """
+
+    of: str = "epsilon"
+    delta: Exact | None = None
+    level: float = 0.95
+    neighbours: str = "add_remove"
+    unit_column: str | None = None
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        one_of("what is to be least", self.of, ("epsilon", "rho"))
+        if self.of == "rho" and self.delta is not None:
+            raise refuse("delta", self.delta, "None beside rho")
+        self.privacy(Fraction(1))
+
+    def privacy(self, size: Fraction) -> Privacy:
+        """The budget of this epsilon or rho, with neighbours and unit."""
+        budget = ZCDP(size) if self.of == "rho" else PureDP(size) if self.delta is None else ApproxDP(size, self.delta)
+        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows)
+
+
+def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
+    """The same kind of budget, unit and neighbours with another epsilon or rho.
+
+    Args:
+        privacy: a budget, or what is to be least.
+        size: exact, above 0.
+
+    >>> of_size(Privacy(ApproxDP(1, "1e-9")), "1/2").budget
+    ApproxDP(epsilon='1/2', delta='1/1000000000')
+    """
+    if isinstance(privacy, Least):
+        return privacy.privacy(exact_positive(privacy.of, size))
+    budget = privacy.budget
+    if isinstance(budget, ApproxDP):
+        return privacy.within(ApproxDP(size, budget.delta))
+    return privacy.within(type(budget)(size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +152,11 @@ def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
     """
     if all(product.target is None for product in workload):
         raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
-    return tuple(_goal(product, level) for product in workload)
+    return tuple(goal(product, level) for product in workload)
 
 
-def _goal(product: Product, level: float) -> Goal:
+def goal(product: Product, level: float) -> Goal:
+    """The target of one table as a goal; no limit if it has none."""
     if product.target is None:
         return Goal(math.inf)
     unit = 1.0 if product.measure is None else float(product.domain.measures[product.measure].unit)
@@ -209,10 +267,9 @@ class Found:
 
 def least(
     workload: Workload,
-    privacy: Callable[[Fraction], Privacy],
+    privacy: Least,
     strategy: str = "auto",
     *,
-    level: float = 0.95,
     seconds: float = _SECONDS,
     progress: Callable[[str], None] | None = None,
 ) -> Found:
@@ -220,9 +277,8 @@ def least(
 
     Args:
         workload: with targets; its own weights play no part.
-        privacy: what makes a Privacy of an epsilon or a rho; errors must fall as it grows.
+        privacy: what is to be least.
         strategy: "auto" or one name.
-        level: of the intervals that margins are about.
         seconds: no further weights are tried after so long.
         progress: called with the name of every strategy that has been tried.
 
@@ -235,15 +291,15 @@ def least(
     Edge cases: a margin below one row is refused, because half a step of the noise belongs to every interval.
 
     >>> asked = marginals(Domain(sex=["F", "M"]), ways=1).within(rmse=10)
-    >>> least(asked, lambda epsilon: Privacy(PureDP(epsilon))).size
+    >>> least(asked, ln.Least()).size
     Fraction(707, 5000)
     """
-    goals = goals_of(workload, level)
+    goals = goals_of(workload, privacy.level)
     size, found = Fraction(1), None
     for _ in range(_TRIES):  # errors of small noise do not scale exactly, and the best strategy may depend on the budget
         name = strategy if found is None else found.strategy
-        found = balanced(workload, privacy(size), goals, name, seconds=seconds / _TRIES, progress=progress)
-        before, size = size, _size(workload, goals, found.plan, privacy, size)
+        found = balanced(workload, privacy.privacy(size), goals, name, seconds=seconds / _TRIES, progress=progress)
+        before, size = size, _size(workload, goals, found.plan, privacy.privacy, size)
         if abs(size / before - 1) < Fraction(1, 10):
             break
     if found is None:
@@ -251,9 +307,9 @@ def least(
     low, high = 0.0, float(size)
     while high - low > high / 1000:  # the bound falls as the budget grows
         middle = (low + high) / 2
-        short = _dual(found.weighted, goals, privacy(_rounded(middle)), found.plan.measured().noise) > 1
+        short = _dual(found.weighted, goals, privacy.privacy(_rounded(middle)), found.plan.measured().noise) > 1
         low, high = (middle, high) if short else (low, middle)
-    return Found(refit(workload, found.plan, privacy(size)), size, low)
+    return Found(refit(workload, found.plan, privacy.privacy(size)), size, low)
 
 
 def refit(workload: Workload, plan: Plan, privacy: Privacy) -> Plan:

@@ -46,22 +46,22 @@ def target(
     Args:
         margin: half width of every answer's interval at the release's level.
         relative: the same as a share of ``size``.
-        size: a public number: how large an answer is expected to be.
+        size: a public number: how large an answer is expected to be; alone it is no target.
         rmse: root mean square of the standard errors of the table's answers.
 
     Returns:
         None if nothing is given.
 
     Raises:
-        InputError: more than one of them, or one of relative and size without the other.
+        InputError: more than one of them, or relative without a size.
 
     >>> target(relative="0.05", size=10_000)
     Target(kind='margin', most=Fraction(500, 1))
     """
     said: dict[str, Any] = {"margin": margin, "relative": relative, "rmse": rmse}
     given = [name for name, value in said.items() if value is not None]
-    if (relative is None) != (size is None):
-        raise InputError("A target has relative and size together: a share of a public size, for example relative 0.05 with size 10000.")
+    if relative is not None and size is None:
+        raise InputError("A relative target needs a size: it is a share of a public number, for example relative 0.05 with size 10000.")
     if len(given) > 1:
         raise refuse("a target", " and ".join(given), "one of margin, relative and rmse")
     if not given:

@@ -25,6 +25,7 @@ class Product:
         weight: how much the error of these queries counts; errors are multiplied by it.
         measure: name of the measure to sum, or None to count rows.
         target: how exact the answers must be, or None.
+        size: a public number, how large an answer is expected to be, or None.
     """
 
     domain: Domain
@@ -33,6 +34,7 @@ class Product:
     weight: Fraction = Fraction(1)
     measure: str | None = None
     target: Target | None = None
+    size: Fraction | None = None
     _operators: list[tuple[Operator, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -153,7 +155,7 @@ class Workload:
         Args:
             margin: half width of every answer's interval at the release's level, in rows or in the amounts of the measure.
             relative: in place of it, a share of ``size``.
-            size: with ``relative``, a public number: how large an answer is expected to be.
+            size: a public number: how large an answer is expected to be; alone, it is no target and serves the objective "relative".
             rmse: in place of both, the root mean square of the standard errors of a table's answers.
 
         Raises:
@@ -165,9 +167,10 @@ class Workload:
         Target(kind='margin', most=Fraction(50, 1))
         """
         wanted = target(margin=margin, relative=relative, size=size, rmse=rmse)
-        if wanted is None:
+        known = None if size is None else exact_positive("size", size)
+        if wanted is None and known is None:
             raise InputError("A target must have one of margin, relative (with size) and rmse; got none.")
-        return Workload(self.domain, tuple(replace(product, target=wanted) for product in self.products))
+        return Workload(self.domain, tuple(replace(product, target=wanted, size=known) for product in self.products))
 
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value; the domain is kept elsewhere.
@@ -181,17 +184,18 @@ class Workload:
                 "weight": str(product.weight),
                 "measure": product.measure,
                 **({"target": product.target.to_json()} if product.target is not None else {}),
+                **({"size": str(product.size)} if product.size is not None else {}),
             }
             for product in self.products
         ]
 
 
 def _together(one: Product, other: Product) -> Product:
-    """A table asked for twice: the sum of the weights, and the one target there is."""
-    targets = {product.target for product in (one, other)} - {None}
-    if len(targets) > 1:
-        raise InputError(f"The table {one.name!r} is asked for twice with two targets; give it one.")
-    return replace(one, weight=one.weight + other.weight, target=next(iter(targets), None))
+    """A table asked for twice: the sum of the weights, and the one target and the one size that there are."""
+    targets, sizes = ({one.target, other.target} - {None}, {one.size, other.size} - {None})
+    if max(len(targets), len(sizes)) > 1:
+        raise InputError(f"The table {one.name!r} is asked for twice with two targets or two sizes; give it one.")
+    return replace(one, weight=one.weight + other.weight, target=next(iter(targets), None), size=next(iter(sizes), None))
 
 
 def from_json(domain: Domain, value: Iterable[Mapping[str, Any]]) -> Workload:
@@ -205,7 +209,8 @@ def from_json(domain: Domain, value: Iterable[Mapping[str, Any]]) -> Workload:
     for entry in value:
         sets = {name: QuerySet(q["kind"], tuple(tuple(row) for row in q["arguments"])) for name, q in entry["queries"].items()}
         product = _product(domain, sets, entry["weight"], entry["measure"])
-        products.append(replace(product, target=target(**entry.get("target", {}))))
+        size = None if "size" not in entry else exact_positive("size", entry["size"])
+        products.append(replace(product, target=target(**entry.get("target", {})), size=size))
     return Workload(domain, tuple(products))
 
 

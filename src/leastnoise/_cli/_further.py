@@ -1,0 +1,111 @@
+"""What ``leastnoise plan`` tells beside the errors when it is asked: other budgets, and what every table costs."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from leastnoise._check import InputError, refuse
+from leastnoise._cli._memory import within_memory
+from leastnoise._cli._output import number, show_table, unique
+from leastnoise._cli._progress import Progress
+
+if TYPE_CHECKING:
+    from leastnoise._plan import Plan
+    from leastnoise._session import Price, Spec
+
+_MOST_BUDGETS = 8
+
+
+def with_epsilon(what: "Spec", epsilon: str) -> "Spec":
+    """A spec with another epsilon.
+
+    Args:
+        what: the spec, whose budget has an epsilon.
+        epsilon: exact, as a text.
+
+    Raises:
+        InputError: the spec has a rho, or the epsilon is none.
+    """
+    from leastnoise._accounting import ZCDP
+    from leastnoise._session import of_size
+
+    changed = of_size(what.privacy, epsilon)
+    if isinstance(changed.budget, ZCDP):
+        raise InputError("--epsilon takes the place of the spec's epsilon; the spec has a budget of rho.")
+    return replace(what, privacy=changed)
+
+
+def other_budgets(made: "Plan", sizes: str) -> dict[str, "Plan"]:
+    """The same strategy under other budgets of the same kind.
+
+    Args:
+        made: a plan with its promise.
+        sizes: epsilons or rhos, exact, with commas between them.
+
+    Returns:
+        Plans by the text of their epsilon or rho.
+
+    Raises:
+        InputError: the errors depend on the data, or a size cannot be used.
+    """
+    from leastnoise._session import of_size, refit
+
+    if made.promise is None:
+        raise InputError("--budgets is for plans whose error is known beforehand; this one depends on the data.")
+    given = [size.strip() for size in sizes.split(",")]
+    if len(given) > _MOST_BUDGETS:
+        raise refuse("the number of budgets", len(given), f"at most {_MOST_BUDGETS}")
+    return {size: refit(made.workload, made, of_size(made.privacy, size)) for size in given}
+
+
+def table_prices(made: "Plan", strategy: str) -> tuple["Price", ...]:
+    """What every table costs, with a display of progress.
+
+    Args:
+        made: a plan with its promise.
+        strategy: "auto" or one name.
+    """
+    from leastnoise._session import prices
+
+    if made.promise is None:
+        raise InputError("--prices is for plans whose error is known beforehand; this one depends on the data.")
+    with within_memory(), Progress("pricing") as progress:
+        return prices(made, strategy, lambda name: progress.say(f"pricing {name}"))
+
+
+def further_facts(plans: dict[str, "Plan"], priced: tuple["Price", ...]) -> dict[str, Any]:
+    """For the JSON object of a plan: nothing if nothing was asked."""
+    found: dict[str, Any] = {}
+    if plans:
+        found["budgets"] = [
+            {
+                "privacy": plan.privacy.to_json(),
+                "expected_total_squared_error": plan.expected_error().total_squared_error,
+                "rmse": _errors(plan),
+            }
+            for plan in plans.values()
+        ]
+    if priced:
+        found["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in priced]
+    return found
+
+
+def show_further(plans: dict[str, "Plan"], priced: tuple["Price", ...]) -> None:
+    """Print a table of errors by budget, and one of prices."""
+    if plans:
+        errors = [_errors(plan) for plan in plans.values()]
+        columns = [("table", "fold"), *((size, "right") for size in plans)]
+        rows = [[name, *(number(found[name]) for found in errors)] for name in errors[0]]
+        show_table("rmse under other budgets", columns, rows)
+    if priced:
+        columns = [("table", "fold"), ("needs alone", "right"), ("leaving it\nout saves", "right")]
+        show_table("Parts of the budget", columns, [[price.table, _percent(price.alone), _percent(price.saved)] for price in priced])
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f}%"
+
+
+def _errors(plan: "Plan") -> dict[str, float]:
+    tables, products = plan.expected_error().tables, plan.workload.products
+    units = [1.0 if one.measure is None else float(plan.domain.measures[one.measure].unit) for one in products]
+    return {name: table.rmse * unit for name, table, unit in zip(unique([one.name for one in products]), tables, units, strict=True)}

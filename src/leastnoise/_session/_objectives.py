@@ -1,0 +1,171 @@
+"""What may be least in place of the total squared error, what a plan makes of its targets, and what its tables cost."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from leastnoise._accounting import ZCDP, Noise, Privacy
+from leastnoise._accuracy import promised
+from leastnoise._check import InputError, quoted, refuse
+from leastnoise._mechanisms import choose
+from leastnoise._plan import Plan
+from leastnoise._session._targets import LEVEL, Goal, balanced, goal, goals_of, ratios
+from leastnoise._workload import Workload
+
+_PRICE_SECONDS = 1.0
+
+
+def worst(workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> Plan:
+    """The plan whose largest ratio of error to limit is least.
+
+    Args:
+        workload: what is asked. The limit of a table is its target, if one of the tables has a target; else its error if it alone were
+            planned for the whole budget.
+        privacy: the budget to plan for.
+        strategy: "auto" or one name.
+        progress: called with the name of every strategy that has been tried.
+
+    >>> asked = marginals(Domain(a=["x", "y"], b=[str(i) for i in range(50)]), upto=2)
+    >>> usual, fair = (plan(asked, PureDP(1), objective=objective) for objective in ("total", "worst"))
+    >>> usual.expected_error().tables[0].rmse > 1.5 * fair.expected_error().tables[0].rmse
+    True
+    """
+    if any(product.target is not None for product in workload):
+        goals = goals_of(workload, LEVEL)
+    else:
+        alone: dict[tuple[object, ...], Goal] = {}
+        for product in workload:
+            key = (product.measure, product.operators)
+            if key not in alone:
+                own = choose(Workload(workload.domain, (product,)), privacy, strategy, progress)[0]
+                alone[key] = Goal(own.expected_error().tables[0].rmse)
+        goals = tuple(alone[product.measure, product.operators] for product in workload)
+    return balanced(workload, privacy, goals, strategy, progress=progress).plan
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a plan makes of the target of a table.
+
+    Args:
+        kind: "margin" or "rmse".
+        most: the target, in rows or in the amounts of the measure.
+        error: what the plan promises, in the same.
+    """
+
+    kind: str
+    most: float
+    error: float
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise is within the target."""
+        return self.error <= self.most * (1 + 1e-12)
+
+
+def reached(plan: Plan, level: float = LEVEL) -> tuple[Reached | None, ...]:
+    """What a plan makes of the targets of its tables; None for a table without one.
+
+    Args:
+        plan: with its promise.
+        level: of the intervals that margins are about.
+
+    >>> reached(plan(marginals(Domain(sex=["F", "M"]), ways=1).within(margin=30), PureDP(1)))[0].kept
+    True
+    """
+    found: list[Reached | None] = []
+    for place, product in enumerate(plan.workload):
+        if product.target is None:
+            found.append(None)
+            continue
+        most = float(product.target.most)
+        found.append(Reached(product.target.kind, most, most * math.sqrt(goal(product, level).ratio(plan, place))))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a table costs.
+
+    Args:
+        table: its name.
+        alone: the part of the budget that it would need for its error if nothing else were asked.
+        saved: the part of the budget that all other tables would not need for theirs if it were left out.
+    """
+
+    table: str
+    alone: float
+    saved: float
+
+
+MOST_PRICED = 24
+
+
+def prices(plan: Plan, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> tuple[Price, ...]:
+    """What every table of a plan costs, as parts of its budget.
+
+    Args:
+        plan: with its promise, for at most 24 tables.
+        strategy: "auto" or one name.
+        progress: called with the name of every table.
+
+    Returns:
+        Parts of epsilon, or of rho, by scaling errors: near enough for a decision, not exact for small noise.
+
+    Raises:
+        InputError: too many tables, or one.
+
+    >>> [round(price.alone, 2) for price in prices(plan(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), PureDP(1)))]
+    [0.71, 0.71]
+    """
+    products = plan.workload.products
+    if not 2 <= len(products) <= MOST_PRICED:
+        raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
+    errors = [Goal(table.rmse) for table in plan.expected_error().tables]
+    found = []
+    for place, product in enumerate(products):
+        if progress is not None:
+            progress(product.name)
+        own, others = Workload(plan.domain, (product,)), Workload(plan.domain, products[:place] + products[place + 1 :])
+        alone = choose(own, plan.privacy, strategy)[0]
+        rest = balanced(others, plan.privacy, errors[:place] + errors[place + 1 :], strategy, seconds=_PRICE_SECONDS)
+        found.append(
+            Price(product.name, _part(ratios(errors[place : place + 1], alone).max(), alone), 1 - min(1.0, _part(rest.ratio, rest.plan)))
+        )
+    return tuple(found)
+
+
+def _part(ratio: float, plan: Plan) -> float:
+    """The part of epsilon or of rho for which a ratio of squared errors would be 1."""
+    return float(
+        math.sqrt(ratio) if plan.measured().noise is Noise.DISCRETE_LAPLACE and not isinstance(plan.privacy.budget, ZCDP) else ratio
+    )
+
+
+def relative(workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> Plan:
+    """The plan of the least total squared error relative to the public sizes of the tables.
+
+    Args:
+        workload: what is asked; every table has a size.
+        privacy: the budget to plan for.
+        strategy: "auto" or one name.
+        progress: called with the name of every strategy that has been tried.
+
+    Raises:
+        InputError: a table has no size.
+
+    >>> asked = marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)
+    >>> relative(asked, Privacy(PureDP(1)))
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: The objective 'relative' needs a public size for every table; none is given for 'a, b'.
+    """
+    without = [product.name for product in workload if product.size is None]
+    if without:
+        raise InputError(f"The objective 'relative' needs a public size for every table; none is given for {quoted(', '.join(without))}.")
+    products = tuple(replace(product, weight=product.weight / (product.size or 1)) for product in workload)
+    found = choose(Workload(workload.domain, products), privacy, strategy, progress)[0]
+    return promised(workload, found.measured(), found.strategy, details=found.details)
+
+
+OBJECTIVES = {"worst": worst, "relative": relative}
+"""What may be least in place of the total, by the name in a spec."""

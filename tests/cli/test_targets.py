@@ -1,0 +1,91 @@
+"""Targets, objectives, other budgets and prices, on the command line and from the spec."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+
+def changed(folder: Path, *pairs: tuple[str, str]) -> None:
+    spec = folder / "people.toml"
+    text = spec.read_text(encoding="utf-8")
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new, 1)
+    spec.write_text(text, encoding="utf-8")
+
+
+TARGET = ('of = ["sex", "age"] }', 'of = ["sex", "age"] }\nmargin = "40"')
+LEAST = ('epsilon = "1"', 'epsilon = "least"')
+
+
+def test_the_least_budget_is_planned_for_and_paid(folder, run):
+    changed(folder, TARGET, LEAST)
+    found = json.loads(run("plan", "people.toml", "--json").out)
+    epsilon = found["privacy"]["budget"]["epsilon"]
+    assert [table["kept"] for table in found["tables"] if "kept" in table] == [True] * 4
+    assert max(table["margin"] for table in found["tables"] if "margin" in table) == pytest.approx(40, rel=0.001)
+    assert run("release", "people.toml", "--out", "out").code == 0
+    manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert epsilon in json.dumps(manifest["privacy"])
+    assert "target" in json.dumps(manifest["workload"])
+
+
+def test_the_plan_says_which_targets_are_missed(folder, run):
+    changed(folder, TARGET, ('epsilon = "1"', 'epsilon = "1/10"'))
+    shown = run("plan", "people.toml").out
+    assert shown.count("missed") == 4
+
+
+def test_another_epsilon_and_other_budgets(folder, run):
+    one, two = (json.loads(run("plan", "people.toml", "--json", "--epsilon", epsilon, "--budgets", "1/2, 3").out) for epsilon in ("2", "4"))
+    assert one["privacy"]["budget"]["epsilon"] == "2"
+    assert [entry["privacy"]["budget"]["epsilon"] for entry in one["budgets"]] == ["1/2", "3"]
+    assert one["budgets"][0]["rmse"] == pytest.approx(two["budgets"][0]["rmse"], rel=1e-4)
+    shown = run("plan", "people.toml", "--budgets", "1/2,3").out
+    assert "rmse under other budgets" in shown
+
+
+def test_prices_of_tables(folder, run):
+    found = json.loads(run("plan", "people.toml", "--json", "--prices").out)
+    assert {price["table"] for price in found["prices"]} == set(found["rmse"])
+    assert all(0 < price["alone"] <= 1.01 and 0 <= price["saved"] <= 1 for price in found["prices"])
+    assert re.search(r"needs alone", run("plan", "people.toml", "--prices").out)
+
+
+def test_the_worst_table_from_the_spec(folder, run):
+    usual = json.loads(run("plan", "people.toml", "--json").out)
+    changed(folder, ('strategy = "marginals"', 'strategy = "marginals"\nobjective = "worst"'))
+    fair = json.loads(run("plan", "people.toml", "--json").out)
+    assert fair["expected_total_squared_error"] > usual["expected_total_squared_error"]
+    assert fair["rmse"]["total"] < usual["rmse"]["total"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "arguments", "words"),
+    [
+        ([LEAST], (), "No table has a target"),
+        ([("weight = 2.0", 'margin = "3"\nrmse = "4"')], (), "one of margin, relative and rmse"),
+        ([("weight = 2.0", 'relative = "0.1"')], (), "needs a size"),
+        ([('strategy = "marginals"', 'objective = "largest"')], (), "objective must be"),
+        ([('epsilon = "1"', 'rho = "1"')], ("--epsilon", "2"), "the spec has a budget of rho"),
+        ([], ("--epsilon", "none"), "epsilon must be"),
+        ([], ("--budgets", "1,,2"), "epsilon must be"),
+        ([], ("--budgets", "1,2,3,4,5,6,7,8,9"), "at most 8"),
+        ([('strategy = "marginals"', 'objective = "relative"')], (), "needs a public size"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_sentence(folder, run, pairs, arguments, words):
+    changed(folder, *pairs)
+    found = run("plan", "people.toml", *arguments)
+    assert found.code == 2
+    assert words in " ".join(found.err.split())
+    assert "Traceback" not in found.err
+
+
+def test_compare_needs_a_budget(folder, run):
+    changed(folder, TARGET, LEAST)
+    found = run("compare", "people.toml")
+    assert found.code == 2
+    assert "least epsilon" in found.err
