@@ -105,6 +105,15 @@ SEED ?= 1
 neighbours: env  ## pairs of neighbouring inputs over all sources and column types; takes minutes
 	@PYTHONPATH=tests $(BIN)/python -W error -m adapters.neighbours --pairs $(PAIRS) --seed $(SEED)
 
+.PHONY: browsers
+browsers: env  ## the report in real browsers: what drives them from npm (20 MB), then their tests; browsers themselves come from Debian
+	@cd tests/browser && npm ci --no-audit --no-fund --silent
+	@$(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/browser
+
+.PHONY: images
+images: env  ## make the pictures of the documentation again; needs chromium
+	@$(BIN)/python docs/images/make.py
+
 demo: $(VENV)/.stamp-core  ## a full release of a generated survey; needs no data
 	@$(BIN)/leastnoise demo
 

@@ -16,6 +16,8 @@ from leastnoise._charts._picture import Spec
 
 SECONDS = 60.0  # for the engine to start
 SECONDS_A_CHART = 5.0
+# inside a picture that is described as one, roles of its parts only confuse those who listen to it
+_ROLES = re.compile(r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"|pointer-events="none")')
 _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 
 
@@ -49,7 +51,7 @@ def svg_of(specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], languag
 
 def _named(svg: str, key: str, title: str, description: str) -> str:
     """For a page: ids of its own, a title and a description, as wide as there is room."""
-    own = _CLIP.sub(rf"\g<1>{key}-\g<2>", svg)
+    own = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg))
     head, _, body = own.partition(">")
     box = re.search(r'viewBox="[^"]*"', head)
     width = re.search(r'width="([\d.]+)"', head)

@@ -1,0 +1,97 @@
+// Opens a report in a real browser and says what it found, as one JSON object on the standard output stream.
+// node check.mjs chrome|firefox EXECUTABLE PAGE FOLDER
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import puppeteer from "puppeteer-core";
+
+const [kind, executablePath, file, folder] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
+const address = pathToFileURL(file).href;
+const browser = await puppeteer.launch({
+  browser: kind, executablePath, headless: true, args: kind === "chrome" ? ["--no-sandbox"] : [],
+});
+const found = { said: [], requests: [], overflow: {} };
+try {
+  const page = await browser.newPage();
+  page.on("console", (message) => found.said.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => found.said.push(String(error)));
+  page.on("request", (request) => found.requests.push(request.url()));
+  const start = Date.now();
+  await page.goto(address, { waitUntil: "load" });
+  found.milliseconds = Date.now() - start;
+  for (const width of [390, 800, 1400]) {
+    await page.setViewport({ width, height: 900 });
+    found.overflow[width] = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    if (folder) await page.screenshot({ path: `${folder}/${kind}-${width}.png`, fullPage: false });
+  }
+  found.loaded = [...found.requests];
+  found.rows = await page.evaluate(() => document.querySelectorAll("article tbody tr").length);
+  Object.assign(found, await page.evaluate(async () => {
+    const shown = (rows) => [...rows].filter((row) => !row.hidden).length;
+    const type = (field, text) => { field.value = text; field.dispatchEvent(new Event("input")); };
+    const index = document.getElementById("index");
+    const search = document.querySelector("input[type=search]");
+    type(search, "zone");
+    const tables = [shown(index.tBodies[0].rows), shown(document.querySelectorAll("article"))];
+    type(search, "");
+    const article = document.getElementById("q2");
+    const details = article.querySelector("details");
+    details.open = true;
+    await new Promise((done) => setTimeout(done, 50));
+    const body = details.querySelector("tbody");
+    const column = (place) => [...body.rows].filter((row) => !row.hidden).map((row) => row.cells[place].textContent.trim());
+    const before = column(1);
+    const head = details.querySelectorAll("th button")[1];
+    head.click();
+    const rising = column(1);
+    head.click();
+    const falling = column(1);
+    head.click();
+    const back = column(1);
+    type(details.querySelector("input"), body.rows[0].cells[0].textContent);
+    const filtered = column(0);
+    type(details.querySelector("input"), "");
+    const make = URL.createObjectURL;
+    let blob;
+    URL.createObjectURL = (made) => { blob = made; return "#"; };
+    details.querySelector(".tools button").click();
+    URL.createObjectURL = make;
+    return { tables, before, rising, falling, back, filtered, csv: await blob.text() };
+  }));
+  // by keys alone: from the first closed table, Enter opens it
+  await page.evaluate(() => {
+    const summary = document.querySelector("#q3 summary");
+    summary.parentElement.open = false;
+    summary.focus();
+  });
+  await page.keyboard.press("Enter");
+  found.opened = await page.evaluate(() => document.querySelector("#q3 details").open);
+  found.reached = 0;
+  await page.evaluate(() => document.activeElement.blur());
+  const places = new Set();
+  for (let step = 0; step < 40; step += 1) {
+    await page.keyboard.press("Tab");
+    places.add(await page.evaluate(() => document.activeElement.outerHTML.slice(0, 80)));
+  }
+  found.reached = places.size;
+  if (kind === "chrome") {
+    found.pdf = (await page.pdf()).length;
+    await page.setBypassCSP(true);
+    await page.reload();
+    await page.evaluate(axe);
+  } else {
+    await page.evaluate(axe);
+  }
+  const result = await page.evaluate(() => window.axe.run(document));
+  found.axe = result.violations.map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 120)}`);
+  if (kind === "chrome") {
+    const plain = await browser.newPage();
+    await plain.setJavaScriptEnabled(false);
+    await plain.goto(address);
+    found.plain = await plain.$$eval("article tbody tr", (rows) => rows.length).catch(() => null);
+  }
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify(found));

@@ -1,0 +1,72 @@
+"""The report in real browsers: no complaint on the console, nothing loaded, keys alone suffice, axe finds nothing, and it fits its window.
+
+Needs node, Debian's chromium or firefox-esr, and `make browsers`, which fetches what drives them; without them these tests are skipped.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from waiting import HANGS
+
+HERE = Path(__file__).parent
+BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A report with a number, bars, small multiples, a table too large to draw, and lines; some labels are hostile."""
+    random = np.random.default_rng(0)
+    zones, shops = ["north", "south", "east", "<script>alert(1)</script>"], [f"shop {number:02d}" for number in range(50)]
+    domain = ln.Domain(sex=["F", "M"], zone=zones, age=ln.Integers(17, 60), shop=shops)
+    asked = ln.queries(domain) + ln.queries(domain, zone="identity") + ln.queries(domain, sex="identity", age="identity")
+    asked += ln.queries(domain, shop="identity", age="identity") + ln.queries(domain, sex="identity", age="prefix")
+    people = {"sex": random.choice(["F", "M"], 5000), "zone": random.choice(zones, 5000)}
+    people |= {"age": random.integers(17, 61, 5000), "shop": random.choice(shops, 5000)}
+    out = tmp_path_factory.mktemp("page") / "release"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LEASTNOISE_CHARTS")
+        ln.release(ln.plan(asked, ln.PureDP(1)), pd.DataFrame(people), seed=1, out=out, formats=("csv",))
+    return out / "report.html"
+
+
+@pytest.mark.parametrize("kind", BROWSERS)
+def test_the_report_works_in_a_browser(page, kind, tmp_path):
+    program = next((path for name in BROWSERS[kind] if (path := shutil.which(name))), None)
+    if program is None or shutil.which("node") is None:
+        pytest.skip(f"{kind} or node is not installed (apt-get install {BROWSERS[kind][0]} nodejs npm)")
+    if not (HERE / "node_modules").is_dir():
+        pytest.skip("what drives a browser is not installed (make browsers)")
+    command = ["node", "check.mjs", kind, program, str(page), str(tmp_path)]
+    home = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=HERE, env=home, capture_output=True, text=True, timeout=HANGS, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["said"] == []
+    assert all(address.startswith(page.as_uri()) for address in found["loaded"] if not address.startswith("data:"))
+    assert found["axe"] == []
+    assert all(over <= 0 for over in found["overflow"].values())
+    assert found["rows"] == 4 + 88 + 2200 + 88
+    assert found["tables"] == [1, 1]  # the search for zone leaves one table in the list, and one below it
+    as_numbers = [int(text.replace(",", "")) for text in found["before"]]
+    assert [int(text.replace(",", "")) for text in found["rising"]] == sorted(as_numbers)
+    assert found["falling"] == found["rising"][::-1]
+    assert found["back"] == found["before"]
+    assert found["filtered"] == ["north"]
+    rows = [line.split(",") for line in found["csv"].split("\r\n")]
+    assert rows[0] == ["zone", "answer", "margin_95", "low", "high"]
+    assert [row[1] for row in rows[1:5]] == [str(number) for number in as_numbers]
+    assert float(rows[1][4]) == pytest.approx(float(rows[1][1]) + float(rows[1][2]))
+    assert found["opened"] is True
+    assert found["reached"] > 20
+    if kind == "chrome":
+        assert found["plain"] == found["rows"]  # without scripts
+        assert found["pdf"] > 50_000
+    assert {path.name for path in tmp_path.glob("*.png")} == {f"{kind}-{width}.png" for width in (390, 800, 1400)}
