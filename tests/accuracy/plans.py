@@ -58,7 +58,6 @@ def _plan(name: str, mechanism: str, *blocks: Block) -> Measurements:
         privacy=Privacy(budget),
         noise=mechanism,
         blocks=blocks,
-        strategy=name,
         grid=4 if mechanism == Noise.ROUNDED_GAUSSIAN else 1,
     )
 

@@ -95,7 +95,7 @@ def test_no_plan_is_below_the_bound(workload: Workload, neighbours: str, budget:
             strategy = proposal(name, workload, privacy)
         except _planner.NotApplicable:
             continue
-        promise = promised(workload, fit(workload.domain, privacy, mechanism, strategy.blocks, strategy.name)).expected_error()
+        promise = promised(workload, fit(workload.domain, privacy, mechanism, strategy.blocks)).expected_error()
         assert 0 < promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
 
 
@@ -104,6 +104,6 @@ def test_the_bound_is_met_where_identity_is_optimal() -> None:
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)
     strategy = proposal("identity", workload, privacy)
-    promise = promised(workload, fit(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks, "identity")).expected_error()
+    promise = promised(workload, fit(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks)).expected_error()
     assert promise.total_squared_error == pytest.approx(promise.lower_bound)
     assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound

@@ -118,7 +118,6 @@ def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> No
         privacy=Privacy(PureDP(1)),
         noise=Noise.DISCRETE_LAPLACE,
         blocks=(Block((factor("a", Prefix(5000)),), Fraction(1)),),
-        strategy="t",
     )
     with pytest.raises(InputError, match="dense matrix of 5000 x 5000"):
         structure(one, None)
@@ -131,7 +130,6 @@ def test_a_long_hierarchy_needs_no_matrix() -> None:
         privacy=Privacy(PureDP(1)),
         noise=Noise.DISCRETE_LAPLACE,
         blocks=(Block((factor("a", Tree.full(2**16, 2)),), Fraction(17)),),
-        strategy="t",
     )
     variances = structure(plan, None).variances(queries(domain, a="prefix").products[0])
     assert variances.shape == (2**16,)

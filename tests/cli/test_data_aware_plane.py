@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from leastnoise._release import read_release as read
+from leastnoise._session import read_release as read
 
 Run = Callable[..., Any]
 SPEC = """\

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cli.conftest import SPEC, Result
-from leastnoise._release import read_release as read
+from leastnoise._session import read_release as read
 
 Run = Callable[..., Result]
 OPTIONS = """

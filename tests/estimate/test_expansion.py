@@ -1,6 +1,6 @@
 """Answers and their two errors from data-aware observations: exact algebra against dense matrices, and simulation."""
 
-from dataclasses import replace
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -10,14 +10,18 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import data_aware, is_data_aware, join
+from leastnoise._estimate import Estimator, Outcome, join
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Coarse, Tree, dense
-from leastnoise._measurements import Block, Factor, Observation
+from leastnoise._measurements import Block, Factor
+from leastnoise._mechanisms import mechanism_for
+from leastnoise._plan import Plan
+from leastnoise._session import outcome_from_json
 from leastnoise._table import Table
 from leastnoise._workload import Product, all_ranges, matrix, prefix, queries, ranges
+from mechanisms.running import written
 
 SIZE = 13
 DOMAIN = Domain(age=Integers(0, SIZE - 1))
@@ -33,7 +37,7 @@ def rows_of(product: Product) -> np.ndarray:
     return dense(product.operators[0]).astype(float) if product.attributes else np.ones((1, SIZE))
 
 
-def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **facts: object) -> Observation:
+def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **facts: object) -> Outcome:
     privacy = PRIVACY[mechanism]
     table = Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), cells)})
     levels = Factor(("age",), Tree(SIZE, (4, 1)), np.repeat([2**20, 2**19], [4, SIZE]))
@@ -41,16 +45,23 @@ def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **fa
     steps = {"shrunk": [levels], "adaptive": [levels, coarse], "buckets": [coarse]}[regime]
     plans = [fit(DOMAIN, privacy, mechanism, [(Block((factor,), Fraction(1)), 1.0)]) for factor in steps]
     entropy = SeededEntropy(seed)
-    outcome = [simulate(plan, table, entropy) for plan in plans]
-    return join(outcome, privacy, strategy="dawa", details={"data_aware": {"regime": regime, **facts}})
+    found = {"shrunk": {}, "adaptive": {"buckets": 4, "starts": None}, "buckets": {"buckets": 4, "bounded": True}}[regime]
+    observation = join([simulate(plan, table, entropy) for plan in plans], privacy)
+    plan = Plan(workload=queries(DOMAIN, age="identity"), privacy=privacy, strategy="dawa")
+    read = mechanism_for("dawa", plan.workload).finding
+    return Outcome(plan, observation, read({"regime": regime, "starts": 0, **found, **facts}))
+
+
+def data_aware(outcome: Outcome) -> Estimator:
+    return outcome.estimator()
 
 
 @pytest.mark.parametrize("mechanism", PRIVACY)
 @pytest.mark.parametrize("regime", ["shrunk", "adaptive"])
 @pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
 def test_the_posterior_is_that_of_normals(regime: str, mechanism: str, product: Product) -> None:
-    observation = observed(regime, mechanism, np.arange(SIZE) * 3)
-    found = data_aware(observation)
+    outcome = observed(regime, mechanism, np.arange(SIZE) * 3)
+    observation, found = outcome.observation, data_aware(outcome)
     basis = np.diff(found.at_edges(np.arange(SIZE + 1)).toarray(), axis=0)  # type: ignore[attr-defined]
     first = data_aware(observed("shrunk", mechanism, np.arange(SIZE) * 3))
     prior, noise, error = (np.diag(one) for one in (first.variance, first.noise, first.error))  # type: ignore[attr-defined]
@@ -122,13 +133,8 @@ def test_bounded_buckets_are_not_negative() -> None:
         assert (found.estimate(ASKED[0]).values >= 0).all()
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [{}, {"regime": "magic"}, {"regime": "shrunk", "bounded": 1}, {"regime": "adaptive"}, {"regime": "buckets"}, {"regime": ["shrunk"]}],
-)
-def test_damaged_details_are_refused(facts: dict[str, object]) -> None:
-    observation = observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
-    damaged = Observation(replace(observation.measurements, details={"data_aware": facts}), observation.values, "", private=False)
-    assert is_data_aware(damaged.plan.details)
-    with pytest.raises(InputError, match="is not one of a data-aware mechanism, or a damaged one"):
-        data_aware(damaged)
+@pytest.mark.parametrize("facts", [{}, {"regime": "magic"}, {"regime": "adaptive"}, {"regime": "buckets"}, {"regime": ["shrunk"]}])
+def test_damaged_facts_are_refused(facts: dict[str, object]) -> None:
+    outcome = observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
+    with pytest.raises(InputError, match="not an observation, or a damaged one"):
+        outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome) | {"outcome": facts}))

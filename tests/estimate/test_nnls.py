@@ -26,7 +26,7 @@ PLANE = Domain(a=Integers(0, 3), b=Integers(0, 4), measures={"debt": Measure("de
 
 def along(operator: Operator, epsilon: str = "1/100") -> Measurements:
     block = Block((Factor(("x",), operator),), Fraction(1))
-    return fit(LINE, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, [(block, 1.0)], type(operator).__name__)
+    return fit(LINE, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, [(block, 1.0)])
 
 
 def sparse() -> np.ndarray:
@@ -185,7 +185,6 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
         privacy=Privacy(PureDP(99)),
         noise=Noise.DISCRETE_LAPLACE,
         blocks=(Block((Factor(("a",), Identity(4)),), Fraction(3), "debt"),),
-        strategy="sums",
     )
     with pytest.raises(InputError, match="its lower bound is negative"):
         nnls(Observation(owed, (np.zeros(4, dtype=np.int64),), "", private=False), measure="debt")

@@ -32,7 +32,7 @@ AGES = np.bincount(HELD.codes["age"], minlength=30)
 
 def tree_plan(privacy: Privacy, mechanism: str) -> Measurements:
     weights = np.concatenate([[3], np.full(5, 2), np.full(30, 7)])
-    return fit(DOMAIN, privacy, mechanism, [(Block((Factor(("age",), Tree(30, (30, 6, 1)), weights),), Fraction(1)), 1.0)], "tree")
+    return fit(DOMAIN, privacy, mechanism, [(Block((Factor(("age",), Tree(30, (30, 6, 1)), weights),), Fraction(1)), 1.0)])
 
 
 @pytest.mark.parametrize(

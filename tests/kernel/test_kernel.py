@@ -188,9 +188,7 @@ def test_a_row_far_above_its_limit_moves_the_observation_by_the_limit_only() -> 
 
 def test_contrasts_get_noise_in_proportion_to_their_norms() -> None:
     """4000 draws of every contrast against scale times norm; false alarm below 1e-6 for all rows together."""
-    made = fit(
-        DOMAIN, Privacy(ZCDP("1/50")), Noise.DISCRETE_GAUSSIAN, [(Block((Factor(("b",), Contrasts(5)),), Fraction(1)), 1.0)] * 4000, "t"
-    )
+    made = fit(DOMAIN, Privacy(ZCDP("1/50")), Noise.DISCRETE_GAUSSIAN, [(Block((Factor(("b",), Contrasts(5)),), Fraction(1)), 1.0)] * 4000)
     empty = Table(DOMAIN, {name: [] for name in NAMES}, {"pay": []})
     draws = np.array(simulate(made, empty, SeededEntropy(6)).values)
     expected = float(made.blocks[0].scale) * np.sqrt([2, 6, 12, 20])

@@ -52,14 +52,14 @@ def least(epsilon: str) -> LeastCost:
 
 def test_steps_on_columns_that_were_not_read_are_refused_unpaid() -> None:
     domain = Domain(age=Integers(0, 7), sex=["F", "M"])
-    plan = replace(aware(), domain=domain)
+    plan = replace(aware(), domain=domain, attributes=("sex",))
     series = Series.simulated(plan, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
     with pytest.raises(InputError, match="read without the attribute 'age'"):
         series.choose(least("1/4"))
     with pytest.raises(InputError, match="read without the attribute 'age'"):
         series.measure(replace(step(PureDP("3/4")), domain=domain))
     assert series.left().epsilon == 1
-    asked = replace(plan, questions=({"queries": {"age": {"kind": "prefix", "arguments": []}}, "measure": None},))
+    asked = replace(plan, attributes=("age",))
     with pytest.raises(InputError, match="read without the attribute 'age'"):
         Series.simulated(asked, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
 
@@ -158,12 +158,12 @@ def test_nothing_leads_from_a_series_to_the_rows() -> None:
 
 def test_the_wall_round_a_series(tmp_path: Path) -> None:
     series = Series.simulated(aware(), TABLE, SeededEntropy(1))
-    assert repr(series) == "<Series of test on private rows, 0 steps>"
+    assert repr(series) == "<Series on private rows, 0 steps>"
     with pytest.raises(TypeError, match="is not pickled"):
         pickle.dumps(series)
     with pytest.raises(TypeError, match=r"made by Series\.paid"):
         Series()
-    for name in ("plan", "receipt"):
+    for name in ("terms", "receipt"):
         with pytest.raises(AttributeError, match="cannot be set"):
             setattr(series, name, None)
         with pytest.raises(AttributeError, match="cannot be deleted"):
@@ -181,7 +181,7 @@ def test_the_wall_round_a_series(tmp_path: Path) -> None:
     assert book.entries() == ()
     with pytest.raises(InputError, match="A step protects one row"):
         series.measure(step(PureDP("1/2"), neighbours="replace"))
-    with pytest.raises(InputError, match="cost more than the budget it declares"):
+    with pytest.raises(InputError, match="cost more than the budget they declare"):
         series.measure(replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4"))))
     assert series.left().epsilon == 1
 

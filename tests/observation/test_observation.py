@@ -10,26 +10,41 @@ from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._estimate import join
-from leastnoise._linop import Identity
+from leastnoise._linop import Identity, pack
 from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._plan import Plan
+from leastnoise._session import outcome_from_json
+from leastnoise._workload import marginals
 
 DOMAIN = Domain(a=["x", "y"])
-PLAN = Measurements(
+MADE = Measurements(
     domain=DOMAIN,
     privacy=Privacy(PureDP(1)),
     noise=Noise.DISCRETE_LAPLACE,
     blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3)),
-    strategy="test",
 )
 
 
-def observed(*values: object, plan: Measurements = PLAN) -> Observation:
+PLAN = Plan(workload=marginals(DOMAIN, ways=0), privacy=MADE.privacy, strategy="test", measurements=MADE)
+
+
+def observed(*values: object, plan: Measurements = MADE) -> Observation:
     return Observation(plan, tuple(np.array(value) for value in values), "", private=False)
+
+
+def written(observation: Observation) -> dict[str, object]:
+    """As a release keeps it."""
+    values = [pack(value, 1) for value in observation.values]
+    return {"plan_digest": PLAN.digest(), "receipt": "", "private": False, "values": values}
+
+
+def read(value: dict[str, object]) -> Observation:
+    return outcome_from_json(PLAN.to_json(), json.dumps(value)).observation
 
 
 def test_json_keeps_the_numbers_and_takes_little_memory() -> None:
     for total in (2**31 - 1, 2**31, -(2**31), -(2**62)):
-        again = Observation.from_json(PLAN, observed([total], [-3, 4]).to_json())
+        again = read(written(observed([total], [-3, 4])))
         assert [value.tolist() for value in again.values] == [[total], [-3, 4]]
         assert again.values[0].dtype == (np.int32 if -(2**31) <= total < 2**31 else np.int64)
         assert again.values[1].dtype == np.int32
@@ -37,7 +52,7 @@ def test_json_keeps_the_numbers_and_takes_little_memory() -> None:
 
 def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
     coarse = replace(observed([2**30], [1, 2]), values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)))
-    both = join([coarse, observed([8], [9, 10], plan=replace(PLAN, grid=16))], Privacy(PureDP(2)), strategy="both")
+    both = join([coarse, observed([8], [9, 10], plan=replace(MADE, grid=16))], Privacy(PureDP(2)))
     assert [value.tolist() for value in both.values] == [[2**34], [16, 32], [8], [9, 10]]
 
 
@@ -52,7 +67,7 @@ def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
     ],
 )
 def test_damaged_observations_are_refused(change: object, message: str) -> None:
-    value = json.loads(observed([5], [-3, 4]).to_json())
+    value = written(observed([5], [-3, 4]))
     change(value)  # type: ignore[operator]
     with pytest.raises(InputError, match=message):
-        Observation.from_json(PLAN, json.dumps(value))
+        read(value)

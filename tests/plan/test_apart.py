@@ -27,9 +27,8 @@ from leastnoise._linop import (
     Tree,
     dense,
 )
-from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
+from leastnoise._measurements import Block, Factor, Limits, Measurements, _apart, _pairs, cost
 from leastnoise._measurements._apart import largest_distance
-from leastnoise._plan import _apart, _pairs
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +18,8 @@ from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit, root_up, round_up
 from leastnoise._linop import Dense, Identity, Prefix, Tree
 from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
-from leastnoise._plan import Promise, TableError
+from leastnoise._plan import Plan, Promise, TableError
+from leastnoise._workload import queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 7), measures={"pay": Measure("pay", 0, 1000)})
 TREE = Block((Factor(("b",), Tree.full(8, 2)),), Fraction(1))
@@ -31,28 +33,33 @@ def small(**changes: object) -> Measurements:
         "privacy": Privacy(PureDP(1)),
         "noise": Noise.DISCRETE_LAPLACE,
         "blocks": (TREE,),
-        "strategy": "test",
         **changes,
     }
     return Measurements(**values)  # type: ignore[arg-type]
 
 
+ASKED = queries(DOMAIN, b="identity", weight=2)
+
+
+def plan_of(made: Measurements, **changes: object) -> Plan:
+    return Plan(workload=ASKED, privacy=made.privacy, strategy="test", measurements=made, **changes)  # type: ignore[arg-type]
+
+
 def test_json_round_trip_keeps_everything() -> None:
     weighted = Block((Factor(("b",), Tree.full(8, 2), np.arange(1, 16)),), Fraction(7, 3))
     promise = Promise(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
-    plan = small(
+    made = small(
         noise=Noise.ROUNDED_GAUSSIAN,
         privacy=Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3),
         blocks=(weighted, CELLS, SUMS),
         grid=16,
-        questions=({"queries": {}, "weight": "1", "measure": None},),
-        promise=promise,
-        details={"gap": 1e-3},
     )
-    again = Measurements.from_json(plan.to_json())
+    plan = plan_of(made, promise=promise, details={"gap": 1e-3})
+    again = Plan.from_json(plan.to_json())
     assert again == plan
     assert again.digest() == plan.digest()
-    assert again.digest() != small().digest()
+    assert again.digest() != plan_of(small()).digest()
+    assert (again.measured().digest(), again.workload) == (made.digest(), ASKED)
     assert again.expected_error() == promise
     assert plan.lower_bound() == 2.25
 
@@ -60,26 +67,27 @@ def test_json_round_trip_keeps_everything() -> None:
 def test_limits_survive_json_and_change_the_digest() -> None:
     steps = Limits([300, 1000], "a")
     one, other = (Block(SUMS.factors, Fraction(1), "pay", limits) for limits in (steps, Limits([500])))
-    plan = small(blocks=(TREE, one, Block((), Fraction(2), "pay", steps)))
-    again = Measurements.from_json(plan.to_json())
-    assert again == plan
-    assert again.digest() == plan.digest()
+    made = small(blocks=(TREE, one, Block((), Fraction(2), "pay", steps)))
+    plan = plan_of(made)
+    again = Plan.from_json(plan.to_json()).measured()
+    assert again == made
+    assert again.digest() == made.digest()
     assert [block.limits for block in again.blocks] == [None, steps, steps]
     assert plan.to_json().count("zlib_int64") == 1
     plain = small(blocks=(SUMS,))
     assert len({plain.digest(), small(blocks=(one,)).digest(), small(blocks=(other,)).digest()}) == 3
-    assert '"limits"' not in plain.to_json()
-    assert plan.limits("pay") == steps
-    assert plan.limits(None) is None
+    assert "limits" not in plain.to_value()
+    assert made.limits("pay") == steps
+    assert made.limits(None) is None
     with pytest.raises(InputError, match="Sums of pay under different limits differ in their bias and are not estimated together"):
         small(blocks=(one, other)).limits("pay")
     value = json.loads(plan.to_json())
     value["blocks"][1]["limits"] = 1
     with pytest.raises(InputError, match="the place of limits must be a whole number from 0 to 0; got 1"):
-        Measurements.from_json(json.dumps(value))
+        Plan.from_json(json.dumps(value))
     value["limits"] = 7
     with pytest.raises(InputError, match="This is not a plan, or a damaged one"):
-        Measurements.from_json(json.dumps(value))
+        Plan.from_json(json.dumps(value))
 
 
 def test_limits_are_values() -> None:
@@ -104,37 +112,37 @@ def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "factors": [{}]}'])
 def test_damaged_plans_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="This is not a plan, or a damaged one"):
-        Measurements.from_json(text)
+        Plan.from_json(text)
 
 
 @pytest.mark.parametrize("scale", ["abc", "1e999999", 0.1, True, "-1/2", "Infinity"])
 def test_scales_in_plan_files_are_exact_fractions(scale: object) -> None:
-    value = json.loads(small().to_json())
+    value = json.loads(plan_of(small()).to_json())
     value["blocks"][0]["scale"] = scale
     with pytest.raises(InputError, match="scale must be a text such as '1/3' or '2'"):
-        Measurements.from_json(json.dumps(value))
+        Plan.from_json(json.dumps(value))
 
 
 def test_factors_in_plan_files_are_found_by_their_place() -> None:
-    value = json.loads(small().to_json())
+    value = json.loads(plan_of(small()).to_json())
     value["blocks"][0]["factors"] = [-1]
     with pytest.raises(InputError, match="a factor's place must be a whole number from 0 to 0; got -1"):
-        Measurements.from_json(json.dumps(value))
+        Plan.from_json(json.dumps(value))
 
 
 def test_a_plan_of_another_format_is_refused() -> None:
-    value = json.loads(small().to_json()) | {"format": 99}
+    value = json.loads(plan_of(small()).to_json()) | {"format": 99}
     with pytest.raises(InputError, match=r"the format of a plan must be 1; got 99. Make the plan again"):
-        Measurements.from_json(json.dumps(value))
+        Plan.from_json(json.dumps(value))
     with pytest.raises(InputError, match=r"mechanism must be one of 'discrete_laplace', .* got 'laplace'"):
-        Measurements.from_json(json.dumps(json.loads(small().to_json()) | {"mechanism": "laplace"}))
+        Plan.from_json(json.dumps(json.loads(plan_of(small()).to_json()) | {"mechanism": "laplace"}))
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: small(noise="numpy"), "the noise of a plan"),
-        (lambda: small(blocks=()), "must measure at least one query; got no blocks"),
+        (lambda: small(noise="numpy"), "the noise of measurements"),
+        (lambda: small(blocks=()), "At least one query must be measured; got no blocks"),
         (lambda: small(grid=0), "grid must be a whole number from 1"),
         (lambda: small(blocks=(Block((), Fraction(0)),)), "scale must be a number above 0; got Fraction\\(0, 1\\)"),
         (lambda: small(blocks=(Block((), Fraction(-1)),)), "scale must be a number above 0"),
@@ -169,7 +177,7 @@ def test_a_plan_of_another_format_is_refused() -> None:
         (lambda: small(blocks=(Block((), Fraction(1), "pay", Limits([1], "z")),)), "an attribute must be one of 'a', 'b'"),
         (lambda: small(blocks=(Block((), Fraction(1), "pay", Limits([1001])),)), "at most the upper bound of pay, 1000 units; got 1001"),
         (lambda: small(grid=3), "grid must be a power of two; got 3"),
-        (lambda: small().expected_error(), "has no questions, so it promises no error"),
+        (lambda: plan_of(small()).expected_error(), "has no expected error"),
     ],
 )
 def test_guards(make: object, message: str) -> None:
@@ -193,45 +201,59 @@ def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
 
 
 def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
-    plan = small(blocks=(Block((Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)),), Fraction(1)),))
+    plan = plan_of(small(blocks=(Block((Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)),), Fraction(1)),)))
     value = json.loads(plan.to_json())
     for place, shape, message in (("operator", [8, 9], "at most 8 columns"), ("row_weights", [2**40], "of at most 8 numbers")):
         bad = json.loads(plan.to_json())
         entry = bad["factors"][0][place]
         (entry["matrix"] if place == "operator" else entry)["shape"] = shape
         with pytest.raises(InputError, match=message):
-            Measurements.from_json(json.dumps(bad))
-    assert Measurements.from_json(json.dumps(value)) == plan
+            Plan.from_json(json.dumps(bad))
+    assert Plan.from_json(json.dumps(value)) == plan
 
 
 def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
     given_details = {"design": {"tables": [1, 2]}}
-    question = {"queries": {"a": {"kind": "identity", "arguments": []}}, "weight": "1", "measure": None}
-    plan = small(details=given_details, questions=(question,)).with_promise(Promise(1.0, 1.0, ()), [question])
+    plan = plan_of(small(), details=given_details)
     digest = plan.digest()
     given_details["design"]["tables"].append(3)
-    question["queries"]["a"]["kind"] = "prefix"  # type: ignore[index]
-    for change in (
-        lambda: plan.details.update(x=1),
-        lambda: plan.details["design"].pop("tables"),
-        lambda: plan.questions[0]["queries"]["a"].__setitem__("kind", "prefix"),
-        plan.questions[0]["queries"].clear,
-    ):
+    for change in (lambda: plan.details.update(x=1), lambda: plan.details["design"].pop("tables")):
         with pytest.raises(TypeError, match="What a plan says cannot be changed; make another plan"):
             change()
     assert plan.details == {"design": {"tables": (1, 2)}}
     assert plan.digest() == digest
-    assert Measurements.from_json(plan.to_json()) == plan
+    assert Plan.from_json(plan.to_json()) == plan
     for copied in (copy.copy(plan.details), copy.deepcopy(plan.details), pickle.loads(pickle.dumps(plan.details))):
         assert type(copied) is type(plan.details)
         assert copied == plan.details
 
 
-def test_a_promise_leaves_the_measurements_alone() -> None:
-    plan = small()
-    promised = plan.with_promise(Promise(1.0, 1.0, ()))
-    assert (promised.blocks, promised.questions, plan.promise) == (plan.blocks, plan.questions, None)
-    assert promised.expected_error().total_squared_error == 1.0
+def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
+    plan = replace(plan_of(small()), measurements=None, details={"steps": [1, [2]]}, fallback=plan_of(small()))
+    again = Plan.from_json(plan.to_json())
+    assert (again, again.digest(), again.fallback) == (plan, plan.digest(), plan_of(small()))
+    assert plan.cost().budget == PureDP(1)  # type: ignore[union-attr]
+    for asked, lacks in ((plan.measured, "no measurements that are known beforehand"), (plan.lower_bound, "no expected error")):
+        with pytest.raises(InputError, match=f"The plan 'test' has {lacks}: what it does depends on the data"):
+            asked()
+    with pytest.raises(InputError, match="must have questions; got none"):
+        Plan.from_json(json.dumps(json.loads(plan.to_json()) | {"questions": []}))
+    with pytest.raises(InputError, match="the format of a plan must be 1; got 2"):
+        Plan.from_json(json.dumps(json.loads(plan.to_json()) | {"data_aware": 2}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"workload": ()}, "the workload and privacy of a plan must be Workload, Privacy; got 'tuple, Privacy'"),
+        ({"strategy": ""}, "strategy of a plan must be a name"),
+        ({"details": 2}, "its details an object"),
+        ({"privacy": Privacy(PureDP(2))}, "must be of its own domain and privacy"),
+    ],
+)
+def test_a_plan_is_of_one_piece(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(plan_of(small()), **change)  # type: ignore[arg-type]
 
 
 def test_one_short_scale_meets_pure_budgets_exactly() -> None:

@@ -255,7 +255,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
     workload = marginals(domain, ways=2)
     for mechanism, budget in BUDGET.items():
         strategy = proposal("marginals", workload, budget, mechanism)
-        plan = fit(domain, Privacy(budget), mechanism, strategy.blocks, "marginals")
+        plan = fit(domain, Privacy(budget), mechanism, strategy.blocks)
         text = json.dumps(cost(plan).to_json())
         assert len({block.scale for block in plan.blocks}) > 30
         assert len(text) < 400
@@ -267,7 +267,7 @@ def test_uneven_blocks_can_be_fitted_at_any_budget(epsilon: str) -> None:
     domain = Domain(a=Integers(0, 4), b=Integers(0, 2), s=["F", "M"])
     workload = queries(domain, a="prefix") + queries(domain, s="prefix") + queries(domain, b="prefix", a="identity")
     strategy = proposal("workload", workload, PureDP(epsilon))
-    plan = fit(domain, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, strategy.blocks, "workload")
+    plan = fit(domain, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, strategy.blocks)
     assert Fraction(epsilon) * (1 - Fraction(1, 2**20)) < cost(plan).epsilon <= Fraction(epsilon)
 
 

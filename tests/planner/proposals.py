@@ -1,8 +1,7 @@
 """What planners propose, for the tests of several folders."""
 
-from leastnoise._session._choose import noises
-
 from leastnoise._accounting import Budget, Noise, Privacy
+from leastnoise._mechanisms import noises
 from leastnoise._planner import PLANNERS, Strategy, Task
 from leastnoise._workload import Workload
 

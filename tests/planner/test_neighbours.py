@@ -11,7 +11,7 @@ from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, covers
 from leastnoise._accuracy import joint_rows
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Contrasts, Total
-from leastnoise._measurements import Block, Factor, cost
+from leastnoise._measurements import Block, Factor, Measurements, cost
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
@@ -33,7 +33,7 @@ def plan_of(strategy: str, budget: str, workload: str, neighbours: str) -> Plan 
 def columns(plan: Plan) -> np.ndarray:
     """What a row in each cell adds to every measured query, over the query's noise scale."""
     rows = []
-    for block in plan.blocks:
+    for block in plan.measured().blocks:
         along = {factor.attributes[0]: factor.operator for factor in block.factors}
         own = joint_rows([along.get(name, Total(DOMAIN.kind(name).size)) for name in DOMAIN.names]).astype(float)
         rows.append(own * (block.scaling() / float(block.scale))[:, None])
@@ -42,8 +42,8 @@ def columns(plan: Plan) -> np.ndarray:
 
 def claimed(plan: Plan) -> float:
     """Epsilon of Laplace noise, twice rho of Gaussian noise."""
-    spent = cost(plan)
-    return float(spent.epsilon) if plan.noise == Noise.DISCRETE_LAPLACE else 2 * float(spent.rho)  # type: ignore[union-attr]
+    spent = plan.cost()
+    return float(spent.epsilon) if plan.measured().noise == Noise.DISCRETE_LAPLACE else 2 * float(spent.rho)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
@@ -93,7 +93,7 @@ def test_a_row_that_leaves_the_domain_counts() -> None:
     # The total is the same for all rows inside, and seen by a row that is replaced by one outside.
     contrasts = Block((Factor(("a",), Contrasts(3)),), Fraction(10))
     blocks = (Block((), Fraction(1)), contrasts)
-    plan = Plan(domain=DOMAIN, privacy=Privacy(ZCDP(9), "replace"), noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks, strategy="t")
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(ZCDP(9), "replace"), noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks)
     assert 2 * cost(plan).rho == 1 + Fraction(2, 300)  # type: ignore[union-attr]
     spent = 2 * cost(dataclasses.replace(plan, blocks=(contrasts,))).rho  # type: ignore[union-attr]
     assert Fraction(2, 100) <= spent <= Fraction(2, 100) + Fraction(1, 2**120)

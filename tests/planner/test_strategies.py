@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from leastnoise._session._choose import noises
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import joint_rows, promised, total_squared_error
@@ -10,6 +9,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Prefix, Ranges, Total, dense
+from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan, Promise
 from leastnoise._planner import NotApplicable
 from leastnoise._planner.line._factors import gaussian_optimum, gram_of, haar
@@ -27,7 +27,7 @@ MIXED = marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + quer
 
 def planned(name: str, workload: Workload, budget: PureDP | ZCDP) -> tuple[Plan, Promise]:
     strategy = proposal(name, workload, budget)
-    plan = promised(workload, fit(workload.domain, Privacy(budget), noises(Privacy(budget))[0], strategy.blocks, strategy.name))
+    plan = promised(workload, fit(workload.domain, Privacy(budget), noises(Privacy(budget))[0], strategy.blocks))
     return plan, plan.expected_error()
 
 
@@ -46,7 +46,7 @@ def test_strategies_along_attributes(name: str, workload: Workload, budget: Pure
     assert promise.lower_bound <= promise.total_squared_error
     # The promise is that of dense least squares over the integers that are really measured.
     rows, variances = [], []
-    for block in plan.blocks:
+    for block in plan.measured().blocks:
         along = {factor.attributes[0]: factor for factor in block.factors}
         operators = [along[one].operator if one in along else Total(DOMAIN.kind(one).size) for one in DOMAIN.names]
         rows.append(joint_rows(operators))
@@ -109,9 +109,7 @@ def test_extra_candidate_tables_never_hurt() -> None:
     workload = marginals(DOMAIN, ways=1)
     few = weighted_strategy("few", workload, {}, {None: [("a",), ("b",), ("c",)]}, 1)
     more = weighted_strategy("more", workload, {}, {None: [("a",), ("b",), ("c",), ("a", "c"), ("a", "b")]}, 1)
-    errors = [
-        total_squared_error(workload, fit(DOMAIN, Privacy(PureDP("0.01")), Noise.DISCRETE_LAPLACE, s.blocks, s.name)) for s in (few, more)
-    ]
+    errors = [total_squared_error(workload, fit(DOMAIN, Privacy(PureDP("0.01")), Noise.DISCRETE_LAPLACE, s.blocks)) for s in (few, more)]
     assert errors[1] <= errors[0] * 1.0001
 
 
@@ -164,7 +162,7 @@ def test_many_tables_under_laplace_noise_have_scales_that_can_be_drawn() -> None
     domain = Domain({f"a{place:02d}": Coded(10) for place in range(12)})
     workload = marginals(domain, upto=2)
     plan, promise = planned("marginals", workload, PureDP(1))
-    assert len(plan.blocks) == 66
+    assert len(plan.measured().blocks) == 66
     assert promise.total_squared_error > promise.lower_bound
 
 
@@ -177,15 +175,15 @@ def test_few_ranges_are_planned_on_the_cells_that_they_tell_apart(shuffled: bool
     line = Domain(x=Integers(0, 255))
     workload = queries(line, x=matrix(rows.tolist()))
     plan, promise = planned("p_identity", workload, NOISES[0][0])
-    assert plan.blocks[0].factors[0].operator.rows < 120  # fewer than there are cells
+    assert plan.measured().blocks[0].factors[0].operator.rows < 120  # fewer than there are cells
     assert promise.tables[0].rmse / (np.sqrt(2) * 100) < 3.58  # 4.23 with every cell measured
     # The optimum for Gaussian noise, of rank 30: measured with nothing beside it, it is as good as its bound says.
     budget, mechanism, _ = NOISES[1]
     found = proposal("gaussian_optimum", workload, budget)
-    plan = fit(line, Privacy(budget), mechanism, found.blocks, found.name, details=found.details)
-    promise = promised(workload, plan).expected_error()
+    made = fit(line, Privacy(budget), mechanism, found.blocks)
+    promise = promised(workload, made, details=found.details).expected_error()
     assert 1 - 1e-6 <= promise.total_squared_error / promise.lower_bound < 1.0015
-    matrix_rows = dense(plan.blocks[0].factors[0].operator) * float(1 / plan.blocks[0].scale)
+    matrix_rows = dense(made.blocks[0].factors[0].operator) * float(1 / made.blocks[0].scale)
     expected = np.trace(rows @ np.linalg.pinv(matrix_rows.T.astype(float) @ matrix_rows, rcond=1e-9) @ rows.T)
     assert promise.total_squared_error == pytest.approx(expected, rel=1e-4)
 
@@ -193,7 +191,7 @@ def test_few_ranges_are_planned_on_the_cells_that_they_tell_apart(shuffled: bool
 def test_a_strategy_that_does_not_tell_all_cells_apart_says_what_it_cannot_answer() -> None:
     workload = queries(DOMAIN, b=matrix([[1] * 8 + [0] * 8, [0] * 8 + [1] * 8]), c="prefix")
     found = proposal("p_identity", workload, NOISES[0][0])
-    plan = fit(DOMAIN, Privacy(NOISES[0][0]), Noise.DISCRETE_LAPLACE, found.blocks, found.name)
+    plan = fit(DOMAIN, Privacy(NOISES[0][0]), Noise.DISCRETE_LAPLACE, found.blocks)
     assert total_squared_error(workload, plan) > 0
     with pytest.raises(InputError, match="do not determine"):
         total_squared_error(queries(DOMAIN, b="prefix"), plan)
@@ -229,7 +227,7 @@ def test_two_tables_for_two_parts_of_what_is_asked(budget: PureDP | ZCDP, mechan
         + queries(GROUPED, race="identity")
     )
     plan, promise = planned("union", workload, budget)
-    assert len(plan.blocks) == 2
+    assert len(plan.measured().blocks) == 2
     # What the planner says at unit noise is what the plan promises, up to rounding of scales and of the strategies' norms.
     found = proposal("union", workload, budget)
     unit = 2 * 100**2 if power == 1 else 1 / (2 * float(budget.rho))  # type: ignore[union-attr]

@@ -178,7 +178,7 @@ def _row(kind: str, name: str, budget: str, domain: Domain, blocks: Any, units: 
     declared, noise = KINDS[budget]
     claim, ratios = claim_of(declared, noise), {}
     for neighbours, rows in units:
-        plan = fit(domain, privacy_of(declared, neighbours, rows), noise, blocks, name)
+        plan = fit(domain, privacy_of(declared, neighbours, rows), noise, blocks)
         assert spent(plan) <= claim
         found = loss(plan)
         if found is not None:

@@ -9,6 +9,7 @@ import pytest
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._domain import Categories, Domain, Integers, Measure
+from leastnoise._estimate import Outcome
 from leastnoise._fitting import fit
 from leastnoise._linop import Dense, Identity, dense
 from leastnoise._measurements import Block, Factor, Observation
@@ -41,16 +42,19 @@ def product_matrix(product):
 def observe(plan, cells, rng, *, private=False, receipt=""):
     """What the kernel would give, with numpy's noise; ``cells`` maps a measure (None for counts) to all cells of the domain, flat."""
     values = []
-    for block in plan.blocks:
+    measured = plan.measured()
+    for block in measured.blocks:
         rows = block_matrix(plan.domain, block)
-        scale = float(block.scale) * plan.grid
+        scale = float(block.scale) * measured.grid
         noise = (
-            rng.laplace(scale=scale, size=len(rows)) if plan.noise == Noise.DISCRETE_LAPLACE else rng.normal(scale=scale, size=len(rows))
+            rng.laplace(scale=scale, size=len(rows))
+            if measured.noise == Noise.DISCRETE_LAPLACE
+            else rng.normal(scale=scale, size=len(rows))
         )
         weights = block.row_weights()
-        exact = (rows / weights[:, None]) @ cells[block.measure] * plan.grid
+        exact = (rows / weights[:, None]) @ cells[block.measure] * measured.grid
         values.append(np.rint(exact + noise / weights).astype(np.int64))
-    return Observation(plan=plan, values=tuple(values), receipt=receipt, private=private)
+    return Outcome(plan, Observation(measured, tuple(values), receipt=receipt, private=private))
 
 
 def example_workload():
@@ -91,8 +95,7 @@ def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, tota
     """A fitted plan with its promise, at noise scales far from 1."""
     workload = workload or example_workload()
     privacy = privacy or (Privacy(PureDP("1/4")) if noise == Noise.DISCRETE_LAPLACE else Privacy(ZCDP("1/50"), "replace"))
-    plan = fit(workload.domain, privacy, noise, strategy(workload, totals=totals), "for tests", questions=workload.to_json())
-    return promised(workload, plan)
+    return promised(workload, fit(workload.domain, privacy, noise, strategy(workload, totals=totals)))
 
 
 def example_cells(domain=DOMAIN, seed=7):

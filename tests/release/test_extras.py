@@ -7,10 +7,9 @@ from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate, locally_non_negative, nnls
+from leastnoise._estimate import Estimate, Outcome, locally_non_negative, nnls
 from leastnoise._linop import Identity, Ranges
-from leastnoise._measurements import Block, Factor, Observation
-from leastnoise._plan import Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._release import _extras, build, check_columns
 from leastnoise._workload import marginals, queries
 
@@ -18,7 +17,7 @@ DOMAIN = Domain(sex=["F", "M"], age=Integers(0, 7))
 
 
 def planned(*blocks, asked=None):
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="test")
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     return promised(asked or marginals(DOMAIN, upto=2), plan)
 
 
@@ -40,17 +39,16 @@ def test_cells_that_are_not_determined_are_found_out_on_made_up_numbers():
 def test_covariances_that_need_a_solver_are_refused():
     domain = Domain(sex=["F", "M"], age=Integers(0, 4999))
     joint = Factor(("sex", "age"), Identity(10_000))
-    plan = Plan(
+    made = Measurements(
         domain=domain,
         privacy=Privacy(PureDP(9)),
         noise=Noise.DISCRETE_LAPLACE,
         blocks=(Block((joint,), 5), Block((Factor(("sex",), Identity(2)),), 5)),
-        strategy="odd",
     )
-    plan = promised(marginals(domain, ways=1, of=["sex"]), plan)
+    plan = promised(marginals(domain, ways=1, of=["sex"]), made, "odd")
     with pytest.raises(InputError, match="The covariances of 'sex' are not known under the strategy 'odd', whose estimates need a linear"):
         check_columns(plan, covariances=["sex"])
-    release = build(Observation(plan, (np.zeros(10_000, dtype=int), np.zeros(2, dtype=int)), "", private=False))
+    release = build(Outcome(plan, Observation(made, (np.zeros(10_000, dtype=int), np.zeros(2, dtype=int)), "", private=False)))
     with pytest.raises(InputError, match="Covariances are not known where estimates need a linear solver"):
         release.covariance("sex")
 
@@ -65,8 +63,9 @@ def test_ids_win_over_names_and_tables_of_one_name_need_them():
 
 def test_the_columns_are_those_of_the_functions():
     values = np.random.default_rng(5).integers(-9, 12, 16)
-    observation = Observation(planned(CELLS), (values,), "", private=False)
-    release = build(observation, joint=True, local=True)
+    plan = planned(CELLS)
+    observation = Observation(plan.measured(), (values,), "", private=False)
+    release = build(Outcome(plan, observation), joint=True, local=True)
     local = locally_non_negative(Estimate(observation), [("sex",), ("age",), ("sex", "age")])
     cells = nnls(observation).cells
     both = release.tables["sex x age"]
@@ -78,12 +77,13 @@ def test_the_columns_are_those_of_the_functions():
 
 
 def test_nothing_that_is_iterated_fails_after_the_payment(monkeypatch):
-    observation = Observation(planned(CELLS), (np.random.default_rng(5).integers(-9, 12, 16),), "", private=False)
+    plan = planned(CELLS)
+    observation = Observation(plan.measured(), (np.random.default_rng(5).integers(-9, 12, 16),), "", private=False)
     monkeypatch.setattr("leastnoise._estimate._nnls._MOST_STEPS", 1)
     with pytest.raises(InputError, match="Non-negative least squares did not converge: after 1 steps"):
         nnls(observation)
-    stopped = build(observation, joint=True).tables["sex x age"]
+    stopped = build(Outcome(plan, observation), joint=True).tables["sex x age"]
     assert stopped.nnls.min() >= 0
     assert np.isfinite(stopped.nnls_rmse).all()
     monkeypatch.setattr(_extras, "_ROUNDS", 0)
-    assert build(observation, local=True).tables["sex x age"].local.min() >= 0
+    assert build(Outcome(plan, observation), local=True).tables["sex x age"].local.min() >= 0

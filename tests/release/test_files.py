@@ -19,11 +19,11 @@ import pytest
 
 from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
-from leastnoise._measurements import Observation, cost
 from leastnoise._plan import Plan
 from leastnoise._release import _directory, _files, _manifest, _writing, build, check_target, write
-from leastnoise._release import read_release as read
 from leastnoise._release._manifest import manifest, versions
+from leastnoise._session import outcome_from_json
+from leastnoise._session import read_release as read
 from leastnoise._workload import marginals
 from waiting import HANGS
 
@@ -102,8 +102,9 @@ def test_measurements_are_the_plan_and_the_observation(rich, tmp_path):
     folder = write(rich, tmp_path / "out") / "measurements"
     plan = Plan.from_json((folder / "plan.json").read_text())
     text = (folder / "observation.json").read_text()
-    assert text == rich.observation.to_json()
-    assert all(np.array_equal(a, b) for a, b in zip(Observation.from_json(plan, text).values, rich.observation.values, strict=True))
+    again = outcome_from_json(plan.to_json(), text).observation
+    assert again.measurements == rich.measurements
+    assert all(np.array_equal(a, b) for a, b in zip(again.values, rich.observation.values, strict=True))
 
 
 def test_many_tables_share_files(making, tmp_path, monkeypatch):
@@ -150,7 +151,7 @@ def test_manifest_and_measured_tables_of_many(making, tmp_path, monkeypatch):
     assert value["measurements"]["tables"] == "listed in measurements/tables.csv"
     assert value["workload"].startswith("listed in measurements/plan.json")
     rows = records(target / "measurements/tables.csv")
-    assert [row["scale"] for row in rows] == [str(block.scale) for block in plan.blocks]
+    assert [row["scale"] for row in rows] == [str(block.scale) for block in plan.measured().blocks]
 
 
 def test_formats(rich, tmp_path, monkeypatch):
@@ -183,7 +184,7 @@ def test_the_manifest_says_everything(rich, tmp_path):
     assert privacy["neighbours"] == "add_remove"
     assert privacy["unit"] == {"column": None, "max_rows": 1, "in_words": "one row is added or removed"}
     spent = {name: privacy["cost"][name] for name in ("kind", "epsilon")}
-    assert cost_from_json(spent) == cost(rich.plan)
+    assert cost_from_json(spent) == rich.plan.cost()
     assert privacy["cost"]["within_budget"] is True
     assert value["receipt"] == {"ledger": "people.ledger", "id": ""}
     assert value["domain"]["attributes"] == rich.plan.domain.to_json()["attributes"]
@@ -192,12 +193,12 @@ def test_the_manifest_says_everything(rich, tmp_path):
         in value["domain"]["rules"]
     )
     assert "How many there were was not measured" in value["domain"]["rows_outside"]
-    assert value["workload"] == json.loads(json.dumps(rich.plan.questions))
+    assert value["workload"] == rich.plan.workload.to_json()
     assert value["plan"]["digest"] == rich.plan.digest()
     assert (value["plan"]["strategy"], value["plan"]["mechanism"]) == ("for tests", "discrete_laplace")
     measured = value["measurements"]["tables"]
-    assert [Fraction(table["scale"]) for table in measured] == [block.scale for block in rich.plan.blocks]
-    assert [table["queries"] for table in measured] == [block.rows for block in rich.plan.blocks]
+    assert [Fraction(table["scale"]) for table in measured] == [block.scale for block in rich.measurements.blocks]
+    assert [table["queries"] for table in measured] == [block.rows for block in rich.measurements.blocks]
     expected = value["expected_error"]
     assert expected["total_squared_error"] == rich.plan.promise.total_squared_error
     assert expected["lower_bound"] == rich.plan.promise.lower_bound
@@ -245,7 +246,7 @@ def test_limits_name_the_unit(making):
 def test_a_promise_that_is_not_kept_is_said(rich, tmp_path):
     promise = rich.plan.promise
     better = replace(promise, tables=tuple(replace(table, rmse=table.rmse / 2) for table in promise.tables))
-    observation = replace(rich.observation, plan=rich.plan.with_promise(better))
+    observation = replace(rich.outcome, plan=replace(rich.plan, promise=better))
     value = json.loads((write(build(observation), tmp_path / "out") / "manifest.json").read_text())
     assert value["expected_error"]["error_bars_are_as_promised"] is False
 

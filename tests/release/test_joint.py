@@ -8,23 +8,23 @@ import numpy as np
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import nnls
+from leastnoise._estimate import Outcome, nnls
 from leastnoise._linop import Identity, Tree
-from leastnoise._measurements import Block, Factor, Observation
-from leastnoise._plan import Plan
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._release import Release, build, write
-from leastnoise._release import read_release as read
+from leastnoise._session import read_release as read
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(x=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)})
 
 
-def observed() -> Observation:
+def observed() -> Outcome:
     asked = marginals(DOMAIN, ways=1) + queries(DOMAIN, x="prefix") + marginals(DOMAIN, ways=1, sum="debt")
     blocks = (Block((Factor(("x",), Tree.full(8, 2)),), 8), Block((Factor(("x",), Identity(8)),), 30, "debt"))
-    plan = Plan(domain=DOMAIN, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks, strategy="tree")
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     rng = np.random.default_rng(3)
-    return Observation(promised(asked, plan), tuple(rng.integers(-9, 20, block.rows) for block in blocks), "", private=False)
+    values = tuple(rng.integers(-9, 20, block.rows) for block in blocks)
+    return Outcome(promised(asked, plan), Observation(plan, values, "", private=False))
 
 
 def made() -> Release:
@@ -40,7 +40,7 @@ def test_the_unbiased_columns_do_not_change() -> None:
 
 def test_the_columns_are_those_of_non_negative_least_squares() -> None:
     cells, sums, debt = made().tables
-    np.testing.assert_allclose(cells.nnls, nnls(observed()).cells)
+    np.testing.assert_allclose(cells.nnls, nnls(observed().observation).cells)
     np.testing.assert_allclose(np.cumsum(cells.nnls), sums.nnls, atol=1e-9)
     assert cells.nnls.min() >= 0 > cells.answer.min()
     np.testing.assert_allclose(sums.nnls[-1], max(sums.answer[-1], 0))

@@ -1,6 +1,7 @@
 """The audit stays below the claim for the kernel as built, and sees noise that is too small by a quarter, for each kind of noise."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def test_the_kernel_as_built_is_below_its_claim_and_not_far(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     plan = planned(case)
-    monkeypatch.setitem(_measure._SAMPLERS, plan.noise, smaller(_measure._SAMPLERS[plan.noise]))
+    monkeypatch.setitem(_measure._SAMPLERS, plan.measured().noise, smaller(_measure._SAMPLERS[plan.measured().noise]))
     found = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
     assert not found.held
     assert found.query_lower_bound > found.query_claim
@@ -61,16 +62,12 @@ def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, c
 def test_a_cost_that_forgets_a_factor_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that is charged four fifths of what it loses passes the kernel's check, and not the audit."""
     plan = planned("Laplace")
-    cheaper = Plan(
-        domain=plan.domain,
-        privacy=plan.privacy,
-        noise=plan.noise,
-        blocks=tuple(type(block)(block.factors, block.scale * 4 / 5) for block in plan.blocks[:1]),
-        strategy="wrong",
-    )
+    made = plan.measured()
+    less = replace(made, blocks=tuple(type(block)(block.factors, block.scale * 4 / 5) for block in made.blocks[:1]))
+    cheaper = replace(plan, measurements=less)
     from leastnoise._accounting import PureCost
 
-    claimed = PureCost(_audit.cost(cheaper).epsilon * 2 / 3)  # type: ignore[union-attr]
+    claimed = PureCost(_audit.cost(less).epsilon * 2 / 3)  # type: ignore[union-attr]
     for module in (_measure, _audit):
         monkeypatch.setattr(module, "cost", lambda _: claimed)
     assert not ln.audit(cheaper, trials=TRIALS, entropy=SeededEntropy(7)).held

@@ -8,21 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from leastnoise._session._data_aware import MECHANISMS, ready
 from scipy.stats import beta
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._fitting import fit
-from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, Series
+from leastnoise._fitting import fit, rescaled
+from leastnoise._kernel import LeastCost, Ledger, SeededEntropy
 from leastnoise._linop import unpack
-from leastnoise._plan import DataAwarePlan
-from leastnoise._release import read_release as read
-from leastnoise._session import _dawa as dawa
+from leastnoise._mechanisms import BY_NAME as MECHANISMS
+from leastnoise._mechanisms import _dawa as dawa
+from leastnoise._plan import Plan
 from leastnoise._session import compare, plan, release
+from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
+from mechanisms.running import regime, run
 
 BUDGETS = [PureDP("1/4"), ZCDP("1/40"), ApproxDP("1/2", "1/1000000")]
 SIZE = 60
@@ -48,9 +49,8 @@ CELLS = np.where(np.arange(SIZE) < 30, 200, 0)
 @pytest.mark.parametrize("strategy", dawa.STRATEGIES)
 def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy: str, budget: Budget) -> None:
     made = plan(WORKLOAD, budget, strategy=strategy)
-    assert isinstance(made, DataAwarePlan)
-    assert DataAwarePlan.from_json(made.to_json()) == made
-    with pytest.raises(AttributeError):
+    assert Plan.from_json(made.to_json()) == made
+    with pytest.raises(InputError, match="has no expected error: what it does depends on the data"):
         made.expected_error()
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(budget))
     out = release(made, polars(CELLS), ledger=book, out=tmp_path / "out")
@@ -59,7 +59,8 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
     assert entry.charge == whole_budget(budget)
     assert entry.plan_digest == made.digest()
     again = read(tmp_path / "out")
-    assert again.observation.plan.details["data_aware"]["regime"] in {"independent", "shrunk", "adaptive", "buckets"}
+    assert again.plan == made
+    assert regime(again.outcome) in {"independent", "shrunk", "adaptive", "buckets"}
     for one, other in zip(out.tables, again.tables, strict=True):
         assert (one.answer == other.answer).all()
         assert (one.noise_std == other.noise_std).all()
@@ -68,7 +69,7 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
         assert np.array_equal(one.approximation_std, other.approximation_std, equal_nan=True)
         assert np.array_equal(one.low, other.low)
         assert (one.high - one.low >= 2 * one.noise_std).all()
-    facts = again.plan.details["data_aware"]
+    facts = again.finding.facts()
     if "starts" in facts:
         assert unpack(facts["starts"])[0] == 0
         assert len(unpack(facts["starts"])) == facts["buckets"]
@@ -76,14 +77,14 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
         release(made, polars(CELLS), ledger=book, out=tmp_path / "second")
 
 
-@pytest.mark.parametrize("regime", ["independent", "shrunk", "adaptive", "buckets"])
+@pytest.mark.parametrize("way", ["independent", "shrunk", "adaptive", "buckets"])
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-def test_every_regime_stays_within_its_budget_and_answers(monkeypatch: pytest.MonkeyPatch, regime: str, budget: Budget) -> None:
+def test_every_regime_stays_within_its_budget_and_answers(monkeypatch: pytest.MonkeyPatch, way: str, budget: Budget) -> None:
     made = plan(WORKLOAD, budget, strategy="dawa")
-    monkeypatch.setattr(dawa, "regime_of", lambda *_: regime)
+    monkeypatch.setattr(dawa, "regime_of", lambda *_: way)
     out = release(made, polars(CELLS), seed=3)
     assert not out.private
-    assert out.plan.details["data_aware"]["regime"] == regime
+    assert regime(out.outcome) == way
     truth = np.cumsum(CELLS)
     table = out.tables[0]
     assert table.approximation_std is not None
@@ -104,8 +105,7 @@ def test_the_structure_of_the_data_decides(monkeypatch: pytest.MonkeyPatch) -> N
     domain = Domain(age=Integers(0, 4095))
     made = plan(queries(domain, age="identity"), PureDP(1), strategy="dawa")
     tables = {name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()}
-    found = {name: ready(made)(Series.simulated(made, table, SeededEntropy(1))) for name, table in tables.items()}
-    assert {name: one.plan.details["data_aware"]["regime"] for name, one in found.items()} == {name: name for name in shapes}
+    assert {name: regime(run(made, table, 1)) for name, table in tables.items()} == {name: name for name in shapes}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -113,9 +113,7 @@ def test_the_structure_of_the_data_decides(monkeypatch: pytest.MonkeyPatch) -> N
 def test_few_cells(size: int, strategy: str) -> None:
     domain = Domain(age=[f"c{place}" for place in range(size)])
     made = plan(queries(domain, age="identity"), PureDP(2), strategy=strategy)
-    series = Series.simulated(made, Table(domain, {"age": [0] * 50}), SeededEntropy(1))
-    observation = ready(made)(series)
-    assert observation.plan.questions == made.questions
+    assert run(made, Table(domain, {"age": [0] * 50}), 1).plan is made
 
 
 @pytest.mark.parametrize(
@@ -127,10 +125,10 @@ def test_larger_distances_get_more_noise(privacy: Privacy) -> None:
     domain = Domain(age=Integers(0, 15))
     made = plan(queries(domain, age="prefix"), privacy, strategy="dawa")
     table = Table(domain, {"age": [3] * 90}, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
-    observation = ready(made)(Series.simulated(made, table, SeededEntropy(2)))
+    outcome = run(made, table, 2)
     distance = 2 if privacy.neighbours == "replace" else 3
-    assert observation.plan.details["data_aware"]["test"]["unit"] == distance * 2.0
-    assert observation.plan.privacy == privacy
+    assert outcome.finding.facts()["test"]["unit"] == distance * 2.0
+    assert outcome.observation.measurements.privacy == privacy
 
 
 # --- privacy: 600 draws a side; a private mechanism fails with probability below 1e-6 a pair ---------------------------------------
@@ -159,12 +157,12 @@ def draws(size: int, cells: list[int], seed: int, count: int = 600) -> list[obje
     """The regime, the buckets, the test and the first measured values, in coarse steps."""
     domain = Domain(age=Integers(0, size - 1))
     made = plan(queries(domain, age="prefix"), PureDP(2), strategy="dawa")
-    carry_out, table, entropy = ready(made), Table(domain, {"age": np.repeat(np.arange(size), cells)}), SeededEntropy(seed)
+    table, entropy = Table(domain, {"age": np.repeat(np.arange(size), cells)}), SeededEntropy(seed)
     found: list[object] = []
     for _ in range(count):
-        observation = carry_out(Series.simulated(made, table, entropy))
-        facts = observation.plan.details["data_aware"]
-        values = [int(value // (2 * observation.plan.grid)) for value in np.concatenate(observation.values)[:2]]
+        outcome = run(made, table, entropy)
+        observation, facts = outcome.observation, outcome.finding.facts()
+        values = [int(value // (2 * observation.measurements.grid)) for value in np.concatenate(observation.values)[:2]]
         starts = tuple(unpack(facts["starts"]).tolist()) if "starts" in facts else ()
         found.append((facts["regime"], starts, math.floor(facts["test"]["value"] / 2), *np.clip(values, -3, 3).tolist()))
     return found
@@ -173,7 +171,7 @@ def draws(size: int, cells: list[int], seed: int, count: int = 600) -> list[obje
 @pytest.fixture
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Public fits are made once: they are functions of public numbers."""
-    levels, fitted = lru_cache(dawa.levels_plan), {}
+    levels, fitted = lru_cache(dawa.levels), {}
 
     def buckets(setting: dawa.Setting, starts: np.ndarray, budget: Budget) -> object:
         key = starts.tobytes(), budget, setting.size
@@ -182,10 +180,10 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         return fitted[key]
 
     monkeypatch.setattr(dawa, "CLEAR", 0.0)  # all regimes, though so few cells tell little
-    original = dawa.buckets_plan
+    original = dawa.on_starts
     kept: dict[tuple[int, Budget], object] = {}
-    monkeypatch.setattr(dawa, "buckets_plan", buckets)
-    monkeypatch.setattr(dawa, "levels_plan", lambda s, b: kept.setdefault((s.size, b), levels.__wrapped__(s, b)))
+    monkeypatch.setattr(dawa, "on_starts", buckets)
+    monkeypatch.setattr(dawa, "levels", lambda s, b: kept.setdefault((s.size, b), levels.__wrapped__(s, b)))
 
 
 PAIRS = {4: ([0, 0, 0, 0], [0, 1, 0, 0]), 8: ([4, 0, 3, 0, 0, 2, 2, 9], [4, 0, 4, 0, 0, 2, 2, 9])}
@@ -211,8 +209,8 @@ def test_a_test_without_its_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_step_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     made = plan(queries(DOMAIN, age="prefix"), PureDP(1), strategy="dawa_levels")
-    levels = dawa.levels_plan
-    monkeypatch.setattr(dawa, "levels_plan", lambda setting, _: levels(setting, PureDP(1)))
+    levels = dawa.levels
+    monkeypatch.setattr(dawa, "levels", lambda setting, _: levels(setting, PureDP(1)))
     with pytest.raises(BudgetError, match=r"A step asks for epsilon = 0\.45, but only epsilon = 0 of this release's budget is left"):
         release(made, polars(CELLS), seed=1)
 
@@ -239,9 +237,9 @@ def test_other_workloads_are_refused(workload: Workload, message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"strategy": "magic"}, "must be one of dawa, "),
+        ({"strategy": "magic"}, "The plan 'magic' has no measurements"),
         ({"details": {}}, "cannot be read"),
-        ({"questions": ({"no": 1},)}, "cannot be read"),
+        ({"fallback": None}, "does not say what it measures without structure"),
         ({"details": {"steps": []}}, "cannot be read"),
         ({"privacy": Privacy(PureDP(9))}, "are not those that this version carries out"),
         ({"mechanism": "rounded_gaussian"}, "are not those that this version carries out"),
@@ -278,11 +276,11 @@ def test_it_is_not_chosen_by_itself() -> None:
 def test_too_many_buckets_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dawa, "MOST_BUCKETS", 1)
     made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa_tree")
-    assert release(made, polars(CELLS), seed=1).plan.details["data_aware"]["regime"] == "independent"
+    assert regime(release(made, polars(CELLS), seed=1).outcome) == "independent"
 
 
 def test_refitting_meets_the_other_budget() -> None:
-    made = plan(queries(DOMAIN, age="prefix"), PureDP(1))
-    again = dawa.refit(made, Privacy(PureDP("1/2")))
+    made = plan(queries(DOMAIN, age="prefix"), PureDP(1)).measured()
+    again = rescaled(made, Privacy(PureDP("1/2")))
     assert math.isclose(float(again.blocks[0].scale), 2 * float(made.blocks[0].scale), rel_tol=1e-5)
     assert fit(again.domain, again.privacy, again.noise, [(block, 1.0) for block in again.blocks]).blocks[0].scale > 0

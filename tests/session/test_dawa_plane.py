@@ -1,5 +1,6 @@
 """DAWA on two attributes: from the command line to a release that is read again, privacy and error bars by simulation, refusals."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,23 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from leastnoise._session._data_aware import ready
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import data_aware
-from leastnoise._kernel import LeastBlockCost, Ledger, SeededEntropy, Series
+from leastnoise._estimate import Outcome
+from leastnoise._kernel import LeastBlockCost, Ledger, SeededEntropy
 from leastnoise._linop import dense
-from leastnoise._measurements import Observation, cost
-from leastnoise._plan import DataAwarePlan
+from leastnoise._measurements import cost
+from leastnoise._mechanisms import _dawa_plane as plane
+from leastnoise._plan import Plan
 from leastnoise._planner.aware import _plane_blocks
-from leastnoise._release import read_release as read
-from leastnoise._session import _dawa_plane as plane
-from leastnoise._session import plan, release
+from leastnoise._session import outcome_from_json, plan, release
+from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
+from mechanisms.running import regime, run, written
 from session.test_dawa import surely_lost
 
 SHAPE = (11, 6)
@@ -62,14 +63,13 @@ def matrix_of(product: Product) -> np.ndarray:
     return np.kron(*sides)
 
 
-def observed(privacy: Privacy, way: tuple[str, int], cells: np.ndarray, seeds: range) -> list[Observation]:
+def observed(privacy: Privacy, way: tuple[str, int], cells: np.ndarray, seeds: range) -> list[Outcome]:
     """One way to measure, with all that the test leaves."""
     made = plan(WORKLOAD, privacy, strategy="dawa")
-    setting = plane.plane_setting(made)
     table = Table(DOMAIN, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(plane, "plane_regime", lambda *_: way)
-        return [plane.carry_out_plane(setting, Series.simulated(made, table, SeededEntropy(seed))) for seed in seeds]
+        return [run(made, table, seed) for seed in seeds]
 
 
 # --- the whole path ----------------------------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_every_way_stays_within_its_budget_and_is_read_again(
     import polars as pl
 
     made = plan(WORKLOAD, privacy, strategy="dawa")
-    assert DataAwarePlan.from_json(made.to_json()) == made
+    assert Plan.from_json(made.to_json()) == made
     monkeypatch.setattr(plane, "plane_regime", lambda *_: way)
     rows = {"age": rows_of(CELLS)["age"], "sex": ["F"] * int(CELLS.sum()), "hours": rows_of(CELLS)["hours"]}
     if privacy.unit_column:
@@ -92,12 +92,11 @@ def test_every_way_stays_within_its_budget_and_is_read_again(
     out = release(made, pl.DataFrame(rows), ledger=book, out=tmp_path / "out")
     assert out.private
     assert book.left().epsilon == 0
-    facts = out.plan.details["data_aware"]
-    assert facts["regime"] == {"fixed": "independent"}.get(way[0], way[0])
+    assert regime(out.outcome) == {"fixed": "independent"}.get(way[0], way[0])
     # What was measured costs, by its integers, what the test and the partition left.
     epsilon = privacy.budget.epsilon  # type: ignore[union-attr]
     left = epsilon * Fraction(24, 25) * (Fraction(3, 4) if way[0] == "quadtree" else 1)
-    assert float(left) * (1 - 1e-5) <= float(cost(out.plan).epsilon) <= float(left)  # type: ignore[union-attr]
+    assert float(left) * (1 - 1e-5) <= float(cost(out.measurements).epsilon) <= float(left)  # type: ignore[union-attr]
     for one, other, product in zip(out.tables, read(tmp_path / "out").tables, WORKLOAD, strict=True):
         for name in ("answer", "noise_std", "approximation_std", "low", "high"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
@@ -115,8 +114,7 @@ def test_few_cells(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], way:
     domain = Domain(a=[f"c{i}" for i in range(shape[0])], b=Integers(0, shape[1] - 1))
     asked = queries(domain, a="identity", b="prefix")
     made = plan(asked, PureDP(2), strategy="dawa")
-    observation = ready(made)(Series.simulated(made, Table(domain, {"a": [0] * 50, "b": [0] * 50}), SeededEntropy(1)))
-    found = data_aware(observation)
+    found = run(made, Table(domain, {"a": [0] * 50, "b": [0] * 50}), 1).estimator()
     for product in asked:
         assert np.isfinite(found.estimate(product).values).all()
         assert (found.estimate(product).noise_std > 0).all()
@@ -130,17 +128,17 @@ def test_few_cells(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], way:
 @pytest.mark.parametrize("way", WAYS[1:], ids=str)
 def test_noise_given_the_blocks_is_exact(privacy: Privacy, way: tuple[str, int]) -> None:
     """Dense algebra on what was measured gives the same counts and variances."""
-    (observation,) = observed(privacy, way, CELLS, range(3, 4))
-    found = data_aware(observation)
+    (outcome,) = observed(privacy, way, CELLS, range(3, 4))
+    observation, found = outcome.observation, outcome.estimator()
     rows, weight, values = [], [], []
-    for block, value in zip(observation.plan.blocks, observation.values, strict=True):
+    for block, value in zip(observation.measurements.blocks, observation.values, strict=True):
         (factor,) = block.factors
         rows.append(dense(factor.operator))
-        weight.append(factor.weights**2 / block_variance(observation.plan, replace(block, factors=())) * np.ones(block.rows))
+        weight.append(factor.weights**2 / block_variance(observation.measurements, replace(block, factors=())) * np.ones(block.rows))
         if block.factors[0].row_weights is not None:
             scale = float(block.scale) / factor.weights
             weight[-1] = 2 * np.sinh(0.5 / scale) ** 2 if way[0] == "blocks" else weight[-1]
-        values.append(value / observation.plan.grid)
+        values.append(value / observation.measurements.grid)
     matrix, precision = np.concatenate(rows).astype(float), np.concatenate(weight)
     spread = found.blocks  # type: ignore[attr-defined]
     lengths = spread.heights * spread.widths
@@ -168,8 +166,8 @@ def test_intervals_cover(way: tuple[str, int]) -> None:
     from leastnoise._release import build
 
     hit = []
-    for observation in observed(PRIVACY[0], way, cells, range(60)):
-        tables = build(observation).tables
+    for outcome in observed(PRIVACY[0], way, cells, range(60)):
+        tables = build(outcome).tables
         for table, product in zip(tables, WORKLOAD, strict=True):
             truth = truth_of(product, cells)
             hit.append(((table.low <= truth) & (truth <= table.high)).mean())
@@ -187,13 +185,13 @@ def test_intervals_cover_on_easy_data_where_the_quadtree_is_chosen() -> None:
 
     asked = queries(EASY, a=ranges([(0, 20), (8, 40), (31, 63), (5, 5)]), b="prefix") + queries(EASY, a="prefix")
     made = plan(asked, PureDP("1/2"), strategy="dawa")
-    carry_out, entropy, regimes, hit = ready(made), SeededEntropy(7), [], []
+    entropy, regimes, hit = SeededEntropy(7), [], []
     rows, columns = np.repeat(np.indices((64, 64)).reshape(2, -1), EASY_CELLS.reshape(-1), axis=1)
     table = Table(EASY, {"a": rows, "b": columns})
     for _ in range(30):
-        observation = carry_out(Series.simulated(made, table, entropy))
-        regimes.append(observation.plan.details["data_aware"]["regime"])
-        for found, product in zip(build(observation).tables, asked, strict=True):
+        outcome = run(made, table, entropy)
+        regimes.append(regime(outcome))
+        for found, product in zip(build(outcome).tables, asked, strict=True):
             sides = [dense(one) for one in product.operators] + ([np.ones((1, 64))] if len(product.attributes) == 1 else [])
             truth = (sides[0] @ EASY_CELLS @ sides[1].T).reshape(product.shape)
             hit.append(((found.low <= truth) & (truth <= found.high)).mean())
@@ -210,12 +208,12 @@ PAIRS = [([0, 0, 0, 0], [0, 1, 0, 0]), ([3, 0, 2, 2], [3, 0, 2, 3])]
 def draws(cells: list[int], seed: int, count: int, step: int = 4) -> list[object]:
     made = plan(queries(SMALL, a="prefix", b="prefix"), PureDP(2), strategy="dawa")
     rows = np.repeat(np.arange(4), cells)
-    carry_out, table, entropy = ready(made), Table(SMALL, {"a": rows // 2, "b": rows % 2}), SeededEntropy(seed)
+    table, entropy = Table(SMALL, {"a": rows // 2, "b": rows % 2}), SeededEntropy(seed)
     found: list[object] = []
     for _ in range(count):
-        observation = carry_out(Series.simulated(made, table, entropy))
-        facts = observation.plan.details["data_aware"]
-        values = [int(value // observation.plan.grid) for value in np.concatenate(observation.values)[:3]]
+        outcome = run(made, table, entropy)
+        observation, facts = outcome.observation, outcome.finding.facts()
+        values = [int(value // observation.measurements.grid) for value in np.concatenate(observation.values)[:3]]
         told = facts["regime"], facts.get("buckets", 0), math.floor(facts["test"]["value"] / step)
         found.append((*told, *np.clip(values, -2, 3).tolist()))
     return found
@@ -246,11 +244,10 @@ def test_a_test_without_its_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_round_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "plane_regime", lambda *_: ("blocks", 4))
     fitted = plane.PlaneSetting.fitted
-    monkeypatch.setattr(plane.PlaneSetting, "fitted", lambda self, factor, epsilon, name: fitted(self, factor, epsilon * 2, name))
+    monkeypatch.setattr(plane.PlaneSetting, "fitted", lambda self, factor, epsilon: fitted(self, factor, epsilon * 2))
     made = plan(WORKLOAD, PureDP(1), strategy="dawa")
-    series = Series.simulated(made, Table(DOMAIN, rows_of(CELLS)), SeededEntropy(1))
     with pytest.raises(BudgetError, match=r"A step asks for epsilon = 1\.44, but only epsilon = 0\.48"):
-        ready(made)(series)
+        run(made, Table(DOMAIN, rows_of(CELLS)), 1)
 
 
 # --- what is refused, before anything is paid --------------------------------------------------------------------------------------
@@ -282,12 +279,12 @@ def test_other_workloads_and_budgets_are_refused(workload: Workload, budget: Bud
 
 
 @pytest.fixture(scope="module")
-def made() -> DataAwarePlan:
-    found: DataAwarePlan = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
+def made() -> Plan:
+    found: Plan = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
     return found
 
 
-Change = Callable[[DataAwarePlan], dict[str, object]]
+Change = Callable[[Plan], dict[str, object]]
 
 
 @pytest.mark.parametrize(
@@ -298,11 +295,11 @@ Change = Callable[[DataAwarePlan], dict[str, object]]
         (lambda made: {"details": {"attributes": ["age", "hours"]}}, "cannot be read"),
         (lambda made: {"privacy": Privacy(PureDP(9))}, "are not those that this version carries out"),
         (lambda made: {"privacy": Privacy(ZCDP(1))}, "needs a budget of epsilon alone"),
-        (lambda made: {"questions": made.questions[2:3]}, "asks about others"),
+        (lambda made: {"fallback": None}, "does not say what it measures without structure"),
         (lambda made: {"strategy": "dawa_printed"}, "answers queries on one attribute"),
     ],
 )
-def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, made: DataAwarePlan, change: Change, message: str) -> None:
+def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, made: Plan, change: Change, message: str) -> None:
     import polars as pl
 
     damaged = replace(made, **change(made))  # type: ignore[arg-type]
@@ -313,14 +310,18 @@ def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, made: DataAw
 
 def test_too_many_rectangles_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "MOST_RECTANGLES", 0)
-    (observation,) = observed(PRIVACY[0], ("quadtree", 0), CELLS, range(1))
-    assert observation.plan.details["data_aware"]["regime"] == "independent"
+    (outcome,) = observed(PRIVACY[0], ("quadtree", 0), CELLS, range(1))
+    assert regime(outcome) == "independent"
 
 
 @pytest.mark.parametrize("way", WAYS[1:], ids=str)
 def test_a_damaged_observation_is_refused(way: tuple[str, int]) -> None:
-    (observation,) = observed(PRIVACY[0], way, CELLS, range(1))
-    facts = {**observation.plan.details["data_aware"], "regime": {"blocks": "adaptive", "quadtree": "blocks"}[way[0]]}
-    damaged = replace(observation.plan, details={"data_aware": facts})
-    with pytest.raises(InputError, match="is not one of a data-aware mechanism, or a damaged one"):
-        data_aware(Observation(damaged, observation.values, "", private=False))
+    (outcome,) = observed(PRIVACY[0], way, CELLS, range(1))
+    value = written(outcome)
+    for facts in (
+        {**outcome.finding.facts(), "regime": "adaptive"},
+        {**outcome.finding.facts(), "regime": {"blocks": "quadtree", "quadtree": "blocks"}[way[0]], "blocks": 1},
+        {},
+    ):
+        with pytest.raises(InputError, match="not an observation, or a damaged one"):
+            outcome_from_json(outcome.plan.to_json(), json.dumps({**value, "outcome": facts}))

@@ -19,7 +19,7 @@ import pytest
 import leastnoise as ln
 from leastnoise import _adapters
 from leastnoise._accounting import Noise
-from leastnoise._estimate import Estimate
+from leastnoise._estimate import Estimate, Outcome
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._kernel._count import count
 from leastnoise._linop import along, apply
@@ -73,11 +73,11 @@ def runs(plan: Plan, workload: Workload, table: Table, first_seed: int) -> Reali
     exact = [exact_answers(table, product) for product in workload]
     # The width of an interval depends on the plan alone; a sum's is in amounts and not in units.
     units = [1.0 if product.measure is None else float(table.domain.measures[product.measure].unit) for product in workload]
-    shown = build(simulate(plan, table, SeededEntropy(first_seed)), level=LEVEL).tables
+    shown = build(Outcome(plan, simulate(plan.measured(), table, SeededEntropy(first_seed))), level=LEVEL).tables
     half_widths = [(table.high - table.low) / 2 / unit for table, unit in zip(shown, units, strict=True)]
     ratios, covered = [], []
     for seed in range(first_seed, first_seed + RUNS):
-        estimate = Estimate(simulate(plan, table, SeededEntropy(seed)))
+        estimate = Estimate(simulate(plan.measured(), table, SeededEntropy(seed)))
         total, inside = 0.0, 0
         for product, true, half in zip(workload, exact, half_widths, strict=True):
             error = estimate.values(product) - true
@@ -126,7 +126,7 @@ def test_the_realised_error_is_the_promised_one_and_intervals_cover(case: tuple,
     # wide as here, and for Laplace noise the wider of two quantiles is taken.
     coverage, tolerance = realised.covered.mean(), Z * standard_error(realised.covered)
     assert coverage > LEVEL - tolerance, (coverage, tolerance)
-    assert coverage < LEVEL + (0.01 if plan.noise != Noise.DISCRETE_LAPLACE else 0.03) + tolerance, (coverage, tolerance)
+    assert coverage < LEVEL + (0.01 if plan.measured().noise != Noise.DISCRETE_LAPLACE else 0.03) + tolerance, (coverage, tolerance)
 
 
 def cumulative(release: ln.Release) -> Iterator[tuple[float, float, float]]:
@@ -138,7 +138,7 @@ def test_a_cdf_of_income_with_its_total(cps: Table) -> None:
     # The CDF is the prefix sums over the total: both come from one release, agree with each other, and the last prefix sum is the total.
     workload = ln.queries(cps.domain, income=ln.prefix()) + ln.marginals(cps.domain, ways=0)
     plan = ln.plan(workload, ln.ZCDP("1/2"))
-    release = build(simulate(plan, cps, SeededEntropy(11)))
+    release = build(Outcome(plan, simulate(plan.measured(), cps, SeededEntropy(11))))
     total = float(release.tables["total"].answer)
     answers = np.array([answer for _, _, answer in cumulative(release)])
     assert answers[-1] == pytest.approx(total, abs=1e-6)

@@ -76,7 +76,7 @@ def test_realised_error_is_the_promised_one(strategy: str, budget: str, workload
             continue
         errors = []
         for seed in range(SEEDS):
-            estimate = Estimate(simulate(candidate.plan, people()[0], SeededEntropy(seed)))
+            estimate = Estimate(simulate(candidate.plan.measured(), people()[0], SeededEntropy(seed)))
             squares = [((estimate.values(product) - answer) ** 2).sum() for product, answer in zip(asked, true, strict=True)]
             errors.append(sum(product.importance * float(square) for product, square in zip(asked, squares, strict=True)))
         promised = candidate.plan.expected_error().total_squared_error

@@ -28,9 +28,10 @@ from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._cli import main
 from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
 from leastnoise._kernel import _ledger, _ledger_file, _measure, _partition, _plane, _selections, _series
-from leastnoise._plan import DataAwarePlan, Plan
+from leastnoise._mechanisms import _dawa, _dawa_plane
+from leastnoise._plan import Plan
 from leastnoise._release import _manifest, _report
-from leastnoise._session import _dawa, _dawa_plane, plan, release
+from leastnoise._session import plan, release
 from leastnoise._workload import marginals, queries
 
 Rows = list[tuple[int, str | None, int | None, int | None]]
@@ -287,7 +288,7 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
 
 
 @cache
-def made_for(name: str, kind: str) -> Plan | DataAwarePlan:
+def made_for(name: str, kind: str) -> Plan:
     workload, budget, strategy = MECHANISMS[name]
     return plan(workload, Privacy(budget, **UNITS[kind]), strategy=strategy)
 
@@ -297,7 +298,7 @@ def check(
     tape: Tape,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-    made: Plan | DataAwarePlan,
+    made: Plan,
     source: Callable[[Rows], Any],
     others: dict[str, Rows],
 ) -> None:

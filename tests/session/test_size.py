@@ -10,8 +10,7 @@ from leastnoise._accounting import Privacy
 from leastnoise._accuracy import basis, pair_structure
 from leastnoise._linop import AllRanges, Identity, Prefix
 from leastnoise._measurements import Block, Factor
-from leastnoise._mechanisms import candidates
-from leastnoise._session._session import _check_promise
+from leastnoise._mechanisms import candidates, mechanism_of
 from leastnoise._workload import QuerySet
 
 MEMORY = 700e6
@@ -57,7 +56,7 @@ def test_all_ranges_of_many_cells_are_planned_and_promised(budget: object, strat
     assert table.rmse < table.largest_std < 2 * table.rmse
     again = ln.Plan.from_json(made.to_json())
     assert again == made
-    _check_promise(again)
+    assert mechanism_of(again).ready(again)
 
 
 @pytest.mark.parametrize("second", [ln.all_ranges(), ln.prefix(), ln.identity()], ids=lambda one: one.kind)
@@ -70,7 +69,7 @@ def test_products_with_more_answers_than_can_be_listed_are_promised(second: Quer
     assert table.queries == workload.rows
     assert table.largest_is_bound
     assert table.rmse < table.largest_std < 10 * table.rmse
-    _check_promise(found.plan)
+    assert mechanism_of(found.plan).ready(found.plan)
 
 
 def test_ranges_that_are_measured_themselves_are_a_gram_matrix() -> None:

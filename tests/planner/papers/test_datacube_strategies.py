@@ -12,7 +12,6 @@ from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
 from leastnoise._accuracy import joint_rows
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._linop import Dense, Identity, Total
-from leastnoise._measurements import cost
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
@@ -37,7 +36,7 @@ def cube(shape: tuple[int, ...], sets: list[tuple[int, ...]]) -> Workload:
 def planned(workload: Workload, name: str, budget: Budget, neighbours: str = "add_remove") -> Plan:
     (found, *_) = candidates(workload, Privacy(budget, neighbours), name)  # type: ignore[arg-type]
     assert found.plan is not None, found.reason
-    assert covers(budget, cost(found.plan))
+    assert covers(budget, found.plan.cost())
     return found.plan
 
 
@@ -114,7 +113,7 @@ def test_the_promise_is_that_of_dense_least_squares(name: str, budget: Budget) -
     expected = 0.0
     for measure in (None, "pay"):
         rows, variances = [], []
-        for block in plan.blocks:
+        for block in plan.measured().blocks:
             if block.measure == measure:
                 along = {factor.attributes[0]: factor for factor in block.factors}
                 rows.append(joint_rows([along[one].operator if one in along else Total(SMALL.kind(one).size) for one in SMALL.names]))
@@ -199,11 +198,11 @@ def test_covering_measures_signs_beside_tables_as_the_design_has_them() -> None:
     workload = marginals(domain, ways=1, of=["x0"])
     workload += marginals(domain, ways=1, of=["x1"], weight=10) + marginals(domain, ways=1, of=["x2"], weight=100)
     plan = planned(workload, "covering", PureDP(EPSILON))
-    assert Dense(np.array([[1, -1]])) in {factor.operator for block in plan.blocks for factor in block.factors}
+    assert Dense(np.array([[1, -1]])) in {factor.operator for block in plan.measured().blocks for factor in block.factors}
     found = plan.expected_error().total_squared_error * float(EPSILON) ** 2
     assert found == pytest.approx(2 * design.error, rel=1e-4)
     rows, variances = [], []
-    for block in plan.blocks:
+    for block in plan.measured().blocks:
         along = {factor.attributes[0]: factor.operator for factor in block.factors}
         rows.append(joint_rows([along.get(one, Total(2)) for one in domain.names]))
         variances += [2 * float(block.scale) ** 2] * block.rows

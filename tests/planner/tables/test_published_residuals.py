@@ -7,7 +7,6 @@ import pytest
 
 from leastnoise._accounting import ZCDP, Privacy, covers
 from leastnoise._domain import Coded, Domain
-from leastnoise._measurements import cost
 from leastnoise._mechanisms import candidates
 from leastnoise._workload import Workload, marginals, queries
 
@@ -26,7 +25,7 @@ def rmse(shape: tuple[int, ...], ways: tuple[int, ...]) -> float:
     asked = Workload(domain, tuple(product for part in parts for product in part))
     (found,) = candidates(asked, Privacy(ZCDP("1/2")), "residual")
     assert found.plan is not None, found.reason
-    assert covers(ZCDP("1/2"), cost(found.plan))
+    assert covers(ZCDP("1/2"), found.plan.cost())
     return math.sqrt(found.total / asked.rows)
 
 

@@ -15,7 +15,6 @@ from leastnoise._estimate import Estimate
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import AllRanges, Prefix, Total, dense
-from leastnoise._measurements import cost
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
@@ -41,7 +40,7 @@ def plan_of(workload: Workload, budget: Budget = ZCDP("1/2"), neighbours: str = 
     privacy = Privacy(budget, neighbours)  # type: ignore[arg-type]
     found = proposal("tilted", workload, privacy)
     mechanism = Noise.DISCRETE_GAUSSIAN if isinstance(budget, ZCDP) else Noise.ROUNDED_GAUSSIAN
-    return promised(workload, fit(workload.domain, privacy, mechanism, found.blocks, found.name))
+    return promised(workload, fit(workload.domain, privacy, mechanism, found.blocks))
 
 
 def rmse(plan: Plan) -> float:
@@ -116,7 +115,7 @@ def test_published_prefix_figures(data: str, place: int) -> None:
     ways = ((1,), (2,), (3,), (0, 1, 2, 3))[place]
     plan = plan_of(table(shape, rich, ways))
     assert figures[place] * 0.99 < rmse(plan) <= figures[place]
-    assert covers(plan.privacy.budget, cost(plan))
+    assert covers(plan.privacy.budget, plan.cost())
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,7 @@ def test_the_promise_is_that_of_dense_least_squares(budget: Budget, neighbours: 
     expected = 0.0
     for measure in (None, "pay"):
         rows, variances = [], []
-        for block in plan.blocks:
+        for block in plan.measured().blocks:
             if block.measure != measure:
                 continue
             along = {factor.attributes[0]: factor for factor in block.factors}
@@ -159,7 +158,7 @@ def test_the_promise_is_that_of_dense_least_squares(budget: Budget, neighbours: 
                 asked = joint_rows([operators.get(one, Total(SMALL.kind(one).size)) for one in SMALL.names])
                 expected += product.importance * float(np.einsum("ij,jk,ik->", asked, covariance, asked))
     assert plan.expected_error().total_squared_error == pytest.approx(expected, rel=1e-4)
-    assert covers(budget, cost(plan))
+    assert covers(budget, plan.cost())
 
 
 def test_the_error_of_the_strategy_is_that_of_the_plan() -> None:
@@ -171,7 +170,7 @@ def test_cells_alone_belong_to_residual_and_mixtures_are_better_than_it() -> Non
     with pytest.raises(_planner.NotApplicable, match="only cells are asked for"):
         proposal("tilted", marginals(SMALL, ways=2), ZCDP(1))
     other = proposal("residual", MIXED, ZCDP("1/200"))
-    cells = promised(MIXED, fit(SMALL, Privacy(ZCDP("1/200")), Noise.DISCRETE_GAUSSIAN, other.blocks, "r")).expected_error()
+    cells = promised(MIXED, fit(SMALL, Privacy(ZCDP("1/200")), Noise.DISCRETE_GAUSSIAN, other.blocks)).expected_error()
     assert plan_of(MIXED, ZCDP("1/200")).expected_error().total_squared_error < 0.9 * cells.total_squared_error
 
 
@@ -192,7 +191,7 @@ def test_what_cannot_be_planned_is_refused() -> None:
 def test_extreme_budgets_are_met(rho: str) -> None:
     domain = Domain(a=Coded(3), b=Integers(0, 9), c=Integers(0, 5))
     plan = plan_of(queries(domain, a="identity", b="prefix", c="prefix"), ZCDP(rho))
-    assert covers(plan.privacy.budget, cost(plan))
+    assert covers(plan.privacy.budget, plan.cost())
 
 
 @pytest.mark.parametrize(
@@ -209,7 +208,7 @@ def test_extreme_budgets_are_met(rho: str) -> None:
 def test_queries_that_do_not_tell_all_cells_apart(asked: Workload) -> None:
     plan = plan_of(asked, ZCDP("1/200"))
     best = proposal("gaussian_optimum", asked, ZCDP("1/200"))
-    other = promised(asked, fit(SMALL, Privacy(ZCDP("1/200")), Noise.DISCRETE_GAUSSIAN, best.blocks, "g")).expected_error()
+    other = promised(asked, fit(SMALL, Privacy(ZCDP("1/200")), Noise.DISCRETE_GAUSSIAN, best.blocks)).expected_error()
     assert plan.expected_error().total_squared_error < 1.2 * other.total_squared_error
 
 
@@ -228,6 +227,6 @@ def test_attributes_of_one_cell(name: str) -> None:
         (found,) = candidates(workload, Privacy(ZCDP("1/200")), name)
         assert found.plan is not None, found.reason
         totals.append(found.total)
-        simulated = Estimate(simulate(found.plan, Table(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 0]}), SeededEntropy(0)))
+        simulated = Estimate(simulate(found.plan.measured(), Table(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 0]}), SeededEntropy(0)))
         assert all(simulated.values(product).shape == product.shape for product in workload)
     assert totals[0] == pytest.approx(totals[1], rel=1e-6)

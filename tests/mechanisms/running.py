@@ -1,0 +1,34 @@
+"""A plan carried out with seeded noise, as a release would."""
+
+from typing import Any
+
+from leastnoise._estimate import Outcome
+from leastnoise._kernel import Entropy, SeededEntropy, Series
+from leastnoise._linop import pack
+from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._plan import Plan
+from leastnoise._table import Table
+
+
+def run(plan: Plan, table: Table, entropy: Entropy | int) -> Outcome:
+    """By the mechanism that made it."""
+    source = SeededEntropy(entropy) if isinstance(entropy, int) else entropy
+    return mechanism_of(plan).ready(plan)(Series.simulated(terms_of(plan), table, source))
+
+
+def regime(outcome: Outcome) -> object:
+    """The way to measure that was found."""
+    return outcome.finding.facts()["regime"]
+
+
+def written(outcome: Outcome) -> dict[str, Any]:
+    """What a release keeps of its measurements, beside the plan."""
+    observation = outcome.observation
+    return {
+        "plan_digest": outcome.plan.digest(),
+        "receipt": observation.receipt,
+        "private": observation.private,
+        "measurements": observation.measurements.to_value(),
+        "outcome": outcome.finding.facts(),
+        "values": [pack(value, 1) for value in observation.values],
+    }
