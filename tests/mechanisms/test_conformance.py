@@ -1,0 +1,105 @@
+"""What every mechanism must do, whatever it does: one protocol, from the plan to answers that are written and read."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import Budget, Privacy, PureDP, whole_budget
+from leastnoise._check import BudgetError, InputError
+from leastnoise._kernel import Ledger, SeededEntropy, Series
+from leastnoise._mechanisms import BY_NAME, MECHANISMS, mechanism_for, mechanism_of, terms_of
+from leastnoise._plan import Plan
+from leastnoise._session import outcome_from_json
+from mechanisms.conformance import ROWS, Row
+from mechanisms.running import run, written
+
+CASES = [(row, budget) for row in ROWS for budget in row.budgets]
+
+
+def name_of(one: Row | Budget) -> str:
+    """Of a row or a budget, for the report."""
+    return f"{one.mechanism} {one.strategy}" if isinstance(one, Row) else str(one)
+
+
+every_case = pytest.mark.parametrize(("row", "budget"), CASES, ids=name_of)
+every_row = pytest.mark.parametrize("row", ROWS, ids=name_of)
+
+
+def planned(row: Row, budget: Budget) -> Plan:
+    return mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(budget), row.strategy)
+
+
+def test_every_mechanism_has_a_row_and_every_name() -> None:
+    assert {row.mechanism for row in ROWS} == {type(one).__name__ for one in MECHANISMS}
+    assert {row.strategy for row in ROWS if row.looks} == set(BY_NAME)
+    for row in ROWS:
+        assert type(mechanism_for(row.strategy, row.workload)).__name__ == row.mechanism
+
+
+@every_case
+def test_a_plan_is_public_read_again_and_explained(row: Row, budget: Budget) -> None:
+    plan = planned(row, budget)
+    assert Plan.from_json(plan.to_json()) == plan
+    assert (plan.privacy.budget, plan.strategy) == (budget, row.strategy)
+    assert (plan.measurements is None, plan.promise is None) == (row.looks, row.looks)
+    told = mechanism_of(plan).explain(plan)
+    assert (bool(told.steps), told.promise is None) == (row.looks, row.looks)
+    assert json.dumps(told.steps)
+
+
+@every_case
+def test_a_run_spends_what_was_declared_and_no_more(row: Row, budget: Budget) -> None:
+    plan = planned(row, budget)
+    series = Series.simulated(terms_of(plan), row.table, SeededEntropy(3))
+    outcome = mechanism_of(plan).ready(plan)(series)
+    assert outcome.plan is plan
+    left = series.left()
+    assert str(left) == "nothing" or (row.mechanism == "TruncatedSums" and left.within(whole_budget(budget)))  # one candidate needs no tail
+    again = run(plan, row.table, 3)
+    assert all((one == other).all() for one, other in zip(outcome.observation.values, again.observation.values, strict=True))
+    with pytest.raises((BudgetError, InputError)):  # a series is for one run
+        mechanism_of(plan).ready(plan)(series)
+
+
+@every_case
+def test_answers_have_their_errors_and_are_read_from_what_is_written(row: Row, budget: Budget) -> None:
+    outcome = run(planned(row, budget), row.table, 5)
+    again = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
+    assert json.dumps(again.finding.facts()) == json.dumps(outcome.finding.facts())
+    for product in row.workload:
+        one, other = (found.estimator().estimate(product) for found in (outcome, again))
+        assert one.values.shape == product.shape
+        assert (one.noise_std > 0).all()
+        assert (one.values == other.values).all()
+        assert np.array_equal(one.std, other.std)
+    assert outcome.finding.linear is not row.looks
+
+
+@every_row
+def test_what_it_is_not_made_for_is_refused_unpaid(row: Row) -> None:
+    plan = planned(row, row.budgets[0])
+    if row.refused is not None:
+        workload, message = row.refused
+        with pytest.raises(InputError, match=message):
+            mechanism_for(row.strategy, workload).plan(workload, Privacy(row.budgets[0]), row.strategy)
+    broken = [replace(plan, details={})] if row.looks else [replace(plan, promise=replace(plan.expected_error(), lower_bound=-1.0))]
+    for one in (*broken, replace(plan, strategy="magic", measurements=None)):
+        with pytest.raises(InputError, match=r"[Mm]ake the plan again|no measurements"):
+            mechanism_of(one).ready(one)
+
+
+@every_row
+def test_a_stopped_release_is_finished_from_its_records(row: Row, tmp_path: object) -> None:
+    plan = planned(row, PureDP("1/2"))
+    book = Ledger.create(f"{tmp_path}/people.ledger", "people", plan.privacy)
+    with book.running(2**20) as process:
+        series = Series.paid(terms_of(plan), row.table, book, output="out", run=process)
+        assert series.receipt is not None
+        first = mechanism_of(plan).ready(plan)(series)
+        resumed = Series.resumed(terms_of(plan), None, book, series.receipt)  # without the rows
+        second = mechanism_of(plan).ready(plan)(resumed)
+    assert first.observation.private
+    assert second.finding.facts() == first.finding.facts()
+    assert all((one == other).all() for one, other in zip(first.observation.values, second.observation.values, strict=True))
