@@ -18,12 +18,11 @@ from leastnoise._estimate import Outcome
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._measurements import Observation
-from leastnoise._mechanisms import candidates, mechanism_of, terms_of
+from leastnoise._mechanisms import _dawa, candidates, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa_plane import plan_plane
 from leastnoise._mechanisms._truncated_sums import plan_truncated_sums, sums
 from leastnoise._plan import Plan
 from leastnoise._release import build
-from leastnoise._session import _dawa
 from leastnoise._table import Table
 from leastnoise._workload import Workload, queries, ranges
 
