@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._accounting import gaussian_delta, gaussian_is_private, gaussian_mu_squared
+from accounting.delta import gaussian_delta
+from leastnoise._accounting import gaussian_is_private, gaussian_mu_squared
 from leastnoise._accounting._gaussian import _delta_between, _mills_by_fraction, _mills_by_series, _pi_between
 from leastnoise._accounting._rounding import rounding
 from leastnoise._check import InputError

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._accounting import ConcentratedCost, covers, gaussian_delta, zcdp_delta, zcdp_epsilon
+from accounting.delta import gaussian_delta
+from leastnoise._accounting import ConcentratedCost, covers, zcdp_delta, zcdp_epsilon
 from leastnoise._accounting._budget import ApproxDP
 from leastnoise._accounting._rounding import largest
 from leastnoise._check import InputError

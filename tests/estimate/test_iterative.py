@@ -134,7 +134,7 @@ def test_the_automatic_choice_may_refuse_to_iterate() -> None:
         sizes={"a": 90, "b": 90},
     )
     with pytest.raises(InputError, match="linear solver over 8100 joint cells, which takes long; ask for it by name: strategy = 'mixed'"):
-        promised(queries(plan.domain, a="prefix"), plan, iterate=False)
+        promised(queries(plan.domain, a="prefix"), plan, "mixed", iterate=False)
 
 
 def test_what_the_measurements_do_not_determine_does_not_converge_and_is_said() -> None:

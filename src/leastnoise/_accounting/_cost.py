@@ -211,7 +211,7 @@ def covers(budget: Budget, cost: Cost) -> bool:
     Guarantees:
         All comparisons are between exact fractions, one side possibly a proved upper bound; see PROOFS-accounting.md.
 
-    Source: `gaussian_delta` and `zcdp_delta` name theirs.
+    Source: `gaussian_is_private` and `zcdp_delta` name theirs.
 
     >>> covers(PureDP(1), PureCost(1)), covers(PureDP(1), GaussianCost("1e-9"))
     (True, False)

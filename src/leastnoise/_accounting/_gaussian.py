@@ -13,44 +13,11 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._accounting._rounding import HOPELESS, LEAST_DELTA, Between, Rounding, largest, rounding, short_upper
+from leastnoise._accounting._rounding import HOPELESS, LEAST_DELTA, Between, Rounding, largest, rounding
 from leastnoise._check import Exact, exact, exact_positive, refuse
 
 _FIRST_DIGITS = 40
 _MOST_DIGITS = 40 * 2**8
-
-
-def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
-    """Give the least delta for which a mu-GDP mechanism is (epsilon, delta)-private, rounded up.
-
-    Args:
-        epsilon: at least 0.
-        mu_squared: above 0; for independent Gaussian noise the largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
-
-    Returns:
-        A fraction of 17 digits in ``[delta, delta * (1 + 1e-15)]``, at most 1; where delta is below 1e-3000, the number 1e-3000.
-
-    Raises:
-        InputError: an argument is not a finite number in its range.
-
-    Guarantees:
-        Never below the true delta.
-
-    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
-
-    >>> float(gaussian_delta(1, "0.1"))  # rho = 0.05
-    0.00010981048091928274
-    """
-    eps, square = _arguments(epsilon, mu_squared)
-    if _hopeless(eps, square):
-        return LEAST_DELTA if 2 * eps > square else Fraction(1)
-    digits = _FIRST_DIGITS
-    while True:
-        low, high = _delta_between(eps, square, digits)
-        up = rounding(digits).up
-        if up.subtract(high, low) <= up.multiply(high, Decimal("1e-17")) or digits >= _MOST_DIGITS:
-            return min(short_upper(high), Fraction(1))
-        digits *= 2
 
 
 def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
@@ -67,7 +34,7 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
     Raises:
         InputError: an argument is not a finite number in its range.
 
-    Source: as `gaussian_delta`.
+    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
 
     >>> gaussian_is_private(1, "0.0718", "1e-5"), gaussian_is_private(1, "0.0719", "1e-5")
     (True, False)
@@ -104,7 +71,7 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
     Guarantees:
         ``gaussian_is_private(epsilon, result, delta)`` was seen to be true.
 
-    Source: as `gaussian_delta`.
+    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
 
     >>> round(float(gaussian_mu_squared(1, "1e-5")) ** -0.5, 9)  # sigma for a sensitivity of 1
     3.730631635

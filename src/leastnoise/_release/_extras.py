@@ -90,7 +90,7 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
                 "the joint table of non-negative least squares",
                 cells,
                 f"of at most {MOST_JOINT} cells",
-                "Leave out nnls, ask for local_non_negative, or build it from the finished release with release.build(..., joint=True).",
+                "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls().",
             )
     if local:
         total = sum(_cells(measurements.domain, names) for measure in measures for names in _tables(workload, measure))

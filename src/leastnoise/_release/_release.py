@@ -233,6 +233,34 @@ class Release:
         (table,) = self.answer(queries(self.plan.domain, sets, sum=product.measure), level=level)
         return table
 
+    def with_nnls(self) -> "Release":
+        """The same release with the biased columns ``answer_nnls`` and ``nnls_rmse`` beside the others; it costs nothing.
+
+        Raises:
+            InputError: over 2^20 joint cells, or answers that are no linear estimates.
+
+        >>> domain = Domain(sex=["F", "M"])
+        >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
+        >>> cells = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+        >>> plan = promised(marginals(domain, ways=1), cells)
+        >>> release = build(Outcome(plan, Observation(cells, (np.array([5, -1]),), "", private=False)))
+        >>> release.with_nnls().tables["sex"].nnls.round(6) + 0.0
+        array([4., 0.])
+        """
+        kept = self.options
+        return build(
+            self.outcome,
+            level=kept.level,
+            non_negative=kept.non_negative,
+            integer=kept.integer,
+            joint=True,
+            local=kept.local,
+            covariances=kept.covariances,
+            receipt=self.receipt,
+            language=kept.language,
+            contact=kept.contact,
+        )
+
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
 
@@ -303,7 +331,7 @@ def build(
         non_negative: add the biased column ``answer_non_negative`` beside the unbiased one.
         integer: add the biased column ``answer_integer``, made from the non-negative one where that is there.
         joint: add the biased columns ``answer_nnls``, from non-negative least squares over all measurements with the total fixed, and
-            ``nnls_rmse``, its simulated errors. It can be asked for after the release, of what `read` gives; it costs nothing.
+            ``nnls_rmse``, its simulated errors. `Release.with_nnls` adds them later; that costs nothing.
         local: add the biased column ``answer_local``, from the nearest tables without negative cells that agree with each other.
         covariances: tables, by id or name, whose covariances `write` writes too; any others are given by `Release.covariance`.
         receipt: further facts about the payment for the manifest, such as ``{"ledger": "people.ledger"}``; JSON values.

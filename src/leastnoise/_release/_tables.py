@@ -350,24 +350,6 @@ def in_unit(product: Product, values: FloatArray) -> FloatArray:
     return values * float(unit.numerator) / float(unit.denominator)
 
 
-def installed_library() -> str:
-    """The first of pandas, polars and pyarrow that is installed; it is not imported.
-
-    Raises:
-        InputError: none is.
-
-    >>> installed_library() in LIBRARIES
-    True
-    """
-    for library in LIBRARIES:
-        if importlib.util.find_spec(library) is not None:
-            return library
-    raise InputError(
-        "A data frame must come from pandas, polars or pyarrow; got none of them installed. "
-        "Install one (pip install 'leastnoise[frames]'), or take the arrays with release.tables[id].columns()."
-    )
-
-
 def to_frame(columns: Columns, library: str | None = None) -> Any:
     """Columns as a data frame of the user's library.
 
@@ -381,7 +363,8 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
     >>> to_frame({"n": np.array([1, 2])}, "polars").shape
     (2, 1)
     """
-    name = installed_library() if library is None else one_of("library", library, LIBRARIES)
+    # PyArrow always is: the library needs it itself.
+    name = one_of("library", library, LIBRARIES) if library else next(filter(importlib.util.find_spec, LIBRARIES))
     try:
         module = importlib.import_module(name)
     except ImportError:
