@@ -1,5 +1,6 @@
 """The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +12,10 @@ from leastnoise._check import InputError, refuse
 from leastnoise._fitting import fit
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, NotApplicable, Planner, Task
+from leastnoise._planner import PLANNERS, NotApplicable, Planner, Task, longest
 from leastnoise._workload import Workload
 
-SECONDS = 20  # CPU seconds of one core that a strategy may take in the automatic choice
+SECONDS = 20.0  # CPU seconds of one core for the automatic choice
 _MOST_BUDGET = 2**20
 
 
@@ -53,13 +54,14 @@ def noises(privacy: Privacy) -> tuple[Noise, ...]:
     return (Noise.DISCRETE_GAUSSIAN,) if isinstance(privacy.budget, ZCDP) else (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE)
 
 
-def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> Iterator[Candidate]:
+def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto", seconds: float = SECONDS) -> Iterator[Candidate]:
     """Try strategies one by one.
 
     Args:
         workload: what is asked.
         privacy: the budget to plan for.
         strategy: "auto" for all, or one name.
+        seconds: about how many CPU seconds "auto" may take.
 
     Yields:
         One candidate a strategy and kind of noise, also those that cannot be used.
@@ -73,22 +75,48 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto") -> 
     """
     if strategy != "auto" and strategy not in PLANNERS:
         raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
-    for name in [name for name, planner in PLANNERS.items() if planner.automatic] if strategy == "auto" else [strategy]:
-        for noise in noises(privacy):
-            start = time.perf_counter()
-            plan, reason = None, ""
-            try:
-                task = Task(workload, privacy, noise)
-                if strategy == "auto":
-                    _refuse_slow(PLANNERS[name], task)
-                proposal = PLANNERS[name].strategy(task)
-                fitted = fit(workload.domain, privacy, noise, proposal.blocks)
-                plan = promised(workload, fitted, proposal.name, details=proposal.details, iterate=strategy != "auto")
-            except InputError as error:
-                reason = str(error)
-            except MemoryError as error:
-                reason = too_large(error)
-            yield Candidate(name, noise, plan, reason, time.perf_counter() - start)
+    tasks = [(PLANNERS[strategy], Task(workload, privacy, noise)) for noise in noises(privacy)] if strategy != "auto" else None
+    for planner, task in tasks or _within(workload, privacy, seconds):
+        start = time.perf_counter()
+        plan, reason = None, ""
+        try:
+            if not task.seconds > 0:
+                raise NotApplicable(_slow(planner, task))
+            proposal = planner.strategy(task)
+            fitted = fit(workload.domain, privacy, task.noise, proposal.blocks)
+            plan = promised(workload, fitted, proposal.name, details=proposal.details, iterate=strategy != "auto")
+        except InputError as error:
+            reason = str(error)
+        except MemoryError as error:
+            reason = too_large(error)
+        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start)
+
+
+def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[Planner, Task]]:
+    """What is tried in a time: cheap forms first, the usual noise first; what is left goes to planners that find more in it.
+
+    Shares are of estimates, so that the same workload has the same plan on every machine. A share of 0: there is no time for it.
+    """
+    found = []
+    left = seconds
+    for noise in noises(privacy):
+        for planner in sorted((one for one in PLANNERS.values() if one.automatic), key=lambda one: one.seconds(longest(workload))):
+            least = planner.seconds(longest(workload)) if noise.norm in planner.norms else 0.0
+            share = least if least <= left else -1.0
+            left -= max(0.0, share)
+            found.append((planner, noise, share))
+    return [
+        (planner, Task(workload, privacy, noise, share + left if planner.uses_more and share > 0 else share + math.ulp(0.0)))
+        for planner, noise, share in found
+    ]
+
+
+def _slow(planner: Planner, task: Task) -> str:
+    cells = longest(task.workload)
+    return (
+        f"it takes about {planner.seconds(cells):.2g} CPU seconds on an attribute of {cells} cells; "
+        f"ask for it by name: strategy = '{planner.name}'"
+    )
 
 
 def too_large(error: MemoryError) -> str:
@@ -100,14 +128,6 @@ def too_large(error: MemoryError) -> str:
     size = str(error).split(" for an array", 1)[0][:80]
     at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
     return f"it needs more memory than there is{at_once}; ask for fewer or smaller tables"
-
-
-def _refuse_slow(planner: Planner, task: Task) -> None:
-    seconds = planner.seconds(task.longest)
-    if seconds > SECONDS:
-        raise NotApplicable(
-            f"it takes about {seconds:.0f} seconds on an attribute of {task.longest} cells; ask for it by name: strategy = '{planner.name}'"
-        )
 
 
 def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:

@@ -45,21 +45,28 @@ class Task:
         workload: what is asked.
         privacy: the budget to plan for.
         noise: its kind.
+        seconds: about how many CPU seconds the planner may take; where it counts, it is by estimates, never by a clock: the same task has
+            the same strategy everywhere.
     """
 
     workload: Workload
     privacy: Privacy
     noise: Noise
+    seconds: float = math.inf
 
     @property
     def norm(self) -> int:
         """p of the norm in which the strategy pays: 1 for Laplace noise, 2 for Gaussian noise."""
         return self.noise.norm
 
-    @property
-    def longest(self) -> int:
-        """Cells of the longest attribute that is asked about."""
-        return max((kind.size for product in self.workload for kind in map(self.workload.domain.kind, product.attributes)), default=1)
+
+def longest(workload: Workload) -> int:
+    """Cells of the longest attribute that is asked about.
+
+    >>> longest(queries(Domain(a=Integers(0, 9), b=["x", "y"]), b="identity"))
+    2
+    """
+    return max((kind.size for product in workload for kind in map(workload.domain.kind, product.attributes)), default=1)
 
 
 Propose = Callable[[Task], Strategy]
@@ -78,7 +85,8 @@ class Planner:
         instead: why it is not made for other noise, and what to choose.
         limits: for people: up to which size it can be used.
         automatic: whether the automatic choice tries it.
-        seconds: about how many CPU seconds it takes for an attribute of so many cells.
+        seconds: about how many CPU seconds it takes, at least, for an attribute of so many cells.
+        uses_more: whether it finds better strategies in more time.
     """
 
     name: str
@@ -89,7 +97,8 @@ class Planner:
     instead: str = ""
     limits: str = ""
     automatic: bool = True
-    seconds: Callable[[int], float] = lambda _: 0.1
+    seconds: Callable[[int], float] = lambda n: 0.02 + 2e-6 * n
+    uses_more: bool = False
 
     def strategy(self, task: Task) -> Strategy:
         """What it proposes.

@@ -202,13 +202,25 @@ def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     return Fitted(Factor((name,), operator, _whole_weights(weights)))
 
 
-def p_identity(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def p_identity_seconds(size: int) -> tuple[float, float]:
+    """About how many CPU seconds p-Identity takes on one core: to begin with, and with all its steps.
+
+    >>> p_identity_seconds(1024)
+    (2.0, 11.0)
+    """
+    begin = min(2.0, size / 512)
+    return begin, begin + (9 * min(1.0, size / 1024) ** 1.6 if size <= 2048 else 55 * (size / 4096) ** 1.2)
+
+
+def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, seconds: float = math.inf) -> Fitted:
     """A p-Identity strategy, for Laplace noise.
 
     >>> p_identity("a", PrefixGram(8), 1).factor.operator.size
     8
     """
-    diagonal, rows = fit_p_identity(gram).dyadic(bits)
+    begin, whole = p_identity_seconds(gram.size)
+    effort = min(1.0, max(0.01, (seconds - begin) / (whole - begin)))
+    diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
     return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))
 
 

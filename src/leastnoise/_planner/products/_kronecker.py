@@ -27,6 +27,7 @@ from leastnoise._planner.line._factors import (
     level_tree,
     node_tree,
     p_identity,
+    p_identity_seconds,
     summed,
 )
 from leastnoise._planner.line._gram import Gram
@@ -54,13 +55,7 @@ def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
     (('age',), True)
     """
     workload, norm = task.workload, task.norm
-    rich = [
-        one
-        for one in workload.domain.names
-        if any(
-            q.kind != "identity" for product in workload for n, q in zip(product.attributes, product.query_sets, strict=True) if n == one
-        )
-    ]
+    rich = _rich(workload)
     if not rich:
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
     along: dict[str, Factor] = {}
@@ -82,6 +77,24 @@ def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
     if norm == 1 and any(len(sets) > 2 for sets in tables.values()):
         found = min(found, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
     return found
+
+
+def _rich(workload: Workload) -> list[str]:
+    """The attributes that are asked about by more than their cells."""
+    return [
+        one
+        for one in workload.domain.names
+        if any(
+            q.kind != "identity" for product in workload for n, q in zip(product.attributes, product.query_sets, strict=True) if n == one
+        )
+    ]
+
+
+def _p_identity(task: Task) -> Strategy:
+    """p-Identity along every attribute, which share the time."""
+    count = len(_rich(task.workload))
+    share = task.seconds / max(1, count * (_SWEEPS if count > 1 else 1))
+    return kronecker("p_identity", partial(p_identity, seconds=share), task)
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
@@ -134,7 +147,7 @@ HAAR = Planner(
     measures="the Haar wavelet, with the best weight for every level",
     made_for="ranges",
     limits="attributes of 4096 cells",
-    seconds=lambda n: 10 * (n / 4096) ** 3,
+    seconds=lambda n: 20 * (n / 4096) ** 3,
 )
 LEVEL_TREE = Planner(
     name="level_tree",
@@ -158,12 +171,13 @@ EIGEN_DESIGN = Planner(
 )
 P_IDENTITY = Planner(
     name="p_identity",
-    propose=partial(kronecker, "p_identity", p_identity),
+    propose=_p_identity,
     measures="every cell and a few weighted sums, found by descent",
     made_for="any queries along an attribute under Laplace noise",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
-    seconds=lambda n: 10 * (n / 1024) ** 2,
+    seconds=lambda n: 0.9 * p_identity_seconds(n)[0] + 0.1 * p_identity_seconds(n)[1],
+    uses_more=True,
 )
 GAUSSIAN_OPTIMUM = Planner(
     name="gaussian_optimum",

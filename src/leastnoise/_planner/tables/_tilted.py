@@ -313,5 +313,5 @@ TILTED = Planner(
     norms=(2,),
     instead="residual spaces are measured across totals, on which Laplace noise is not spent evenly; choose p_identity",
     limits="attributes of 1024 cells",
-    seconds=lambda n: 3.4 * (n / 256) ** 2.2,
+    seconds=lambda n: 6 * (n / 256) ** 2.2,
 )

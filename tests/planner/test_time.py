@@ -1,0 +1,51 @@
+"""The automatic choice within a stated time, by estimates alone."""
+
+import math
+
+from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
+from leastnoise._domain import Domain, Integers
+from leastnoise._mechanisms._choose import SECONDS, _within, candidates
+from leastnoise._planner import PLANNERS, longest
+from leastnoise._planner.line._factors import p_identity, p_identity_seconds
+from leastnoise._planner.line._gram import PrefixGram
+from leastnoise._workload import Workload, queries
+
+
+def prefix(size: int) -> Workload:
+    return queries(Domain(a=Integers(0, size - 1)), a="prefix")
+
+
+def test_what_is_tried_fits_the_time_and_the_rest_goes_to_who_finds_more_in_it() -> None:
+    for size in (64, 1024, 2048, 4096, 65536):
+        for seconds in (1.0, SECONDS, 60.0):
+            for budget in (PureDP(1), ApproxDP(1, "1e-6")):
+                shares = [task.seconds for _, task in _within(prefix(size), Privacy(budget), seconds) if task.seconds > 0]
+                assert sum(shares) <= seconds + 1e-6
+    known = {planner.name: task for planner, task in _within(prefix(4096), Privacy(PureDP(1)), SECONDS)}
+    assert known["p_identity"].seconds > SECONDS / 2  # cheap forms leave it most of the time
+    assert not known["haar"].seconds > 0
+    assert known["gaussian_optimum"].seconds < 1e-9  # made for other noise: it costs nothing to say so
+
+
+def test_the_usual_noise_goes_first() -> None:
+    tasks = _within(prefix(4096), Privacy(ApproxDP(1, "1e-6")), SECONDS)
+    optimum = next(task for planner, task in tasks if planner.name == "gaussian_optimum" and task.noise is Noise.ROUNDED_GAUSSIAN)
+    descent = next(task for planner, task in tasks if planner.name == "p_identity" and task.noise is Noise.DISCRETE_LAPLACE)
+    assert optimum.seconds > 0
+    assert not descent.seconds > 0
+
+
+def test_what_there_is_no_time_for_is_said() -> None:
+    tried = {one.strategy: one for one in candidates(prefix(64), Privacy(PureDP(1)), seconds=0.1)}
+    assert "CPU seconds on an attribute of 64 cells; ask for it by name: strategy = 'p_identity'" in tried["p_identity"].reason
+    assert tried["identity"].plan is not None
+
+
+def test_more_time_finds_no_worse_strategies() -> None:
+    gram = PrefixGram(128)
+    begin, whole = p_identity_seconds(128)
+    little, much, by_name = (p_identity("a", gram, 1, seconds=time).factor for time in (begin, whole, math.inf))
+    assert much.key() == by_name.key()
+    assert little.key() != much.key()
+    assert longest(prefix(7)) == 7
+    assert PLANNERS["p_identity"].uses_more
