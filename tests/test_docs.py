@@ -1,11 +1,18 @@
 """The documentation is about the code as it is."""
 
 import re
+import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from docs import architecture
 
 import leastnoise as ln
+from leastnoise._cli import main
+from waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,3 +42,31 @@ def test_every_folder_of_the_tree_is_in_the_page_of_the_architecture():
     page = architecture.PAGE.read_text("utf-8")
     folders = {path.relative_to(ROOT).parts[0] for path in ROOT.glob("*/**/*.py") if not path.relative_to(ROOT).parts[0].startswith(".")}
     assert {name for name in folders - {"build", "site", "src"} if f"| `{name}` |" not in page} == set()
+
+
+FILES = re.compile(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+WITH_COMMANDS = [page for page in sorted((ROOT / "docs").glob("*.md")) if CONSOLE.search(page.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
+def test_the_commands_of_a_page_run_and_print_what_it_says(page, tmp_path, monkeypatch, capsys):
+    text = page.read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    interrupt = signal.getsignal(signal.SIGINT)
+    for name, content in FILES.findall(text):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    for block in CONSOLE.findall(text):
+        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *expected = step.splitlines()
+            program, *arguments = shlex.split(command)
+            if program == "python":
+                subprocess.run([sys.executable, *arguments], check=True, timeout=HANGS)
+                continue
+            monkeypatch.setattr(sys, "argv", [program, *arguments])
+            with pytest.raises(SystemExit) as stop:
+                main()
+            told = capsys.readouterr()
+            assert not stop.value.code, f"{command}\n{told.err}"
+            assert [line for line in expected if line not in told.out] == [], f"{command}\n{told.out}"
+    signal.signal(signal.SIGINT, interrupt)
