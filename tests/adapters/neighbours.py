@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from adapters.pools import ARROW, DUCKDB, FIELDS, JUNK, NO_PARQUET, PANDAS, POLARS
 from leastnoise._adapters import CSV, _lines, read
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
-from leastnoise._table._columns import columns_of
+from leastnoise._table._columns import columns_of, counted_of
 
 TEXTS = [
     "F",
@@ -268,6 +268,7 @@ class Pair:
         )
         encoding = ["utf-8", "utf-8", "latin-1", "cp1252"][rng.integers(4)]
         self.layout = {"delimiter": ",", "encoding": encoding, "header": ["id", "mark", "a", "b"] if rng.random() < 0.3 else True}
+        self.usages = []
         self.small = {
             "CHUNK": int(rng.choice([2, 3, 2**16])),
             "BLOCK": int(rng.choice([5, 33, 2**20])),
@@ -314,7 +315,9 @@ class Pair:
             )
         else:
             opened = source.lazy() if self.kind == "polars lazy" else source
-        return rows_of(read(opened, self.domain, entropy_bytes=entropy_of(keys), **self.unit))
+        table = read(opened, self.domain, entropy_bytes=entropy_of(keys), usage=True, **self.unit)
+        self.usages.append(counted_of(table.usage).tables[None, ("rows",)])
+        return rows_of(table)
 
     def _csv(self, lines):
         content = (b"id,mark,a,b\n" if self.layout["header"] is True else b"") + b"".join(lines)
@@ -339,7 +342,12 @@ class Pair:
         except Exception as error:
             raise AssertionError(f"reading failed: {error!r}: {self.what}") from error
         lost, gained = before - after, after - before
+        (used, unused), change = self.usages[-2], self.usages[-1] - self.usages[-2]
         most = self.unit.get("max_rows", 1)
+        assert (used, used + change[0]) == (before.total(), after.total()), f"rows used: {self.what}"
+        assert (change >= 0).all(), f"rows used or not of others changed: {change}: {self.what}"
+        assert change.sum() <= most, f"{change} rows more, {most} allowed: {self.what}"
+        assert unused >= 0
         assert not lost, f"rows of others changed: {dict(lost)} became {dict(gained)}: {self.what}"
         assert gained.total() <= most, f"{gained.total()} rows more, {most} allowed: {self.what}"
         return gained.total()

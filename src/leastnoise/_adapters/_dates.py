@@ -39,7 +39,7 @@ def date_encoder(kind: Dates, null: int, outside: int) -> Callable[[Column], Int
     """
     clock = _Clock(kind.zone)
     first, last = ((day - _EPOCH).days * 24 for day in (kind.start, kind.end))
-    cells = np.array([_cell(kind, hour) for hour in range(first, last + 24, 24)], dtype=np.int64)
+    cells = _periods(np.arange(first // 24, last // 24 + 1), kind.by) - kind.first
     hourly = kind.by in ("hour", "hour_of_day")
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
@@ -75,9 +75,12 @@ def date_encoder(kind: Dates, null: int, outside: int) -> Callable[[Column], Int
     return encode
 
 
-def _cell(kind: Dates, hour: int) -> int:
-    """The cell of a day, given by its first hour."""
-    return int(period_of(hour, kind.by)) - kind.first
+def _periods(days: IntArray, by: str) -> IntArray:
+    """The periods of days, all at once."""
+    if by not in ("year", "quarter", "month"):
+        return np.asarray(period_of(days * 24, by))
+    months = days.astype("M8[D]").astype("M8[M]").astype(np.int64)
+    return np.asarray(months // {"year": 12, "quarter": 3, "month": 1}[by])
 
 
 def stamps(data: Any) -> IntArray | None:

@@ -106,8 +106,43 @@ def counted(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -
     return found
 
 
+def used_and_not(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> tuple[int, int]:
+    """Count the rows that count for their unit: those that the domain keeps, and the others.
+
+    Args:
+        engine: where.
+        wish: what is counted; something that `counted` could.
+        entropy_bytes: where the key of the choice of rows comes from.
+
+    Raises:
+        InputError: the engine failed.
+    """
+    rows = _bounded_rows(engine, wish, entropy_bytes)
+    if rows is None:
+        raise InternalError("An engine counted what it cannot count; please report this.")
+    inside = exp.and_(*_kept(wish)) if wish.kinds else exp.true()
+    used = exp.Coalesce(this=exp.Sum(this=exp.Case(ifs=[exp.If(this=inside, true=whole(1))], default=whole(0))), expressions=[whole(0)])
+    numbers = [exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(exp.cast(used, "BIGINT"), "k")]
+    query = exp.select(*numbers).from_(rows.subquery("encoded"))
+    with engine.session() as run:
+        answer = run(query.sql(engine.dialect)).read_all()
+    every, kept = (int(answer.column(name)[0].as_py()) for name in ("n", "k"))
+    return kept, every - kept
+
+
 def encoded(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> exp.Select | None:
     """The rows that count, encoded: for attribute i the cell ``ci``, for measure i the amount ``vi``; None where a column has no SQL."""
+    rows = _bounded_rows(engine, wish, entropy_bytes)
+    return exp.select("*").from_(rows.subquery("encoded")).where(*_kept(wish)) if rows is not None and wish.kinds else rows
+
+
+def _kept(wish: Wish) -> list[Expression]:
+    """That no attribute drops a row."""
+    return [exp.GTE(this=exp.column(f"c{place}"), expression=whole(0)) for place in range(len(wish.kinds))]
+
+
+def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> exp.Select | None:
+    """The rows that count for their unit, encoded, with those that the domain drops."""
     sources = [kind.reading.column or name for name, kind in wish.kinds.items()]
     wanted = [*sources, *(measure.column for measure in wish.sums.values()), *([] if wish.unit_column is None else [wish.unit_column])]
     if not set(wanted) <= set(engine.values):
@@ -126,8 +161,7 @@ def encoded(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -
     if wish.unit_column is not None:
         known = rows.where(exp.Not(this=exp.Paren(this=values[wish.unit_column].is_null)))
         rows = _bounded(known, list(columns), engine, wish.max_rows, entropy_bytes)
-    kept = [exp.GTE(this=exp.column(f"c{place}"), expression=whole(0)) for place in range(len(cells))]
-    return exp.select("*").from_(rows.subquery("encoded")).where(*kept) if kept else rows
+    return rows
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:

@@ -11,6 +11,7 @@ from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
 from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._location import DatabaseTable
 from leastnoise._adapters._units import Units
+from leastnoise._adapters._usage import usage_table
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import Domain, Kind, Measure, did_you_mean
@@ -30,6 +31,7 @@ def read(
     unit_column: str | None = None,
     max_rows: int = 1,
     tables: Mapping[str | None, Sequence[tuple[str, ...]]] | None = None,
+    usage: bool = False,
     entropy_bytes: Callable[[int], bytes] = os.urandom,
     progress: Progress | None = None,
 ) -> Table:
@@ -45,6 +47,7 @@ def read(
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if each row is a unit.
         tables: for each measure that is summed, or None for rows, the attributes of every marginal that will be asked of the table; None
             where that is not known. A source that is an engine then encodes, bounds and counts the rows itself, if it can.
+        usage: also count how many rows are used and how many are not, as the table's ``usage``.
         entropy_bytes: where the choice takes its random bytes from; replaced in tests alone.
         progress: called after each chunk with the number of rows read and the number there are, None where that is not known. That
             number is private:
@@ -79,12 +82,13 @@ def read(
     sums = {name: domain.measure(name) for name in (domain.measures if measures is None else measures)}
     opened, wanted = opened_for(source, kinds, sums, unit_column)
     if opened.engine is not None and tables is not None:
-        from leastnoise._adapters._engine import Wish, counted
+        from leastnoise._adapters._engine import Wish, counted, used_and_not
 
         wish = Wish(kinds=kinds, sums=sums, tables=tables, unit_column=unit_column, max_rows=most)
         found = counted(opened.engine, wish, entropy_bytes)
         if found is not None:
-            return Table.counted(domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most)
+            beside = usage_table(*used_and_not(opened.engine, wish, entropy_bytes), unit_column, most) if usage else None
+            return Table.counted(domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most, usage=beside)
     cells = [cell_encoder(kind) for kind in kinds.values()]
     amounts = [amount_encoder(measure) for measure in sums.values()]
     collected = _Collected(kinds, sums)
@@ -99,8 +103,11 @@ def read(
             units.add(columns[-1])
         if progress is not None:
             progress(collected.read, opened.total)
-    codes, values, kept = collected.columns(None if units is None else units.keep(most, entropy_bytes))
-    return Table(domain, codes, values, unit_column=unit_column, max_rows=most, rows=kept)
+    keep = None if units is None else units.keep(most, entropy_bytes)
+    codes, values, kept = collected.columns(keep)
+    counting = collected.read if keep is None else int(np.count_nonzero(keep))
+    beside = usage_table(kept, counting - kept, unit_column, most) if usage else None
+    return Table(domain, codes, values, unit_column=unit_column, max_rows=most, rows=kept, usage=beside)
 
 
 def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measure], unit_column: str | None) -> tuple[Source, list[str]]:

@@ -13,7 +13,9 @@ _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec tha
 _IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$", flags=re.ASCII)
 # A CSV file has no types, so its draft guesses from names alone, and shows the other kinds beside the guess.
 _WHOLE_NAME = re.compile(r"(^|[_\-. ])(age|year|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII)
-_NUMBER_NAME = re.compile(r"income|salary|wage|(^|_)pay|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$", flags=re.ASCII)
+_NUMBER_NAME = re.compile(
+    r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$", flags=re.ASCII
+)
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 
 _DATE_NAME = re.compile(

@@ -26,6 +26,7 @@ class Table:
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: the most rows of one unit that were kept.
         rows: the number of rows; needed where no column was read, because only the total is asked for.
+        usage: the handle on a second table, of how many rows of the source are used and how many are not; None if nobody asked.
 
     Attributes:
         domain: the public domain.
@@ -33,6 +34,7 @@ class Table:
         measures: those that were read, in the order of the domain.
         unit_column: as above.
         max_rows: as above.
+        usage: as above.
 
     Raises:
         InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the message names the column, never a value.
@@ -44,13 +46,14 @@ class Table:
     <Table of private rows over Domain(sex=Categories(['F', 'M']))>
     """
 
-    __slots__ = ("__weakref__", "attributes", "domain", "max_rows", "measures", "unit_column")
+    __slots__ = ("__weakref__", "attributes", "domain", "max_rows", "measures", "unit_column", "usage")
 
     domain: Domain
     attributes: tuple[str, ...]
     measures: tuple[str, ...]
     unit_column: str | None
     max_rows: int
+    usage: "Table | None"
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Table:
         unit_column: str | None = None,
         max_rows: int = 1,
         rows: int | None = None,
+        usage: "Table | None" = None,
     ) -> None:
         amounts = {} if values is None else values
         if not (set(codes) <= set(domain.names) and set(amounts) <= set(domain.measures)):
@@ -71,7 +75,7 @@ class Table:
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
-        self._have(domain, tuple(columns), tuple(sums), unit_column, max_rows)
+        self._have(domain, tuple(columns), tuple(sums), unit_column, max_rows, usage)
         keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
 
     @classmethod
@@ -84,6 +88,7 @@ class Table:
         *,
         unit_column: str | None = None,
         max_rows: int = 1,
+        usage: "Table | None" = None,
     ) -> "Table":
         """The handle on rows that stay where they are, and of which marginals have been counted there.
 
@@ -94,6 +99,7 @@ class Table:
             tables: for a measure, or None for rows, and some attributes their marginal: int64, flat, row-major.
             unit_column: as above.
             max_rows: as above.
+            usage: as above.
 
         Raises:
             InternalError: counts that do not fit the domain; the message names the attributes, never a number.
@@ -113,12 +119,21 @@ class Table:
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
             kept[measure, tuple(names)] = _frozen(counts)
-        made._have(domain, read, sums, unit_column, max_rows)
+        made._have(domain, read, sums, unit_column, max_rows, usage)
         keep(made, Counted(tables=kept))
         return made
 
-    def _have(self, domain: Domain, attributes: tuple[str, ...], measures: tuple[str, ...], unit_column: str | None, max_rows: int) -> None:
-        facts = {"domain": domain, "attributes": attributes, "measures": measures, "unit_column": unit_column, "max_rows": max_rows}
+    def _have(
+        self,
+        domain: Domain,
+        attributes: tuple[str, ...],
+        measures: tuple[str, ...],
+        unit_column: str | None,
+        max_rows: int,
+        usage: "Table | None",
+    ) -> None:
+        facts: dict[str, object] = {"domain": domain, "attributes": attributes, "measures": measures}
+        facts |= {"unit_column": unit_column, "max_rows": max_rows, "usage": usage}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
