@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._adapters import CSV, DatabaseTable
-    from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
+    from leastnoise._check import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
     from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
     from leastnoise._estimate import cdf, means, quantiles
     from leastnoise._kernel import Ledger
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "_check": ("BudgetError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
+    "_check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
     "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
     "_adapters": ("CSV", "DatabaseTable"),
     "_domain": ("Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "Reading"),
@@ -77,6 +77,7 @@ __all__ = [
     "Decimals",
     "Domain",
     "Edges",
+    "GuardError",
     "InputError",
     "Integers",
     "InternalError",

@@ -1,13 +1,14 @@
 """Argument checks and error classes; imports nothing of the package."""
 
 from leastnoise._check._arguments import MOST_DIGITS, Exact, exact, exact_positive, one_of, quoted, read_json, refuse, whole
-from leastnoise._check._errors import BudgetError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
+from leastnoise._check._errors import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
 from leastnoise._check._shown import html_facts
 
 __all__ = [
     "MOST_DIGITS",
     "BudgetError",
     "Exact",
+    "GuardError",
     "InputError",
     "InternalError",
     "LeastNoiseError",

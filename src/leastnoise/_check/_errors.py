@@ -4,6 +4,7 @@
     ├── InputError        an argument, a spec or a file is not usable (exit code 2)
     ├── BudgetError       the ledger has less left than the plan would cost (exit code 2)
     ├── LedgerError       the ledger file cannot be used as it is (exit code 2)
+    ├── GuardError        the guard of a release stopped it: only the guard was paid (exit code 2)
     ├── PaidError         something failed after a release was paid (exit code 3; 4 if the release is whole)
     └── InternalError     a fault of this package; please report it (exit code 70)
 
@@ -31,6 +32,10 @@ class BudgetError(LeastNoiseError):
 
 class LedgerError(LeastNoiseError):
     """The ledger file cannot be used as it is; nothing was spent."""
+
+
+class GuardError(LeastNoiseError):
+    """The guard of a release stopped it, because with confidence fewer than half of the rows are used; only the guard was paid."""
 
 
 class PaidError(LeastNoiseError):

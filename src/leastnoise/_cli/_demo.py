@@ -84,6 +84,7 @@ sum = "pay"
 
 [plan]
 strategy = "auto"
+guard = "1/100"
 
 [output]
 level = 0.95

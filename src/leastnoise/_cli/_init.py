@@ -91,6 +91,7 @@ _MEASURE = """
 _END = """
 [plan]
 strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
+guard = "1/100"               # this share of the budget counts rows first, and stops a release of which few rows are used
 
 [output]
 level = 0.95                  # of the intervals

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import click
 
-from leastnoise._check import InternalError, LeastNoiseError, PaidError
+from leastnoise._check import GuardError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._answer import answer
 from leastnoise._cli._audit import audit
 from leastnoise._cli._check import check
@@ -129,9 +129,11 @@ def _report(error: BaseException, paid_before: int) -> int:
         _say(_usage(error))
         return BAD_INPUT
     fault, said = False, str(error)
-    if isinstance(error, PaidError):  # its message has what was paid
+    if isinstance(error, PaidError):  # its message has what was paid, and so has that of a guard
         fault = error.cause is not None and cause(error.cause)[1]
-    elif state != "nothing" or not isinstance(error, LeastNoiseError) or isinstance(error, InternalError):
+    elif not isinstance(error, GuardError) and (
+        state != "nothing" or not isinstance(error, LeastNoiseError) or isinstance(error, InternalError)
+    ):
         words, fault = cause(error)
         said = f"{words} {paid}"
     if not isinstance(error, LeastNoiseError) or fault:
@@ -142,7 +144,7 @@ def _report(error: BaseException, paid_before: int) -> int:
         # Frames only. The text of a foreign exception may quote a value of a row, and so may local variables; neither is ever shown.
         with suppress(OSError):
             click.echo("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True)
-    if state != "nothing":
+    if state not in {"nothing", "guard"}:
         return AFTERWARDS if state == "whole" else UNFINISHED
     return FAULT if fault else BAD_INPUT
 

@@ -98,7 +98,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
 
     what = read_spec(spec)
     with within_memory(), Progress("planning") as progress:
-        tried = tried_on(what.workload, what.privacy, lambda name: progress.say(f"planning, tried {name}"), by_name=by_name)
+        tried = tried_on(what.workload, what.planned_privacy, lambda name: progress.say(f"planning, tried {name}"), by_name=by_name)
     if as_json:
         found = [_candidate(candidate) for candidate in tried]
         show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(BY_NAME)})

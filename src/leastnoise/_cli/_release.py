@@ -62,7 +62,7 @@ def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dat
     with within_memory(), Progress("planning") as progress:
         plan = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
-    warn((*(() if plan.privacy == what.privacy else budget_warnings(plan.privacy, what.rows)), *error_warnings(plan, what.rows)))
+    warn((*(() if plan.privacy == what.planned_privacy else budget_warnings(plan.privacy, what.rows)), *error_warnings(plan, what.rows)))
     new = not paying.exists()
     what = replace(what, source=data, dataset=dataset or what.dataset)
     made = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
@@ -148,6 +148,7 @@ def carry_out(
             covariances=what.covariances,
             language=what.language,
             contact=what.contact,
+            guard=what.guard,
             seed=seed,
             progress=lambda done, among: progress.rows(f"reading {name}", "measuring, estimating and writing", done, among),
         )
@@ -217,11 +218,27 @@ def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, 
         ("manifest", shown(out / "manifest.json")),
         ("report", shown(out / "report.html")),
         *(("note", text) for text in notes),
+        ("guard", guard_words(made)),
     ]
     if ledger is None:
         show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
     else:
         show_facts([*places, *_account(made.observation.receipt, ledger, new=new)])
+
+
+def guard_words(made: "Release") -> str:
+    """What the guard of a release found, or that there was none.
+
+    Args:
+        made: the release.
+    """
+    found = made.receipt
+    if "guard_read" not in found:
+        return 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
+    return (
+        f"about {max(found['guard_used'], 0):,} of about {max(found['guard_read'], 0):,} rows are used (standard error about "
+        f"{found['guard_noise_std']:,.0f}); it cost {found['guard_charge']}"
+    )
 
 
 def _account(receipt: str, ledger: Path, *, new: bool) -> list[tuple[str, str]]:

@@ -15,6 +15,8 @@ from leastnoise._kernel import Entry, Ledger
 from leastnoise._stopped import cause, note_run
 
 IN_MEMORY = "(in memory)"
+GUARD = "(guard)"
+"""The output of a guard, which is whole in the ledger itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,8 @@ class Account:
     """The state of a payment.
 
     Attributes:
-        state: "nothing" was paid; or it was paid and the release is "whole", "resumable" or "absent"; or that is "unknown".
+        state: "nothing" was paid, or only the "guard"; or the release was paid and is "whole", "resumable" or "absent"; or that is
+            "unknown".
         words: one sentence or two.
     """
 
@@ -52,6 +55,8 @@ def account(ledger: Path, run: str) -> Account:
         whole = mine.state == "sealed" or is_published(mine)
     except (LeastNoiseError, OSError):
         return Account("unknown", f"Whether something was paid cannot be told now; see `leastnoise ledger show {ledger}`.")
+    if mine.output == GUARD:
+        return Account("guard", f"Its guard was paid ({mine.charge}).")
     paid = f"The release was paid ({mine.charge})"
     if whole:
         return Account("whole", f"{paid} and is whole{'' if mine.output == IN_MEMORY else f' in {mine.output}'}.")
@@ -120,7 +125,7 @@ def is_published(entry: Entry) -> bool | None:
     >>> is_published(SimpleNamespace(output="/nowhere/out", id="0f"))
     False
     """
-    if entry.output == IN_MEMORY:
+    if entry.output in {GUARD, IN_MEMORY}:
         return False
     try:
         found = _receipt(Path(entry.output))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +35,14 @@ class Choices:
     covariances: tuple[str, ...] = ()
     language: str = "en"
     contact: str = ""
+    guard: dict[str, Any] = field(default_factory=dict)
 
     def build(self, outcome: Outcome, receipt: dict[str, Any] | None = None) -> Release:
         """Answer, from what was measured."""
         options = asdict(self)
+        guard = {f"guard_{name}": value for name, value in options.pop("guard").items()}
         del options["formats"]
-        return build(outcome, receipt=receipt, **options)
+        return build(outcome, receipt={**receipt, **guard} if receipt else guard or None, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,14 @@ def read_options(text: str) -> tuple[Choices, Any]:
         raise LedgerError("What the ledger holds of this release's options is unreadable. Restore the ledger from a copy.") from None
 
 
-def read_table(plan: Plan, source: Any, progress: RowProgress = None) -> "Table":
+def read_table(plan: Plan, source: Any, progress: RowProgress = None, *, usage: bool = False) -> "Table":
     """Encode the rows that a plan is about.
 
     Args:
         plan: the plan.
         source: the data.
         progress: called with the rows read so far and their number if it is known.
+        usage: also count rows used and not, for a guard.
     """
     attributes, measures = plan.used()
     return _adapters.read(
@@ -105,6 +108,7 @@ def read_table(plan: Plan, source: Any, progress: RowProgress = None) -> "Table"
         unit_column=plan.privacy.unit_column,
         max_rows=plan.privacy.max_rows,
         tables=_tables(plan),
+        usage=usage,
         progress=progress,
     )
 
@@ -178,7 +182,9 @@ def finish_one(
     with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as run:
         receipt = book.take_over(entry, run)
         outcome, series = _resumed(plan, book, receipt, _given(source, path), progress)
-        return Finished(entry, publish(outcome, book, choices or kept, place, series), target)
+        return Finished(
+            entry, publish(outcome, book, kept if choices is None else replace(choices, guard=kept.guard), place, series), target
+        )
 
 
 _Nothing = type(None)

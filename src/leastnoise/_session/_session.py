@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from leastnoise import _adapters
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._check import InputError, one_of, refuse
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, SeriesCost
+from leastnoise._check import Exact, InputError, one_of, refuse
 from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series
 from leastnoise._mechanisms import (
     BY_NAME,
@@ -27,6 +28,7 @@ from leastnoise._planner import PLANNERS
 from leastnoise._release import Release, check_columns, check_target, checked_language, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, check_known, paying, settle
 from leastnoise._session._finish import Choices, finish_one, options_text, publish, read_table, room_for
+from leastnoise._session._guard import guard_share, guard_terms, guarded, rehearsed, with_guard, without_guard
 from leastnoise._session._memory import check_memory
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._spec import Spec, checked_formats, checked_level
@@ -43,6 +45,7 @@ def plan(
     max_rows: int = 1,
     strategy: str = "auto",
     objective: str = "total",
+    guard: Exact | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Plan:
     """Plan a release: public, without data, and with its expected error.
@@ -57,6 +60,7 @@ def plan(
         strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as "dawa" only by its name.
         objective: "total" for the least total squared error; "worst" for the least of the largest ratio of a table's error to its target,
             or without targets to its error if it alone were planned; "relative" for errors relative to the tables' public sizes.
+        guard: a share such as "1/100" of the budget that is left for `release` to pay its guard with; the plan has the rest.
         progress: called with the name of every strategy that has been tried.
 
     Returns:
@@ -74,7 +78,8 @@ def plan(
         if (neighbours, unit_column, max_rows) != ("add_remove", None, 1):
             budget = replace(budget, neighbours=neighbours, unit_column=unit_column, max_rows=max_rows)
         return planned(_workload(workload), budget, strategy, progress, objective)
-    return planned(_workload(workload), _privacy(budget, neighbours, unit_column, max_rows), strategy, progress, objective)
+    privacy = without_guard(_privacy(budget, neighbours, unit_column, max_rows), guard_share(guard))
+    return planned(_workload(workload), privacy, strategy, progress, objective)
 
 
 def _workload(workload: object) -> Workload:
@@ -146,7 +151,7 @@ def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> P
     >>> planned_spec(parse_spec(text, pathlib.Path("."))).strategy
     'identity'
     """
-    return planned(what.workload, what.privacy, what.strategy, progress, what.objective)
+    return planned(what.workload, what.planned_privacy, what.strategy, progress, what.objective)
 
 
 def compare(
@@ -201,6 +206,7 @@ def release(
     covariances: tuple[str, ...] = (),
     language: str = "en",
     contact: str = "",
+    guard: Exact | None = None,
     seed: int | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Release:
@@ -222,6 +228,8 @@ def release(
         covariances: tables, by id or name, whose covariances are written too.
         language: of the report: en or de.
         contact: whom readers of the report ask about the data, such as an address; empty for none.
+        guard: a share such as "1/100" of the whole, of which the plan has the rest (see ``plan``): it pays for noisy counts of rows read
+            and used before the plan is paid, and stops the release where with confidence fewer than half are used. None: there is none.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so.
         progress: called with the rows read so far and their number if it is known.
 
@@ -262,13 +270,14 @@ def release(
         language=checked_language(language),
         contact=str(contact),
     )
+    share = guard_share(guard)
     target = None if out is None else check_target(out)
     check_memory(plan, written=target is not None)
     if seed is not None:
         entropy = SeededEntropy(seed)
         if ledger is not None:
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
-        return _simulated(plan, run, source, entropy, choices, target, progress)
+        return _simulated(plan, run, source, entropy, choices, target, progress, share)
     if ledger is None:
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
     if not isinstance(ledger, (str, Path, Ledger)):
@@ -282,15 +291,17 @@ def release(
         paid = None if target is None else _paid_before(book, plan, str(target))
         if paid is not None:
             return finish_one(book, paid, source, choices=choices, progress=progress).release
-        check_affordable(book, plan)
+        check_affordable(book, plan, share)
     with nullcontext() if target is None else draft(target) as place:
-        table = read_table(plan, source, progress)
+        table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
             book = (
                 Ledger.open(str(ledger))
                 if Path(str(ledger)).exists()
-                else Ledger.create(str(ledger), dataset or _adapters.dataset_name(source) or "data", plan.privacy)
+                else Ledger.create(str(ledger), dataset or _adapters.dataset_name(source) or "data", with_guard(plan.privacy, share))
             )
+        if share is not None:
+            choices = replace(choices, guard=guarded(book, table, plan.privacy, share).facts())
         with paying(book, room_for(plan)) as process:
             output = IN_MEMORY if target is None else str(target)
             options = options_text(choices, source)
@@ -306,10 +317,14 @@ def _simulated(
     choices: Choices,
     target: Path | None,
     progress: Callable[[int, int | None], None] | None,
+    share: Fraction | None = None,
 ) -> Release:
     """A release that protects nobody."""
     with nullcontext() if target is None else draft(target) as place:
-        table = read_table(plan, source, progress)
+        table = read_table(plan, source, progress, usage=share is not None)
+        if share is not None and table.usage is not None:
+            series = Series.simulated(guard_terms(plan.privacy, share), table.usage, entropy)
+            choices = replace(choices, guard=rehearsed(series, share).facts())
         made = choices.build(run(Series.simulated(terms_of(plan), table, entropy)))
         if place is not None:
             fill_draft(made, place, choices.formats)
@@ -325,12 +340,13 @@ def _paid_before(book: Ledger, plan: Plan, output: str) -> Entry | None:
     return None
 
 
-def check_affordable(book: Ledger, plan: Plan) -> None:
+def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) -> None:
     """Refuse early what the ledger would refuse to pay, before the data are read.
 
     Args:
         book: the ledger.
         plan: what would be paid for.
+        share: of the whole, for a guard.
 
     Raises:
         InputError, BudgetError, LedgerError: as ``Ledger.reserve``.
@@ -341,7 +357,11 @@ def check_affordable(book: Ledger, plan: Plan) -> None:
     Traceback (most recent call last):
     leastnoise._check._errors.BudgetError: The release asks for epsilon = 1, but of epsilon = 0.5 ...
     """
-    book.check(plan.cost(), plan.privacy)
+    if share is None:
+        book.check(plan.cost(), plan.privacy)
+    else:
+        whole = with_guard(plan.privacy, share)
+        book.check(SeriesCost(whole.budget), whole)
 
 
 def _described(plan: Plan) -> str:

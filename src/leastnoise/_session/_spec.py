@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from leastnoise._domain import Domain, known_keys
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._release import checked_language, table_place, written
 from leastnoise._session._domain_spec import READING, domain_from_spec
+from leastnoise._session._guard import guard_share, without_guard
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
 from leastnoise._session._targets import Least
@@ -40,6 +42,7 @@ class Spec:
         rows: the number of rows where it is public, or None; for warnings alone.
         strategy: "auto" or the name of a strategy.
         objective: what is to be least: "total", "worst" or "relative".
+        guard: the share of the budget that a guard costs, or None.
         ledger: the ledger's file, or None for the one beside the files of the source.
         dataset: the data set's name in the ledger, or None for the source's file name.
         level: of the intervals.
@@ -60,6 +63,7 @@ class Spec:
     rows: int | None = None
     strategy: str = "auto"
     objective: str = "total"
+    guard: Fraction | None = None
     ledger: Path | None = None
     dataset: str | None = None
     level: float = 0.95
@@ -71,6 +75,11 @@ class Spec:
     covariances: tuple[str, ...] = ()
     language: str = "en"
     contact: str = ""
+
+    @property
+    def planned_privacy(self) -> Privacy | Least:
+        """What a plan is made for: the budget without the guard's share, or the least, to which the guard's share comes."""
+        return self.privacy if isinstance(self.privacy, Least) else without_guard(self.privacy, self.guard)
 
     def data(self, place: Path | DatabaseTable) -> Any:
         """The data at a place, with the layout that the spec says."""
@@ -136,7 +145,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     source: dict[str, Any] = known_keys("[source]", found.get("source", {}), ["path", "table", "connection", "null", *_LAYOUT, *READING])
     data = _path(folder, source.get("path"), "[source] path")
     stored = _table(source)
-    plan = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective"])
+    plan = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "guard"])
     output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
     level = checked_level(output.get("level", 0.95))
@@ -155,6 +164,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         workload=workload,
         strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
         objective=one_of("[plan] objective", plan.get("objective", "total"), ("total", *OBJECTIVES)),
+        guard=guard_share(plan.get("guard")),
         ledger=_path(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
         level=level,

@@ -1,0 +1,219 @@
+"""The guard of a release: rows read and rows used, counted with noise and paid before the rest, and a stop where fewer than half are used.
+
+The stop, and how often it is wrong. With u rows used and v rows not, the guard sees U = u + N and V = v + M, where N and M are independent
+draws of the same noise, and stops if V - U > q. If at least half of the rows are used, v <= u, and it stops only if M - N > q; so q is
+chosen with P(M - N > q) <= ``WRONG``, whatever the rows, their number and the budget:
+
+- discrete Laplace noise of scale b, with p = exp(-1/b): M - N is a difference of two such, and for m >= 1
+  P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
+- discrete Gaussian noise of scale s: its moments are at most those of the continuous one (Canonne, Kamath and Steinke 2020, corollary 17),
+  so E exp(t (M - N)) <= exp(t^2 s^2), and P(M - N >= m) <= exp(-m^2 / (4 s^2)).
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._adapters import ROWS, USAGE
+from leastnoise._check import GuardError, InputError, exact_positive, refuse
+from leastnoise._fitting import fit
+from leastnoise._kernel import Ledger, Series, Terms
+from leastnoise._linop import Identity
+from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._session._accounts import GUARD, paying
+
+WRONG = 1 / 2000
+"""The most chance of a stop where at least half of the rows are used; below 1 in 1000, with room for the doubles it is computed in."""
+_ROOM = 2**16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarded:
+    """What a guard found; public, because it was paid for.
+
+    Attributes:
+        share: of the whole budget, that it cost.
+        charge: what that was.
+        number: of its entry in the ledger; 0 of a run that is not private.
+        used: about how many rows are used.
+        read: about how many rows were read: those that count for their unit.
+        noise_std: standard error of ``used``; that of ``read`` is 1.41 times as much.
+    """
+
+    share: str
+    charge: str
+    number: int
+    used: int
+    read: int
+    noise_std: float
+
+    def facts(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def guard_share(value: Any) -> Fraction | None:
+    """Check the share of the budget that a guard costs.
+
+    >>> guard_share("1/100"), guard_share(None)
+    (Fraction(1, 100), None)
+    """
+    if value is None:
+        return None
+    share = exact_positive("guard", value)
+    if not share <= Fraction(1, 2):
+        raise refuse("guard", value, "a share of the budget above 0 and at most 1/2, such as '1/100'")
+    return share
+
+
+def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
+    """What is left to plan for when a guard takes its share; it takes nothing of delta, because its noise is pure.
+
+    >>> without_guard(Privacy(PureDP(1)), Fraction(1, 100)).budget
+    PureDP(epsilon='99/100')
+    """
+    if share is None:
+        return privacy
+    budget = privacy.budget
+    return privacy.share(1 - share) if isinstance(budget, ZCDP) else privacy.within(budget.without(budget.epsilon * share))
+
+
+def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
+    """The whole, of a plan and its guard; the other way round.
+
+    >>> with_guard(Privacy(PureDP("0.99")), Fraction(1, 100)).budget
+    PureDP(epsilon='1')
+    """
+    if share is None:
+        return privacy
+    budget = privacy.budget
+    if isinstance(budget, ZCDP):
+        return privacy.within(ZCDP(budget.rho / (1 - share)))
+    return privacy.within(budget.without(-budget.epsilon * share / (1 - share)))
+
+
+def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
+    """What a guard measures: rows used and rows not, by themselves.
+
+    Args:
+        privacy: of the plan, which is the rest.
+        share: of the whole.
+    """
+    budget, part = privacy.budget, share / (1 - share)
+    pure = not isinstance(budget, ZCDP)
+    own = privacy.within(PureDP(budget.epsilon * part) if not isinstance(budget, ZCDP) else ZCDP(budget.rho * part))
+    noise = Noise.DISCRETE_LAPLACE if pure else Noise.DISCRETE_GAUSSIAN
+    return fit(USAGE, own, noise, [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)])
+
+
+def most_by_chance(noise: Noise, scale: float) -> int:
+    """The least q with P(M - N > q) <= ``WRONG``; see above.
+
+    Args:
+        noise: discrete Laplace or discrete Gaussian.
+        scale: of it, in rows.
+
+    >>> most_by_chance(Noise.DISCRETE_LAPLACE, 100.0), most_by_chance(Noise.DISCRETE_GAUSSIAN, 100.0)
+    (857, 552)
+    """
+    if noise is Noise.DISCRETE_GAUSSIAN:
+        return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
+    low, high = 0, math.ceil(20 * scale) + 20
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if laplace_tail(middle + 1, scale) <= WRONG else (middle + 1, high)
+    return low
+
+
+def laplace_tail(least: int, scale: float) -> float:
+    """P(M - N >= least) of two draws of discrete Laplace noise, for least of 1 and more."""
+    p, rest = math.exp(-1 / scale), -math.expm1(-1 / scale)
+    return math.exp(-least / scale) / (1 + p) ** 2 * (least * rest + (1 + p * p) / (1 + p) + p)
+
+
+def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> Guarded:
+    """Pay for the guard, count, and stop if too few rows are used.
+
+    Args:
+        book: the ledger.
+        table: of the release, read with its usage.
+        privacy: of the plan, which is the rest.
+        share: of the whole.
+
+    Raises:
+        GuardError: with confidence fewer than half of the rows are used; only the guard was paid.
+        BudgetError, LedgerError: as `Series.paid`.
+    """
+    terms = guard_terms(privacy, share)
+    with paying(book, _ROOM) as run:
+        series = Series.paid(terms, table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
+        values = _values(series, terms)
+        receipt = series.receipt
+        if receipt is None:
+            raise InputError("A paid guard has no receipt; please report this.")
+        book.seal(receipt)
+    return judged(terms, share, values, str(receipt.charge), receipt.number)
+
+
+def rehearsed(series: Series, share: Fraction) -> Guarded:
+    """The guard of a run that is not private.
+
+    Args:
+        series: of `guard_terms`, simulated.
+        share: as for `guarded`.
+
+    Raises:
+        GuardError: as `guarded`.
+    """
+    return judged(series.terms, share, _values(series, series.terms), "nothing", 0)
+
+
+def guard_terms(privacy: Privacy, share: Fraction) -> Terms:
+    """What a guard may do, and costs.
+
+    Args:
+        privacy: of the plan, which is the rest.
+        share: of the whole.
+    """
+    measured = guard_measurements(privacy, share)
+    return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), only=measured)
+
+
+def _values(series: Series, terms: Terms) -> tuple[int, int]:
+    measured = terms.only
+    if measured is None:
+        raise InputError("A guard measures one thing; please report this.")
+    used, unused = (int(value) // measured.grid for value in series.measure(measured).values[0])
+    return used, unused
+
+
+def judged(terms: Terms, share: Fraction, values: tuple[int, int], charge: str, number: int) -> Guarded:
+    """Say what was found, or stop.
+
+    Args:
+        terms: of the guard.
+        share: of the whole budget.
+        values: noisy rows used, and not.
+        charge: what was paid.
+        number: of the ledger's entry.
+
+    Raises:
+        GuardError: see above.
+    """
+    measured = terms.only
+    if measured is None:
+        raise InputError("A guard measures one thing; please report this.")
+    scale = float(measured.blocks[0].scale)
+    std = scale if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2) * scale
+    used, unused = values
+    found = Guarded(share=str(share), charge=charge, number=number, used=used, read=used + unused, noise_std=std)
+    if unused - used > most_by_chance(measured.noise, scale):
+        spent = "Nothing was spent" if number == 0 else f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"
+        raise GuardError(
+            f"The guard stopped this release: of about {max(found.read, 0):,} rows about {max(used, 0):,} are used (each with a standard "
+            f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise check` shows the data's holder why; mend "
+            "the spec, and release again."
+        )
+    return found

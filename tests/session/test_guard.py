@@ -1,0 +1,100 @@
+"""The guard: what it costs, when it stops, how often it is wrong, and that its numbers are published."""
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import Noise
+from leastnoise._session._guard import WRONG, guard_measurements, laplace_tail, most_by_chance, with_guard, without_guard
+
+DOMAIN = ln.Domain(sex=["F", "M"])
+WORKLOAD = ln.marginals(DOMAIN, ways=1)
+RIGHT = pd.DataFrame({"sex": ["F", "M"] * 2500})
+WRONG_CASE = pd.DataFrame({"sex": ["f", "m"] * 2500})
+BUDGETS = [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2")]
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_the_guard_stops_a_wrong_spec_and_costs_its_share(tmp_path: Path, budget: ln.PureDP, neighbours: str) -> None:
+    book = tmp_path / "people.ledger"
+    plan = ln.plan(WORKLOAD, budget, neighbours=neighbours, guard="1/100")
+    with pytest.raises(ln.GuardError, match=r"fewer than half.*1/100 of the budget. The rest is left.*leastnoise check"):
+        ln.release(plan, WRONG_CASE, ledger=book, out=tmp_path / "out", guard="1/100")
+    assert not (tmp_path / "out").exists()
+    ledger = ln.Ledger.open(book)
+    (entry,) = ledger.entries()
+    assert (entry.state, entry.description) == ("sealed", "guard: rows read and used")
+    whole = ledger.privacy.budget
+    assert whole == budget
+    share = getattr(whole, "epsilon", None) or whole.rho
+    assert (entry.charge.epsilon or entry.charge.rho) == share / 100
+    assert entry.charge.delta == 0
+    released = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out")  # what is left is enough for the plan
+    assert released.private
+    assert (ledger.left().epsilon, ledger.left().rho) == (0, 0)
+
+
+def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
+    plan = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
+    made = ln.release(plan, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", guard="1/10")
+    receipt = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))["receipt"]
+    assert receipt["guard_used"] == made.receipt["guard_used"]
+    assert abs(receipt["guard_used"] - 5000) < 300
+    assert abs(receipt["guard_read"] - 5000) < 300
+    assert (receipt["guard_share"], receipt["guard_charge"], receipt["guard_number"], receipt["number"]) == ("1/10", "epsilon = 0.1", 1, 2)
+    assert str(receipt["guard_used"]) in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+
+
+def test_both_are_affordable_or_nothing_is_spent(tmp_path: Path) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    with pytest.raises(ln.BudgetError):
+        ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, guard="1/100")
+    assert book.entries() == ()
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
+    whole = ln.Privacy(budget, "replace", "id", 3)
+    for share in (Fraction(1, 100), Fraction(1, 3)):
+        rest = without_guard(whole, share)
+        assert with_guard(rest, share) == whole
+        own = guard_measurements(rest, share).privacy.budget
+        part = getattr(own, "epsilon", None) or own.rho
+        assert part == share * (getattr(budget, "epsilon", None) or budget.rho)
+
+
+@pytest.mark.parametrize("wrong", ["0", "3/4", "-1", float("nan")])
+def test_shares_are_checked(wrong: object) -> None:
+    with pytest.raises(ln.InputError, match="guard must be"):
+        ln.plan(WORKLOAD, ln.PureDP(1), guard=wrong)
+
+
+@pytest.mark.parametrize("scale", [0.7, 3.0, 40.0])
+def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
+    """The tail of a difference of two draws, recomputed by convolution."""
+    reach = math.ceil(60 * scale)
+    one = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
+    one /= one.sum()
+    both = np.convolve(one, one)
+    for least in (1, 2, math.ceil(4 * scale), math.ceil(9 * scale)):
+        assert laplace_tail(least, scale) == pytest.approx(both[2 * reach + least :].sum(), rel=1e-9)
+    most = most_by_chance(Noise.DISCRETE_LAPLACE, scale)
+    assert both[2 * reach + most + 1 :].sum() <= WRONG < both[2 * reach + most :].sum()
+    gaussian = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))
+    gaussian /= gaussian.sum()
+    assert np.convolve(gaussian, gaussian)[2 * reach + most_by_chance(Noise.DISCRETE_GAUSSIAN, scale) + 1 :].sum() <= WRONG
+
+
+def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_1000() -> None:
+    """The worst right spec: exactly half of the rows are used. By the exact distribution of the noise that is drawn."""
+    measured = guard_measurements(without_guard(ln.Privacy(ln.PureDP("1/10")), Fraction(1, 100)), Fraction(1, 100))
+    scale = float(measured.blocks[0].scale)
+    assert scale == 1000
+    assert laplace_tail(most_by_chance(measured.noise, scale) + 1, scale) < 1 / 1000
