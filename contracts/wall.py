@@ -222,7 +222,7 @@ def _name(file: _File, node: ast.Name) -> None:
         if node.id == "getattr" and isinstance(above, ast.Call) and above.func is node and _plain_name(above):
             return
         file.refuse(above if isinstance(above, ast.Call) and above.func is node else node, node.id)
-    near = file.package == "_session" and file.place != PUBLIC_SOURCE
+    near = file.package in {"_mechanisms", "_session"} and file.place != PUBLIC_SOURCE
     if near and node.id in {"progress", "source"} and not isinstance(node.ctx, ast.Load):
         file.refuse(node, f"{node.id} is replaced by something else")
     if node.id == "type" and isinstance(above, ast.Call) and above.func is node and len(above.args) > 1:

@@ -97,7 +97,7 @@ def broken(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", LEAKS)
-@pytest.mark.parametrize("place", ["_mechanisms/_dawa.py", "_session/_session.py"])
+@pytest.mark.parametrize("place", ["_mechanisms/_dawa.py", "_session/_finish.py"])
 def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
     file = copy / "src" / "leastnoise" / place
     whole = file.read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def contracts_of(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_contracts_of_a_copy_are_kept_until_a_leak_is_planted(copy: Path) -> None:
     assert contracts_of(copy).returncode == 0
-    file = copy / "src" / "leastnoise" / "_session" / "_dawa.py"
+    file = copy / "src" / "leastnoise" / "_mechanisms" / "_dawa.py"
     whole = file.read_text(encoding="utf-8")
     check = "\nfrom leastnoise._session._fit import check\nfrom leastnoise._adapters._fit import Fit\n"
     file.write_text(
