@@ -319,6 +319,10 @@ def refit(workload: Workload, plan: Plan, privacy: Privacy) -> Plan:
         workload: what is promised.
         plan: whose blocks are taken.
         privacy: the other budget, of a kind that the plan's noise fits.
+
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> refit(made.workload, made, ln.Privacy(ln.PureDP("1/2"))).cost()
+    PureCost(epsilon=Fraction(1, 2))
     """
     return promised(workload, rescaled(plan.measured(), privacy), plan.strategy, details=plan.details)
 
