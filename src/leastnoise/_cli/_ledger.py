@@ -10,6 +10,7 @@ from leastnoise._cli._output import amount, parts_of, rounded_charge_text, show_
 
 if TYPE_CHECKING:
     from leastnoise._accounting import Budget
+    from leastnoise._kernel import Limit
     from leastnoise._session import Entry, Ledger
 
 _STATES = {
@@ -18,6 +19,8 @@ _STATES = {
     "running": "paid, being made",
     "resumable": "paid and resumable",
     "reserved": "paid, not finished",
+    "spent": "spent elsewhere",
+    "budget": "budget set",
 }
 
 
@@ -47,14 +50,100 @@ def set_budget(
 ) -> None:
     """Make the ledger of a data set, with a budget and nothing spent.
 
-    The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. It cannot be changed later.
+    The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. `ledger change` changes it later.
     """
     from leastnoise._accounting import Privacy
-    from leastnoise._session import Ledger
+    from leastnoise._session import Ledger, other_ledgers
 
     privacy = Privacy(_budget(epsilon, delta, rho), neighbours, unit_column, max_rows)
     made = Ledger.create(file, dataset or file.name.split(".")[0] or file.name, privacy)
-    show_facts([("ledger", shown(file)), *_head(made), ("left", _words(made, "left"))])
+    for other in other_ledgers(file, made.dataset):
+        click.echo(
+            f"Warning: {shown(other)} is of a data set {made.dataset!r} too, and neither ledger knows what the other one spends. "
+            "If these are the same people, their losses add up.",
+            err=True,
+        )
+    _show_left(made)
+
+
+def _amount(command: Any) -> Any:
+    """The options that say a budget."""
+    for name, text in (("--rho", "Zero-concentrated differential privacy."), ("--delta", "With --epsilon."), ("--epsilon", "Exact.")):
+        command = click.option(name, help=text)(command)
+    return command
+
+
+@ledger.command("change")
+@click.argument("file", type=click.Path(path_type=Path))
+@_amount
+@click.option("--per", type=click.Choice(["day", "week", "month", "year", "ever"]), help="Anew for each of these.  [default: as it is]")
+@click.option("--note", default="", help="Why; kept in the ledger.")
+def change(file: Path, epsilon: str | None, delta: str | None, rho: str | None, per: str | None, note: str) -> None:
+    """Raise or lower the budget, never below what is spent; recorded.
+
+    With --per, the budget is for every such period of payment (UTC): for data that hold other people in each. Whoever is in the data of
+    several periods loses that much in each.
+    """
+    from leastnoise._session import Ledger
+
+    period = None if per is None else per.replace("ever", "")
+    _show_left(Ledger.open(file).set_budget(_budget(epsilon, delta, rho), period=period, note=note))
+
+
+@ledger.command("share")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("name")
+@_amount
+@click.option("--note", default="", help="Why; kept in the ledger.")
+def share(file: Path, name: str, epsilon: str | None, delta: str | None, rho: str | None, note: str) -> None:
+    """Give NAME, an analyst or a project, a share of the budget, or change it.
+
+    A share is the most that its releases may spend together, within the whole budget. Every release then says --share.
+    """
+    from leastnoise._session import Ledger
+
+    if not name.strip():
+        raise InputError("A share must have a name, such as that of an analyst or a project.")
+    Ledger.open(file).set_budget(_budget(epsilon, delta, rho), share=name, note=note)
+    _show_left(Ledger.open(file, share=name))
+
+
+@ledger.command("spent")
+@click.argument("file", type=click.Path(path_type=Path))
+@_amount
+@click.option("--release", "directory", type=click.Path(path_type=Path), help="The release that cost it: how much, and when.")
+@click.option("--on", type=click.DateTime(["%Y-%m-%d"]), help="The day it was spent.  [default: today]")
+@click.option("--share", default="", help="The share that it counts to.")
+@click.option("--note", default="", help="What it was; kept in the ledger.")
+def spent(
+    file: Path,
+    epsilon: str | None,
+    delta: str | None,
+    rho: str | None,
+    directory: Path | None,
+    on: Any,
+    share: str,
+    note: str,
+) -> None:
+    """Enter what was spent before this ledger, or elsewhere, of the same people.
+
+    It is added up like a release, also beyond the budget.
+    """
+    from leastnoise._session import Ledger, enter_release
+
+    book = Ledger.open(file, share=share)
+    if directory is None:
+        entry = book.add_spent(_budget(epsilon, delta, rho), note=note, on=on and on.date())
+    elif (epsilon, delta, rho, on) != (None, None, None, None):
+        raise InputError("A release says itself what it cost and when; give --release alone, or an amount without it.")
+    else:
+        entry = enter_release(book, directory, note)
+    click.echo(f"Entered: {entry.charge}, on {entry.reserved_on}.")
+    _show_left(book)
+
+
+def _show_left(book: "Ledger") -> None:
+    show_facts([("ledger", shown(book.path)), *_head(book), ("left", _words(book, "left"))])
 
 
 @ledger.command()
@@ -76,16 +165,16 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     if as_json:
         show_json(_facts(book, entries, delta))
         return
-    show_facts([("ledger", shown(file)), *_head(book)])
+    show_facts([("ledger", shown(file)), *_head(book), *_shares(book)])
     parts = parts_of(book.privacy.budget)
     columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "left"), ("release", "fold")]
     rows = [
         [
             whole(entry.number),
             str(entry.reserved_on),
-            *(amount(getattr(entry.charge, part), up=True) for part in parts),
+            *("" if entry.kind == "budget" else amount(getattr(entry.charge, part), up=True) for part in parts),
             _STATES[_state(book, entry)],
-            f"{_where(entry)}\n{entry.description}",
+            _what(book, entry),
         ]
         for entry in entries
     ]
@@ -99,6 +188,8 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
 
 def _state(book: "Ledger", entry: "Entry") -> str:
     """The state in the ledger, and of what is not settled there, whether it is under way or can be finished."""
+    if entry.kind != "release":
+        return entry.kind
     if entry.state != "reserved":
         return entry.state
     return "running" if book.is_running(entry) else "resumable" if entry.resumable else "reserved"
@@ -116,14 +207,39 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget"
 
 
 def _head(book: "Ledger") -> list[tuple[str, str]]:
+    limits = [("share" if limit.share else "budget", _limit(limit)) for limit in book.limits()]
+    return [("data set", book.dataset), ("protects", book.privacy.unit), *limits]
+
+
+def _limit(limit: "Limit") -> str:
+    """A budget, for whom and for which period."""
     from leastnoise._accounting import whole_budget
 
-    budget = book.privacy.budget
-    return [
-        ("data set", book.dataset),
-        ("protects", book.privacy.unit),
-        ("budget", rounded_charge_text(budget, whole_budget(budget), up=False)),
-    ]
+    whose = f" for {limit.share}" if limit.share else ""
+    each = f" a {limit.period}" if limit.period else ""
+    return f"{rounded_charge_text(limit.budget, whole_budget(limit.budget), up=False)}{each}{whose}"
+
+
+def _shares(book: "Ledger") -> list[tuple[str, str]]:
+    """Every share, with what is left of it."""
+    from leastnoise._session import Ledger
+
+    names = dict.fromkeys(entry.share for entry in book.entries() if entry.kind == "budget" and entry.share)
+    limits = [Ledger.open(book.path, share=name).limits()[-1] for name in names]
+    return [("share", f"{_limit(limit)}; {rounded_charge_text(limit.budget, limit.left, up=False)} is left") for limit in limits]
+
+
+def _what(book: "Ledger", entry: "Entry") -> str:
+    """What an entry is, for people."""
+    from leastnoise._accounting import whole_budget
+
+    if entry.kind == "budget":
+        whose = f" for {entry.share}" if entry.share else ""
+        each = f" a {entry.period}" if entry.period else ""
+        head = f"{rounded_charge_text(book.privacy.budget, whole_budget(entry.declared), up=False)}{each}{whose}"
+    else:
+        head = " ".join(filter(None, [_where(entry), f"(share {entry.share})" if entry.share else ""]))
+    return f"{head}\n{entry.description}".strip()
 
 
 def _words(book: "Ledger", which: str) -> str:
@@ -174,6 +290,9 @@ def _facts(book: "Ledger", entries: "tuple[Entry, ...]", delta: str) -> dict[str
             {
                 "number": entry.number,
                 "id": entry.id,
+                "kind": entry.kind,
+                "share": entry.share,
+                "period": entry.period,
                 "state": _state(book, entry),
                 "charge": entry.charge.to_json(),
                 "cost": entry.cost.to_json(),

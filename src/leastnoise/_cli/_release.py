@@ -13,10 +13,9 @@ from leastnoise._cli._output import rounded_charge_text, show_facts, shown
 from leastnoise._cli._progress import Progress
 
 if TYPE_CHECKING:
-    from leastnoise._accounting import Privacy
     from leastnoise._plan import Plan
     from leastnoise._release import Release
-    from leastnoise._session import Entry, Least, Spec
+    from leastnoise._session import Entry, Spec
 
 _NOT_PRIVATE = """\
 !!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.
@@ -36,69 +35,61 @@ not known. No error bars belong to it; the unbiased answers stay beside it."""
 @click.option("--source", type=click.Path(path_type=Path), help="The data, if the spec file does not name it.")
 @click.option("--ledger", type=click.Path(path_type=Path), help="The ledger.  [default: beside the data, made if it is not there]")
 @click.option("--dataset", help="Name of the data set in the ledger.  [default: the name of the data's file]")
+@click.option("--share", help="The share of the budget that pays, where the ledger has shares.")
+@click.option("--plan", "made", type=click.Path(path_type=Path), help="A plan from `leastnoise plan SPEC --out`; nothing is planned.")
 @click.option("--seed", type=click.IntRange(min=0), help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
-def release(spec: Path, out: Path, source: Path | None, ledger: Path | None, dataset: str | None, seed: int | None) -> None:
+def release(
+    spec: Path,
+    out: Path,
+    source: Path | None,
+    ledger: Path | None,
+    dataset: str | None,
+    share: str | None,
+    made: Path | None,
+    seed: int | None,
+) -> None:
     """Measure, estimate, and write answers, manifest and report.
 
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise._release import check_columns, check_target, notices
-    from leastnoise._session import budget_warnings, error_warnings, ledger_beside, planned_spec, read_spec, spec_warnings
+    from leastnoise._session import budget_warnings, check_before, error_warnings, ledger_beside, read_plan, read_spec, spec_warnings
 
     what = read_spec(spec)
+    plan = None if made is None else read_plan(made, what)
     warn_of_bias(what)
     data = source or what.source
     if data is None:
         raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
     paying = ledger or what.ledger or ledger_beside(data)
+    what = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
     check_target(out)
     known = frozenset[str]()
     if seed is None:
         known = settle_earlier(paying)
-        check_left(paying, what.privacy)
+        check_before(paying, what.data(data), out, what.privacy, dataset=what.dataset, share=what.share)
     warn((*budget_warnings(what.privacy, what.rows), *spec_warnings(what)))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
-    with within_memory(), Progress("planning") as progress:
-        plan = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
+    plan = plan or _planned(what)
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     warn((*(() if plan.privacy == what.planned_privacy else budget_warnings(plan.privacy, what.rows)), *error_warnings(plan, what.rows)))
     new = not paying.exists()
-    what = replace(what, source=data, dataset=dataset or what.dataset)
-    made = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
-    show_release(made, out, None if seed is not None else paying, new=new, notes=notices(made))
+    published = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
+    show_release(published, out, None if seed is not None else paying, new=new, notes=notices(published))
+
+
+def _planned(what: "Spec") -> "Plan":
+    from leastnoise._session import planned_spec
+
+    with within_memory(), Progress("planning") as progress:
+        return planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
 
 
 def warn(sentences: Iterable[str]) -> None:
     """Print warnings on the standard error stream."""
     for sentence in sentences:
         click.echo(f"Warning: {sentence}", err=True)
-
-
-def check_left(ledger: Path, privacy: "Privacy | Least") -> None:
-    """Refuse, before anything is planned, what an existing ledger cannot pay for.
-
-    Whatever is planned for a PureDP or ZCDP budget is charged all of it. Other budgets are judged by their plan, and so is a ledger that
-    has a release to finish, which costs nothing.
-
-    Args:
-        ledger: its file, which need not exist.
-        privacy: what will be planned for; the least budget is judged when it is known.
-
-    Raises:
-        InputError, BudgetError, LedgerError: as ``leastnoise.release``.
-    """
-    from leastnoise._accounting import ZCDP, PureDP, SeriesCost
-    from leastnoise._session import Least, Ledger
-
-    if isinstance(privacy, Least) or not ledger.exists():
-        return
-    book = Ledger.open(ledger)
-    budget = privacy.budget
-    if type(budget) is not type(book.privacy.budget) or any(entry.resumable for entry in book.entries()):
-        return
-    if isinstance(budget, (PureDP, ZCDP)):
-        book.check(SeriesCost(budget), privacy)
 
 
 def warn_of_bias(what: "Spec") -> None:
@@ -129,6 +120,7 @@ def carry_out(
     Raises:
         LeastNoiseError: as `leastnoise.release`.
     """
+    from leastnoise._session import Ledger
     from leastnoise._session import release as released
 
     name = what.source.name if isinstance(what.source, Path) else "the data"
@@ -136,7 +128,7 @@ def carry_out(
         made = released(
             plan,
             what.source and what.data(what.source),
-            ledger=ledger if seed is None else None,
+            ledger=None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger,
             out=out,
             dataset=what.dataset,
             level=what.level,

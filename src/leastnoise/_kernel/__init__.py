@@ -3,6 +3,7 @@
 from leastnoise._kernel._entropy import Entropy, SeededEntropy, SystemEntropy
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import Entry
+from leastnoise._kernel._ledger_limits import Limit
 from leastnoise._kernel._ledger_steps import NeedsData, Pending, Receipt
 from leastnoise._kernel._measure import simulate
 from leastnoise._kernel._partition import Partition
@@ -19,6 +20,7 @@ __all__ = [
     "LeastBlockCost",
     "LeastCost",
     "Ledger",
+    "Limit",
     "NeedsData",
     "Partition",
     "Pending",

@@ -14,13 +14,15 @@ class Limit:
     """One of the budgets that a release must be within.
 
     Attributes:
-        budget: of the whole data set, or of a share.
-        words: the budget and whose it is.
+        share: its name; "" for the whole.
+        budget: in force.
+        period: for which it is; "" for all times.
         spent: of it, in the period of the day asked for.
     """
 
+    share: str
     budget: Budget
-    words: str
+    period: str
     spent: Charge
 
     @property
@@ -60,10 +62,7 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
             f"The share must be one of the ledger's, which are: {known}; got {share!r}. Give it a budget with `leastnoise ledger share`."
         )
     for name in dict.fromkeys(("", share)):
-        whose = f"for the share {name!r} of the data set {content.dataset!r}" if name else f"for the data set {content.dataset!r}"
-        each = f" a {period}" if period else ""
-        words = f"{charge_text(budgets[name], whole_budget(budgets[name]))}{each} {whose}"
-        yield Limit(budgets[name], words, spent_of(content, name, period, day))
+        yield Limit(name, budgets[name], period, spent_of(content, name, period, day))
 
 
 def check_left(content: Content, request: Charge, share: str, day: date) -> None:
@@ -82,11 +81,15 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
     for limit in limits(content, share, day):
         if not request.within(limit.left):
             rest = limit.left
-            asked, there, lack = (charge_text(limit.budget, one) for one in (request, rest, missing(request, rest)))
+            asked, there, lack, most = (
+                charge_text(limit.budget, one) for one in (request, rest, missing(request, rest), whole_budget(limit.budget))
+            )
+            each = f" a {limit.period}" if limit.period else ""
+            whose = f"the share {limit.share!r} of the data set" if limit.share else "the data set"
             advice = "Plan with at most what is left" if any((rest.epsilon, rest.rho)) else "Make no further release of this data set"
             raise BudgetError(
-                f"The release asks for {asked}, but of {limit.words} only {there} is left; that is {lack} too much. Nothing was spent. "
-                f"{advice}, or ask the data holder."
+                f"The release asks for {asked}, but of {most}{each} for {whose} {content.dataset!r} only {there} is left; "
+                f"that is {lack} too much. Nothing was spent. {advice}, or ask the data holder."
             )
 
 

@@ -3,12 +3,15 @@
 from leastnoise._adapters import CSV, columns, ledger_beside
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
-from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle, unknown_releases
+from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
 from leastnoise._session._audit import Audit, audit
+from leastnoise._session._before import check_before, read_plan
+from leastnoise._session._elsewhere import enter_release
 from leastnoise._session._finish import Finished, finish_all, resume
 from leastnoise._session._objectives import Price, prices, reached
 from leastnoise._session._reading import outcome_from_json, read_release
 from leastnoise._session._session import check_affordable, compare, plan, planned, planned_spec, release
+from leastnoise._session._sight import other_ledgers, unknown_releases
 from leastnoise._session._spec import BLANK, Spec, parse_spec, read_spec
 from leastnoise._session._spec_warnings import spec_warnings
 from leastnoise._session._targets import Least, of_size, refit
@@ -31,14 +34,17 @@ __all__ = [
     "audit",
     "budget_warnings",
     "check_affordable",
+    "check_before",
     "columns",
     "compare",
+    "enter_release",
     "error_warnings",
     "finish_all",
     "is_published",
     "ledger_beside",
     "mechanism_of",
     "of_size",
+    "other_ledgers",
     "outcome_from_json",
     "parse_spec",
     "plan",
@@ -46,6 +52,7 @@ __all__ = [
     "planned_spec",
     "prices",
     "reached",
+    "read_plan",
     "read_release",
     "read_spec",
     "refit",

@@ -5,12 +5,13 @@ Every payment of this process is made under a run of its own, noted here before 
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from leastnoise._check import LeastNoiseError, LedgerError, PaidError
+from leastnoise._check import LeastNoiseError, PaidError
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._stopped import cause, note_run
 
@@ -112,6 +113,21 @@ def settle(ledger: Ledger) -> tuple[Entry, ...]:
     return ledger.reconcile(is_published)
 
 
+def warn_of_unfinished(book: Ledger) -> None:
+    """Warn of every release that was paid and stopped, and can be finished.
+
+    Args:
+        book: the ledger.
+    """
+    for entry in book.entries():
+        if entry.resumable and not book.is_running(entry):
+            warnings.warn(
+                f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) was stopped before it was published: "
+                f"leastnoise.resume({str(book.path)!r}) finishes it without paying again.",
+                stacklevel=3,
+            )
+
+
 def is_published(entry: Entry) -> bool | None:
     """Whether a release is in its place: a directory appears in one step, so a manifest with the entry's receipt means that it is whole.
 
@@ -128,7 +144,7 @@ def is_published(entry: Entry) -> bool | None:
     if entry.output in {GUARD, IN_MEMORY}:
         return False
     try:
-        found = _receipt(Path(entry.output))
+        found = receipt_in(Path(entry.output))
         if found.get("id") != entry.id:
             return False
         handle = os.open(Path(entry.output).parent, os.O_RDONLY)
@@ -143,63 +159,14 @@ def is_published(entry: Entry) -> bool | None:
     return True
 
 
-def _receipt(release: Path) -> dict[str, object]:
-    """The receipt in a release's manifest; empty if that is no manifest."""
+def receipt_in(release: Path) -> dict[str, object]:
+    """The receipt in a release's manifest; empty if that is no manifest.
+
+    Args:
+        release: its directory.
+    """
     try:
         receipt = json.loads((release / "manifest.json").read_text(encoding="utf-8"))["receipt"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
     return receipt if isinstance(receipt, dict) else {}
-
-
-def unknown_releases(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Look for releases that were paid from this ledger, and that it does not know: then it is an older copy, or a new one of that name.
-
-    Args:
-        ledger: its file.
-        book: the ledger; None if there is none yet.
-        folders: where to look, besides the ledger's own and those of its releases.
-
-    >>> unknown_releases(Path("/nowhere/people.ledger"), None)
-    ()
-    """
-    entries = book.entries() if book is not None else ()
-    known = {entry.id for entry in entries}
-    places = {Path(os.path.abspath(place)) for place in (ledger.parent, *folders)}  # noqa: PTH100 - links stay links
-    places |= {Path(entry.output).parent for entry in entries if entry.output.startswith("/")}
-    found = []
-    for place in sorted(places):
-        with suppress(OSError):
-            for release in sorted(place.iterdir()):
-                with suppress(OSError):
-                    receipt = _receipt(release)
-                    same = receipt.get("ledger_id") == book.id if book is not None else receipt.get("ledger") == ledger.name
-                    if same and receipt.get("ledger_id") and receipt.get("id") not in known:
-                        found.append(release)
-    return tuple(found)
-
-
-def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> None:
-    """Refuse to pay from a ledger that does not know of releases that were paid from it.
-
-    Args:
-        ledger: its file.
-        book: the ledger; None if there is none yet.
-        folders: as for `unknown_releases`.
-
-    Raises:
-        LedgerError: there is one; nothing was spent.
-    """
-    found = unknown_releases(ledger, book, folders)
-    if not found:
-        return
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    if book is None:
-        raise LedgerError(
-            f"There is no ledger at {ledger}, but the release in {found[0]}{more} was paid from one of this name. Nothing was spent. "
-            "Restore that ledger; or, if this is another data set, give its ledger another name."
-        )
-    raise LedgerError(
-        f"The ledger {ledger} does not know the release in {found[0]}{more}, which was paid from it: it is an older copy. Nothing was "
-        "spent. Restore the newest copy of the ledger."
-    )

@@ -26,11 +26,13 @@ from leastnoise._mechanisms import (
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._release import Release, check_columns, check_target, checked_language, draft, fill_draft
-from leastnoise._session._accounts import IN_MEMORY, check_known, paying, settle
+from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
+from leastnoise._session._before import check_ledger, open_ledger
 from leastnoise._session._finish import Choices, finish_one, options_text, publish, read_table, room_for
 from leastnoise._session._guard import guard_share, guard_terms, guarded, rehearsed, with_guard, without_guard
 from leastnoise._session._memory import check_memory
 from leastnoise._session._objectives import OBJECTIVES
+from leastnoise._session._sight import check_known
 from leastnoise._session._spec import Spec, checked_formats, checked_level
 from leastnoise._session._targets import Least, least
 from leastnoise._workload import Workload
@@ -239,14 +241,15 @@ def release(
     Raises:
         InputError: something of the above cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
-        LedgerError: the ledger cannot be used, or is an older copy than a release that was paid from it; nothing was spent.
+        LedgerError: the ledger cannot be used, is an older copy than a release that was paid from it, or is not there and another one knows
+            the data set; nothing was spent.
         PaidError: something failed after payment; the message says whether ``resume`` finishes the release.
 
     Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn, and what was drawn is there before anything is
         computed from it. Killed at any instant, the release is paid and absent, paid and resumable, or paid and whole.
 
     Edge cases: a release of this plan for this directory that was paid and stopped is finished, with the measurement that it has; nothing
-        is paid again.
+        is paid again. Without ``out``, a warning names each earlier release that can be finished.
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> release = ln.release(made, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
@@ -282,12 +285,17 @@ def release(
         raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
     if not isinstance(ledger, (str, Path, Ledger)):
         raise refuse("ledger", ledger, "a path or a Ledger")
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger) if Path(ledger).exists() else None
-    check_known(book.path if book else Path(str(ledger)), book, [] if target is None else [target.parent])
+    folders = [] if target is None else [target.parent]
+    if isinstance(ledger, Ledger):
+        book: Ledger | None = ledger
+        check_known(ledger.path, ledger, folders)
+    else:
+        book = open_ledger(Path(ledger))
+        check_ledger(Path(ledger), book, source, dataset, folders)
     if book is not None:
-        if not isinstance(ledger, Ledger):
-            _check_dataset(book, source, dataset)
         settle(book)
+        if target is None:
+            warn_of_unfinished(book)
         paid = None if target is None else _paid_before(book, plan, str(target))
         if paid is not None:
             return finish_one(book, paid, source, choices=choices, progress=progress).release
@@ -367,13 +375,3 @@ def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) ->
 def _described(plan: Plan) -> str:
     tables = len(plan.workload.products)
     return f"{tables} table{'s' * (tables != 1)}, {plan.strategy}"
-
-
-def _check_dataset(ledger: Ledger, source: Any, dataset: str | None) -> None:
-    """A ledger belongs to one data set; a file of another name needs the user's word that it is the same people."""
-    name = dataset or _adapters.dataset_name(source) or ledger.dataset
-    if name != ledger.dataset:
-        raise InputError(
-            f"The ledger {ledger.path} belongs to the data set {ledger.dataset!r}; got {name!r}. "
-            f"Use the ledger of {name!r}, or say dataset={ledger.dataset!r} if these are the same people."
-        )

@@ -45,6 +45,7 @@ class Spec:
         guard: the share of the budget that a guard costs, or None.
         ledger: the ledger's file, or None for the one beside the files of the source.
         dataset: the data set's name in the ledger, or None for the source's file name.
+        share: whose share of the ledger's budget pays; "" if it is not shared out.
         level: of the intervals.
         formats: of the answers' files.
         non_negative: also give non-negative answers.
@@ -66,6 +67,7 @@ class Spec:
     guard: Fraction | None = None
     ledger: Path | None = None
     dataset: str | None = None
+    share: str = ""
     level: float = 0.95
     formats: tuple[str, ...] = ("csv", "parquet")
     non_negative: bool = False
@@ -147,7 +149,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     stored = _table(source)
     plan = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "guard"])
     output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
-    ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset"])
+    ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
     level = checked_level(output.get("level", 0.95))
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, data)
@@ -167,6 +169,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         guard=guard_share(plan.get("guard")),
         ledger=_path(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
+        share=_text("[ledger] share", ledger["share"]) if "share" in ledger else "",
         level=level,
         formats=checked_formats(output.get("formats", ["csv", "parquet"])),
         covariances=covariances,

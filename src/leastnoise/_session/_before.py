@@ -1,0 +1,144 @@
+"""What is refused before anything is planned: an output that cannot be written, a ledger that cannot pay, a plan of something else."""
+
+import os
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from leastnoise import _adapters
+from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
+from leastnoise._check import InputError, LedgerError
+from leastnoise._kernel import Ledger
+from leastnoise._plan import Plan
+from leastnoise._release import check_target
+from leastnoise._session._sight import check_known, check_only
+from leastnoise._session._spec import Spec
+from leastnoise._session._targets import Least
+
+_SMALL = Fraction(1, 2**20)
+
+
+def check_before(ledger: Path, source: Any, out: Path, privacy: Privacy | Least, *, dataset: str | None = None, share: str = "") -> None:
+    """Refuse, before anything is planned, a release that could not be paid or written, whatever its plan is.
+
+    Args:
+        ledger: its file, which need not exist.
+        source: the data.
+        out: the directory to write.
+        privacy: what will be planned for; of the least budget, which is not known yet, a very small one is asked for.
+        dataset: the data set's name in the ledger; None for the source's own.
+        share: that pays.
+
+    Raises:
+        InputError, BudgetError, LedgerError: as ``leastnoise.release``. What is left is not asked of a ledger that has a release to finish,
+            which costs nothing.
+
+    >>> check_before(Path("/nowhere/people.ledger"), "people.csv", Path("/"), Privacy(ApproxDP(1, "1e-9")))
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: The output directory must not exist yet; got '/', which does. ...
+    """
+    target = check_target(out)
+    book = open_ledger(ledger, share)
+    check_ledger(ledger, book, source, dataset, [target.parent])
+    if book is not None and not any(entry.resumable for entry in book.entries()):
+        asked = privacy.privacy(_SMALL) if isinstance(privacy, Least) else privacy
+        book.check(_least(asked, book), asked)
+
+
+def open_ledger(ledger: Path, share: str = "") -> Ledger | None:
+    """The ledger, if there is one.
+
+    Args:
+        ledger: its file.
+        share: that pays.
+
+    Raises:
+        LedgerError: it cannot be used, it is to pay for a share and is not there, or it cannot be made there.
+        InputError: it has no such share.
+
+    >>> open_ledger(Path("/nowhere/people.ledger"))
+    Traceback (most recent call last):
+    leastnoise._check._errors.LedgerError: A ledger cannot be made at /nowhere/people.ledger: ...
+    """
+    if os.path.lexists(ledger) or share:
+        return Ledger.open(ledger, share=share)
+    folder = ledger.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise LedgerError(f"A ledger cannot be made at {ledger}: choose a folder that exists and that you may write to. Nothing was spent.")
+    for left_over in (Path(f"{ledger}-journal"), Path(f"{ledger}-wal")):
+        if left_over.exists():
+            raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger. Nothing was spent.")
+    return None
+
+
+def check_ledger(ledger: Path, book: Ledger | None, source: Any, dataset: str | None, folders: list[Path]) -> None:
+    """Refuse a ledger that is of other data, an older copy, or a second one.
+
+    Args:
+        ledger: its file.
+        book: the ledger; None if there is none yet.
+        source: the data.
+        dataset: their name; None for the source's own.
+        folders: where releases may be, besides the ledger's folder.
+
+    Raises:
+        InputError, LedgerError: it must not pay for these data; nothing was spent.
+    """
+    check_known(ledger, book, folders)
+    name = dataset or _adapters.dataset_name(source)
+    if book is None:
+        check_only(ledger, name, [*folders, *_folder(_adapters.location(source))])
+    elif name not in (None, book.dataset):
+        raise InputError(
+            f"The ledger {book.path} belongs to the data set {book.dataset!r}; got {name!r}. "
+            f"Use the ledger of {name!r}, or say dataset={book.dataset!r} if these are the same people."
+        )
+
+
+def _folder(place: Any) -> list[Path]:
+    """Where data that are files are, and so their ledger."""
+    path = place.get("path") if isinstance(place, dict) else place
+    return [_adapters.ledger_beside(path).parent] if isinstance(path, str) else []
+
+
+def _least(privacy: Privacy, book: Ledger) -> Cost:
+    """The least that a plan for this budget is charged: all of it, but for a delta (pure noise needs none) and a rho (plans tell)."""
+    budget = privacy.budget
+    if not isinstance(budget, ApproxDP):
+        return SeriesCost(budget)
+    return PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, _SMALL))
+
+
+def read_plan(path: Path, what: Spec) -> Plan:
+    """Read a plan that was made from a spec.
+
+    Args:
+        path: the file that `leastnoise plan --out` wrote.
+        what: the spec.
+
+    Raises:
+        InputError: there is no such file, it holds no plan, or one that does not answer this spec.
+
+    >>> read_plan(Path("/nowhere/plan.json"), None)
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: There is no plan at /nowhere/plan.json. Make it with `leastnoise plan SPEC --out plan.json`.
+    """
+    advice = "Make it with `leastnoise plan SPEC --out plan.json`."
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"There is no plan at {path}. {advice}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The plan {path} cannot be read: {type(error).__name__}. {advice}") from None
+    made = Plan.from_json(text)
+    least = isinstance(what.privacy, Least)
+    wanted = what.privacy.privacy(_SMALL) if isinstance(what.privacy, Least) else what.privacy
+    same = made.privacy.same_unit(wanted) and type(made.privacy.budget) is type(wanted.budget) if least else made.privacy == wanted
+    pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
+    pairs["[[workload]]"] = (made.workload.to_json(), what.workload.to_json())
+    other = [name for name, (planned, said) in pairs.items() if planned != said]
+    if other:
+        raise InputError(
+            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or give the spec that it was made from."
+        )
+    return made

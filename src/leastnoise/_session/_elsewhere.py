@@ -1,0 +1,52 @@
+"""A release that another ledger paid, or that an older copy does not know, entered into a ledger from its own files."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+from leastnoise._check import InputError
+from leastnoise._kernel import Entry, Ledger
+from leastnoise._session._accounts import receipt_in
+from leastnoise._session._reading import read_release
+
+
+def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
+    """Enter what a release cost into a ledger that does not know it.
+
+    Args:
+        ledger: of the same data.
+        release: its directory.
+        note: for people.
+
+    Returns:
+        The entry, with the charge that this ledger adds up for the release's plan, and the day on which it was written.
+
+    Raises:
+        InputError: no release is there, it was paid by no ledger, or its unit or definition cannot be added up here.
+        LedgerError: the release is in this ledger already, or the file cannot be used.
+
+    >>> enter_release(None, "/nowhere-at-all/release")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: There is no release in ...
+    """
+    made, place = read_release(release), Path(release).absolute()
+    receipt = receipt_in(place)
+    if not made.observation.private or not receipt.get("id"):
+        raise InputError(f"The release in {str(place)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
+    paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
+    return ledger.add_spent(
+        made.plan.privacy,
+        made.plan.cost(),
+        receipt=str(receipt["id"]),
+        output=str(place),
+        plan_digest=made.plan_digest,
+        note=note or paid_from,
+        on=_written_on(place),
+    )
+
+
+def _written_on(release: Path) -> date:
+    try:
+        return date.fromisoformat(json.loads((release / "manifest.json").read_text(encoding="utf-8"))["written"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"The release in {str(release)!r} is damaged: its manifest does not say when it was written.") from None

@@ -1,0 +1,243 @@
+"""Ledgers that are changed, shared out and asked early: the commands, and that nothing is planned before what can be refused."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._mechanisms import mechanism_for
+from leastnoise._session import Ledger, read_spec
+from leastnoise._session import _session as session
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def no_planning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning, wherever it begins, breaks."""
+
+    def planned(*_: object, **__: object) -> None:
+        raise AssertionError("planned")
+
+    monkeypatch.setattr("leastnoise._session.planned", planned)
+    monkeypatch.setattr(session, "planned", planned)
+
+
+def test_the_life_of_a_ledger(folder: Path, run: Run) -> None:
+    assert run("ledger", "set", "people.ledger", "--epsilon", "1").code == 0
+    assert (
+        "budget    epsilon = 2 a month" in run("ledger", "change", "people.ledger", "--epsilon", "2", "--per", "month", "--note", "yes").out
+    )
+    assert "share     epsilon = 1 a month for ann" in run("ledger", "share", "people.ledger", "ann", "--epsilon", "1").out
+    assert (
+        "Entered: epsilon = 0.25, on 2024-02-03." in run("ledger", "spent", "people.ledger", "--epsilon", "1/4", "--on", "2024-02-03").out
+    )
+    refused = run("release", "people.toml", "--out", "a")
+    assert (refused.code, "must name the share that pays: ann" in refused.err) == (2, True)
+    assert run("release", "people.toml", "--out", "a", "--share", "ann").code == 0
+    again = run("release", "people.toml", "--out", "b", "--share", "ann")
+    assert (again.code, "for the share 'ann' of the data set 'people' only epsilon = 0 is left" in again.err) == (2, True)
+    lower = run("ledger", "change", "people.ledger", "--epsilon", "1/2")
+    assert (lower.code, "at least what is spent, which is epsilon = 1;" in lower.err) == (2, True)
+    shown = run("ledger", "show", "people.ledger").out
+    for words in ("epsilon = 2 a month\n", "for ann; epsilon = 0 is left", "budget set", "spent elsewhere", "a (share ann)", "yes"):
+        assert words in shown, words
+    found = json.loads(run("ledger", "show", "people.ledger", "--json").out)
+    assert [one["kind"] for one in found["releases"]] == ["budget", "budget", "spent", "release"]
+    assert run("ledger", "change", "people.ledger", "--epsilon", "2", "--per", "ever").code == 0
+    assert Ledger.open("people.ledger").left().epsilon == PureDP("3/4").epsilon
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["change", "none.ledger", "--epsilon", "2"], "There is no ledger at none.ledger"),
+        (["change", "people.ledger"], "got none of them"),
+        (["change", "people.ledger", "--rho", "2"], "must stay of the definition PureDP"),
+        (["share", "people.ledger", " ", "--epsilon", "1"], "A share must have a name"),
+        (["spent", "people.ledger", "--release", "nowhere"], "There is no release in 'nowhere'"),
+        (["spent", "people.ledger", "--release", "x", "--epsilon", "1"], "A release says itself what it cost"),
+        (["spent", "people.ledger", "--epsilon", "1", "--on", "2999-01-01"], "a day that is not to come"),
+        (["spent", "people.ledger", "--epsilon", "1", "--share", "eve"], "are: none yet; got 'eve'"),
+    ],
+)
+def test_what_cannot_be_entered_is_one_sentence(folder: Path, run: Run, arguments: list[str], message: str) -> None:
+    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
+    refused = run("ledger", *arguments)
+    assert (refused.code, message in refused.err, "Traceback" in refused.err) == (2, True, False), refused.err
+    assert Ledger.open("people.ledger").entries() == ()
+
+
+def test_a_release_that_an_older_copy_does_not_know_is_entered_from_its_files(folder: Path, run: Run) -> None:
+    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
+    shutil.copy("people.ledger", "older")
+    assert run("release", "people.toml", "--out", "a").code == 0
+    shutil.copy("older", "people.ledger")
+    refused = run("release", "people.toml", "--out", "b")
+    assert (refused.code, "`leastnoise ledger spent people.ledger --release" in refused.err) == (2, True)
+    assert run("ledger", "spent", "people.ledger", "--release", "a").code == 0
+    again = run("ledger", "spent", "people.ledger", "--release", "a")
+    assert (again.code, "already; nothing was changed" in again.err) == (2, True)
+    assert run("release", "people.toml", "--out", "b").code == 0
+    (entry, _) = Ledger.open("people.ledger").entries()
+    assert (entry.kind, entry.description, Path(entry.output)) == ("spent", "paid from people.ledger, release 1", folder / "a")
+    assert Ledger.open("people.ledger").left().epsilon == 0
+
+
+def test_a_seeded_release_has_nothing_to_enter(folder: Path, run: Run) -> None:
+    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
+    assert run("release", "people.toml", "--out", "a", "--seed", "1").code == 0
+    refused = run("ledger", "spent", "people.ledger", "--release", "a")
+    assert (refused.code, "was paid by no ledger" in refused.err) == (2, True)
+
+
+def test_a_second_ledger_is_opened_when_the_user_says_so(folder: Path, run: Run) -> None:
+    assert run("release", "people.toml", "--out", "a").code == 0
+    (folder / "other").mkdir()
+    second = ["release", "people.toml", "--out", "b", "--ledger", "other/second.ledger"]
+    refused = run(*second)
+    assert (refused.code, "people.ledger knows the data set 'people': a second ledger would not know" in refused.err) == (2, True)
+    assert "make this one with `leastnoise ledger set other/second.ledger`" in refused.err
+    assert not (folder / "other/second.ledger").exists()
+    shutil.move("people.ledger", "other/moved")  # out of sight; the release that it paid is not
+    refused = run(*second)
+    assert (refused.code, "was paid for the data set 'people': a second ledger" in refused.err) == (2, True)
+    shutil.move("other/moved", "people.ledger")
+    made = run("ledger", "set", "other/second.ledger", "--epsilon", "1", "--dataset", "people")
+    assert made.code == 0
+    assert run(*second).code == 0
+    warned = run("ledger", "set", "third.ledger", "--epsilon", "1", "--dataset", "people")
+    assert (warned.code, "people.ledger is of a data set 'people' too" in warned.err) == (0, True)
+    assert run("release", "people.toml", "--out", "c", "--ledger", "x.ledger", "--dataset", "others").code == 0
+
+
+# --- nothing is planned twice, or before it can be refused -------------------------------------------------------------------------------
+
+
+def test_a_plan_that_is_given_is_not_made_again(folder: Path, run: Run, no_planning: None) -> None:
+    what = read_spec("people.toml")
+    plan = mechanism_for(what.strategy, what.workload).plan(what.workload, what.privacy, what.strategy, None)
+    (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    assert run("release", "people.toml", "--plan", "plan.json", "--out", "a").code == 0
+    (entry,) = Ledger.open("people.ledger").entries()
+    assert entry.plan_digest == plan.digest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ('epsilon = "1"', 'epsilon = "1/2"', "[privacy]"),
+        ("integers = [17, 90]", "integers = [17, 91]", "[domain], [[workload]]"),
+        ("weight = 2.0", "weight = 3.0", "[[workload]]"),
+    ],
+)
+def test_a_plan_of_another_spec_is_refused(folder: Path, run: Run, old: str, new: str, part: str) -> None:
+    assert run("plan", "people.toml", "--out", "plan.json").code == 0
+    text = (folder / "people.toml").read_text(encoding="utf-8")
+    (folder / "people.toml").write_text(text.replace(old, new), encoding="utf-8")
+    refused = run("release", "people.toml", "--plan", "plan.json", "--out", "a")
+    assert (refused.code, f"is of another spec: its {part.split(',', maxsplit=1)[0]}" in refused.err) == (2, True), refused.err
+    assert not (folder / "people.ledger").exists()
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", "[1]", b"\xff\xfe"])
+def test_what_is_no_plan_is_one_sentence(folder: Path, run: Run, text: Any) -> None:
+    if text is not None:
+        (folder / "plan.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    refused = run("release", "people.toml", "--plan", "plan.json", "--out", "a")
+    assert (refused.code, "Traceback" in refused.err) == (2, False)
+
+
+def _taken(folder: Path) -> None:
+    (folder / "out").mkdir()
+
+
+def _a_file(folder: Path) -> None:
+    (folder / "out").write_text("x", encoding="utf-8")
+
+
+def _a_ledger(privacy: Privacy, name: str = "people") -> Callable[[Path], None]:
+    return lambda folder: Ledger.create(folder / "people.ledger", name, privacy) and None
+
+
+def _spent(folder: Path) -> None:
+    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1))).add_spent(PureDP("1/2"))
+
+
+def _damaged(folder: Path) -> None:
+    _spent(folder)
+    with (folder / "people.ledger").open("r+b") as file:
+        file.truncate(5000)
+
+
+def _a_folder(folder: Path) -> None:
+    (folder / "people.ledger").mkdir()
+
+
+def _shared(folder: Path) -> None:
+    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1))).set_budget(PureDP(1), share="ann")
+
+
+def _another(folder: Path) -> None:
+    Ledger.create(folder / "first.ledger", "people", Privacy(PureDP(1)))
+
+
+def _a_journal(folder: Path) -> None:
+    (folder / "people.ledger-journal").write_text("x", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "more", "message"),
+    [
+        (_taken, [], "The output directory must not exist yet"),
+        (_a_file, [], "The output directory must not exist yet"),
+        (lambda _: None, ["--out", "people.csv/out"], "that you can write to"),
+        (lambda _: None, ["--out", "o" * 300], "cannot be made"),
+        (lambda _: None, ["--ledger", "none/people.ledger"], "A ledger cannot be made at none/people.ledger"),
+        (lambda _: None, ["--share", "ann"], "There is no ledger at people.ledger"),
+        (_a_ledger(Privacy(PureDP("1/2"))), [], "only epsilon = 0.5 is left"),
+        (_a_ledger(Privacy(ZCDP("1/4"))), [], "only rho = 0.25 is left"),
+        (_a_ledger(Privacy(ApproxDP("1/2", "1e-9"))), [], "only epsilon = 0.5 and delta = 1e-9 is left"),
+        (_a_ledger(Privacy(PureDP(1), "replace")), [], "such costs cannot be added"),
+        (_a_ledger(Privacy(PureDP(1), unit_column="id")), [], "such costs cannot be added"),
+        (_a_ledger(Privacy(PureDP(1)), "visits"), [], "belongs to the data set 'visits'; got 'people'"),
+        (_spent, [], "only epsilon = 0.5 is left"),
+        (_damaged, [], "is damaged"),
+        (_a_folder, [], "is a folder, not a ledger"),
+        (_shared, [], "must name the share that pays: ann"),
+        (_shared, ["--share", "eve"], "which are: ann; got 'eve'"),
+        (_another, [], "first.ledger knows the data set 'people'"),
+        (_a_journal, [], "is left from an earlier ledger of this name"),
+    ],
+)
+def test_output_budget_and_ledger_are_checked_before_planning(
+    folder: Path, run: Run, no_planning: None, prepare: Callable[[Path], None], more: list[str], message: str
+) -> None:
+    prepare(folder)
+    before = sorted(folder.iterdir())
+    refused = run("release", "people.toml", *(more if "--out" in more else ["--out", "out", *more]))
+    assert (refused.code, message in refused.err) == (2, True), refused.err
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("planned", "ledger", "message"),
+    [
+        ('epsilon = "1"\ndelta = "1e-9"', Privacy(PureDP(9)), "which only pure releases can be charged to"),
+        ('epsilon = "1"\ndelta = "1e-9"', Privacy(ApproxDP("1/2", "1e-9")), "only epsilon = 0.5"),
+        ('rho = "1"', Privacy(ApproxDP(9, "1e-9")), "ApproxDP budget"),
+        ('epsilon = "1"\ndelta = "1e-9"', Privacy(ZCDP(1), "replace"), "such costs cannot be added"),
+    ],
+)
+def test_other_definitions_are_refused_before_planning_too(
+    folder: Path, run: Run, no_planning: None, planned: str, ledger: Privacy, message: str
+) -> None:
+    text = (folder / "people.toml").read_text(encoding="utf-8")
+    (folder / "people.toml").write_text(text.replace('epsilon = "1"', planned), encoding="utf-8")
+    Ledger.create(folder / "people.ledger", "people", ledger)
+    refused = run("release", "people.toml", "--out", "out")
+    assert (refused.code, message in refused.err) == (2, True), refused.err
