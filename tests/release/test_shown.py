@@ -97,3 +97,12 @@ def test_sums_of_cells_are_sums_with_the_error_of_a_sum(making):
 def test_sums_of_what_is_not_there_are_refused(release, where):
     with pytest.raises(InputError):
         release.sum("q2", where)
+
+
+def test_means_have_labels_and_a_chart_of_dots(release):
+    found = ln.means(release, "pay", by=["sex"])
+    rows = found.rows()
+    assert [name for name, *_ in rows] == ["sex=F", "sex=M"]
+    assert [mean for _, mean, *_ in rows] == found.mean.tolist()
+    assert "sex=F" in found._repr_html_()
+    assert isinstance(found.plot(), alt.TopLevelMixin)

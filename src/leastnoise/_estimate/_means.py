@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from leastnoise._accuracy import interval_multiplier, ratio_interval
-from leastnoise._check import InputError, refuse
+from leastnoise._charts import Dots, dots, live
+from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._quantiles import HasLeastSquares
 from leastnoise._workload import identity, queries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Means:
     """Means of a measure by group.
 
@@ -26,6 +28,7 @@ class Means:
         sums: the estimated sums, in the measure's own values.
         counts: the estimated counts.
         level: each interval contains its true mean with this probability.
+        labels: of the groups along each attribute of ``by``.
     """
 
     measure: str
@@ -36,6 +39,25 @@ class Means:
     sums: FloatArray
     counts: FloatArray
     level: float
+    labels: tuple[tuple[str | int, ...], ...] = ()
+
+    def rows(self) -> list[tuple[str, float, float, float]]:
+        """Group, mean, low and high, one record a group; the group is ``all`` where there are no groups."""
+        names = [", ".join(f"{name}={label}" for name, label in zip(self.by, labels, strict=True)) for labels in product(*self.labels)]
+        flat = (values.reshape(-1).tolist() for values in (self.mean, self.low, self.high))
+        return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
+
+    def plot(self) -> Any:
+        """The means as an Altair chart, which notebooks show: a dot and an interval a group."""
+        rows = tuple((name, "", mean, low, high) for name, mean, low, high in self.rows())
+        return live(dots(Dots(title=f"mean of {self.measure}", groups=" x ".join(self.by), rows=rows)))
+
+    def __repr__(self) -> str:
+        return f"Means({self.measure} by {' x '.join(self.by) or 'nothing'}, {self.mean.size} groups)"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{mean:,.6g} ({low:,.6g} to {high:,.6g})") for name, mean, low, high in self.rows()]
+        return html_facts(repr(self), rows)
 
 
 def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), level: float = 0.95) -> Means:
@@ -101,4 +123,5 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
         sums=sums * unit,
         counts=np.asarray(counts),
         level=float(level),
+        labels=tuple(plan.domain.kind(name).labels for name in names),
     )

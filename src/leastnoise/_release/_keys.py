@@ -49,8 +49,6 @@ def axes(product: Product, labels: Sequence[Sequence[str | int]]) -> tuple[Axis,
         product: the queries.
         labels: of each attribute.
 
-    >>> from leastnoise._domain import Domain
-    >>> from leastnoise._workload import queries
     >>> (product,) = queries(Domain(age=Integers(17, 20), month=["2024-01", "2024-02", "2024-03"]), age="prefix", month="identity")
     >>> [axis.kind for axis in axes(product, product.labels)]
     ['up_to', 'times']

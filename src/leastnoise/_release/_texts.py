@@ -139,6 +139,9 @@ def texts(language: str = "en") -> Texts:
 
     Args:
         language: one of `LANGUAGES`.
+
+    >>> texts("en").say("col_answer"), texts("de").say("col_answer")
+    ('Answer', 'Antwort')
     """
     path = Path(__file__).with_name("texts") / f"{language}.toml"
     return Texts(language, tomllib.loads(path.read_text(encoding="utf-8")))

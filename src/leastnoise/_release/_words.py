@@ -148,6 +148,9 @@ def goodness(plan: Plan) -> float | None:
     Returns:
         At least 1; None where no error or no bound is known. It is the measure of plans everywhere: in tables of the terminal, in
         reports and in the documentation.
+
+    >>> round(goodness(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))), 3)
+    1.0
     """
     return None if plan.promise is None else plan.promise.times_least
 
@@ -290,14 +293,6 @@ def cut_words(privacy: Privacy, said: Texts = ENGLISH) -> str | None:
 def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What a reader of any answer has to know first: rows beyond a limit, and tables that are not written.
 
-    >>> import numpy as np
-    >>> from leastnoise._accuracy import promised
-    >>> from leastnoise._domain import Domain, Integers
-    >>> from leastnoise._linop import Identity
-    >>> from leastnoise._measurements import Observation
-    >>> from leastnoise._measurements import Block, Factor
-    >>> from leastnoise._release._release import build
-    >>> from leastnoise._workload import queries
     >>> domain = Domain(x=Integers(1, 5000))
     >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
     >>> cells = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,))
