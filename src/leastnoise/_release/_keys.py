@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leastnoise._accuracy import interval_ends
 from leastnoise._charts import Axis, Picture
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
-from leastnoise._linop import Ranges, all_range_ends
 from leastnoise._release._texts import Texts
 from leastnoise._workload import Product, QuerySet
 
@@ -75,15 +75,8 @@ def ends(queries: QuerySet, kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     if edges is None or queries.kind in ("predicates", "matrix", "level"):
         return None
     first, last = edges
-    if queries.kind == "identity":
-        return first, last
-    if queries.kind == "total":
-        return first[:1], last[-1:]
-    if queries.kind == "prefix":
-        return np.full(len(first), first[0]), last
-    operator = queries.operator("", kind)
-    low, high = (operator.low, operator.high) if isinstance(operator, Ranges) else all_range_ends(kind.size)
-    return first[low], last[high]
+    ends = interval_ends(queries.operator("", kind))
+    return None if ends is None else (first[ends[0]], last[ends[1]])
 
 
 def moment(label: str) -> str | None:
