@@ -223,3 +223,36 @@ def test_whole_numbers_of_more_than_forty_digits_have_no_text():
     for sign in (1, -1):
         assert text(sign * (10**40 - 1)) == str(sign * (10**40 - 1))
         assert text(sign * 10**40) is text(sign * 10**5000) is None
+
+
+@pytest.mark.parametrize("outside", ["drop", "clip", "other"])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1, 125), (-1, 126), (-1, 127), (0, 2**15 - 1), (-(2**31), 40_000 - 2**31), (2**53 - 301, 2**53 - 1)]
+)
+def test_stored_whole_numbers_are_encoded_as_their_texts(low, high, outside):
+    kind = Integers(low, high, null="other", outside=outside)
+    encode = cell_encoder(kind)
+    for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64):
+        ends = np.iinfo(dtype)
+        wanted = {
+            ends.min,
+            ends.min + 1,
+            -1,
+            0,
+            1,
+            low - 1,
+            low,
+            low + 1,
+            high - 1,
+            high,
+            high + 1,
+            high + 256,
+            low + 65_536,
+            ends.max - 1,
+            ends.max,
+        }
+        numbers = [number for number in sorted(wanted) if ends.min <= number <= ends.max]
+        null = np.arange(len(numbers)) % 3 == 2
+        found = encode(Column(np.array(numbers, dtype=dtype), null))
+        texts = [None if missing else str(number) for number, missing in zip(numbers, null, strict=True)]
+        assert found.tolist() == encode(Column(texts)).tolist()

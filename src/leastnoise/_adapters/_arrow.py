@@ -83,16 +83,16 @@ def to_column(array: Any) -> Column:
 
         return to_column(pc.run_end_decode(array))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
-        return Column(_numbers(array, False if pa.types.is_boolean(kind) else 0), _null(array))
+        return Column(_numbers(array, False if pa.types.is_boolean(kind) else 0), _null_or_none(array))
     if pa.types.is_float16(kind):
-        return Column(_numbers(array.view(pa.int16())).view(np.float16), _null(array))
+        return Column(_numbers(array.view(pa.int16())).view(np.float16), _null_or_none(array))
     if pa.types.is_date32(kind):
-        return Column(_numbers(array.view(pa.int32())).astype("M8[D]"), _null(array))
+        return Column(_numbers(array.view(pa.int32())).astype("M8[D]"), _null_or_none(array))
     if pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
         unit = "ms" if pa.types.is_date64(kind) else kind.unit
         # with a time zone the number is that of UTC
         zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-        return Column(_numbers(array.view(pa.int64())).view(f"M8[{unit}]"), _null(array), zoned=zoned)
+        return Column(_numbers(array.view(pa.int64())).view(f"M8[{unit}]"), _null_or_none(array), zoned=zoned)
     if pa.types.is_decimal(kind):
         return _of_decimals(array)
     if _is_text(kind):
@@ -111,9 +111,14 @@ def _null(array: Any) -> BoolArray:
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
+def _null_or_none(array: Any) -> BoolArray | None:
+    return _null(array) if array.null_count else None
+
+
 def _numbers(array: Any, filler: object = 0) -> Array:
-    # a copy of its own: what comes from the source is not to be written to
-    return np.array(array.fill_null(filler).to_numpy(zero_copy_only=False))
+    # what comes from the source itself cannot be written to, as Arrow gives it
+    found: Array = (array.fill_null(filler) if array.null_count else array).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _distinct(encoded: Any) -> Column:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from leastnoise._adapters._ahead import ahead
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import STRANGE, Column, Source, not_whole
 from leastnoise._adapters._layout import CSV
@@ -55,15 +56,18 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         import pyarrow as pa
 
         places = [names.index(name) for name in columns]
+
+        def in_columns(block: bytes) -> tuple[int, list[Column]]:
+            rows, fields = cut(block, delimiter, len(names), places)
+            buffers = [[None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(text)] for starts, text in fields]
+            read = [to_column(pa.Array.from_buffers(pa.binary(), rows, parts)) for parts in buffers]
+            return rows, read if said.utf8 else [_decoded(column, said.encoding) for column in read]
+
         try:
             with _opener(path)(path, "rb") as opened:
                 if headed:
                     opened.readline(_HEADER + 1)
-                for block in whole_lines(opened.read):
-                    rows, fields = cut(block, delimiter, len(names), places)
-                    buffers = [[None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(text)] for starts, text in fields]
-                    read = [to_column(pa.Array.from_buffers(pa.binary(), rows, parts)) for parts in buffers]
-                    yield rows, read if said.utf8 else [_decoded(column, said.encoding) for column in read]
+                yield from ahead(in_columns, whole_lines(opened.read))
         except _DAMAGED:
             raise InputError(not_whole(what)) from None
 

@@ -17,7 +17,7 @@ from leastnoise._adapters._dates import date_encoder
 from leastnoise._adapters._distinct import by_value as _by_value
 from leastnoise._adapters._values import is_null, is_spelled_null, number, number_reader, text, without_zeros
 from leastnoise._check import InternalError
-from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Kind, Measure, Reading
 
 Encoder = Callable[[Column], IntArray]
@@ -48,7 +48,7 @@ def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
     if isinstance(kind, Dates):
         return date_encoder(kind, null, outside)
     if isinstance(kind, (Integers, Coded)):
-        return _numeric(_whole(kind, null, outside), kind.reading)
+        return _numeric(_whole(kind, null, outside), kind.reading, _shifted(kind, null, outside))
     if isinstance(kind, (Bins, Edges, Decimals)):
         place = _stepped(kind, null, outside) if isinstance(kind, Decimals) else _binned(kind, null, outside)
         return _numeric(place, kind.reading)
@@ -116,6 +116,25 @@ def _whole(kind: Integers | Coded, null: int, outside: int) -> Placing:
         inside = (numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)) & ~strange
         cells = _placed(numbers - low, ~inside, outside)
         cells[missing & ~strange] = null
+        return cells
+
+    return place
+
+
+def _shifted(kind: Integers | Coded, null: int, outside: int) -> Callable[[Array], Array]:
+    """Cells of whole numbers that are stored as such: as `_whole` has them, in a narrow type and without the way through doubles."""
+    low, high = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.codes - 1)
+    narrow = np.min_scalar_type(min(-kind.size, null, outside))
+    first = np.int64(low).astype(narrow)
+
+    def place(numbers: Array) -> Array:
+        # modulo a power of 2 that no two cells are apart, so it does not matter what is cut off
+        cells: Array = np.subtract(numbers, first, dtype=narrow, casting="unsafe")
+        below, above = numbers < low, numbers > high
+        if kind.outside == "clip":
+            cells[below], cells[above] = 0, high - low
+        else:
+            cells[below | above] = outside
         return cells
 
     return place
@@ -199,7 +218,7 @@ def _placed(cells: FloatArray, bad: BoolArray, otherwise: int) -> IntArray:
     return np.where(bad, float(otherwise), cells).astype(np.int64)
 
 
-def _numeric(place: Placing, reading: Reading) -> Encoder:
+def _numeric(place: Placing, reading: Reading, of_wholes: Callable[[Array], Array] | None = None) -> Encoder:
     """Encode by number: arrays of numbers at once, other values one by one."""
     read = number_reader(reading)
     nulls = np.array([found for found in map(number, reading.nulls) if found is not None and not math.isnan(found)], dtype=np.float64)
@@ -219,6 +238,8 @@ def _numeric(place: Placing, reading: Reading) -> Encoder:
         # float32 goes by the decimal that it prints as, so through its distinct values; a date is not a number
         if not isinstance(data, np.ndarray) or not (data.dtype.kind in "biu" or data.dtype == np.float64):
             return by_value(column)
+        if of_wholes is not None and not len(nulls) and data.dtype.kind == "i":
+            return column.rows(of_wholes(data), missing)
         numbers = data.astype(np.float64)
         numbers[np.isin(numbers, nulls)] = np.nan
         return column.rows(place(numbers, np.zeros(len(data), dtype=np.bool_)), missing)

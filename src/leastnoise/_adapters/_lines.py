@@ -113,6 +113,8 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
     quoted = np.zeros(len(feeds), dtype=np.bool_)
     quoted[np.searchsorted(feeds, quotes)] = True
     kept = short & (last - first == width - 1)
+    if kept.all() and not len(quotes):
+        return _regular(buffer, marks.reshape(-1, width), starts, stops, places)
     hard = short & quoted
     begins = [starts if place == 0 else _at(marks, first + place - 1, kept) + 1 for place in places]
     ends = [stops if place == width - 1 else _at(marks, first + place, kept) for place in places]
@@ -122,6 +124,16 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
         kept &= ~hard
         buffer = _one_by_one(block, delimiter, width, places, np.flatnonzero(hard), (starts, stops), (begins, ends, kept))
     return int(np.count_nonzero(kept)), [_gathered(buffer, begin[kept], end[kept]) for begin, end in zip(begins, ends, strict=True)]
+
+
+def _regular(
+    buffer: Bytes, marks: IntArray, starts: IntArray, stops: IntArray, places: Sequence[int]
+) -> tuple[int, list[tuple[IntArray, Bytes]]]:
+    """Lines without quotes that are all records: their marks stand in rows."""
+    width = marks.shape[1]
+    begins = [starts if place == 0 else marks[:, place - 1] + 1 for place in places]
+    ends = [stops if place == width - 1 else marks[:, place] for place in places]
+    return len(marks), [_gathered(buffer, begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
 def _at(marks: IntArray, places: IntArray, kept: BoolArray) -> IntArray:
@@ -182,5 +194,8 @@ def _one_by_one(
 
 def _gathered(buffer: Bytes, begins: IntArray, ends: IntArray) -> tuple[IntArray, Bytes]:
     """The bytes between the places, in a row."""
-    starts = np.concatenate(([0], np.cumsum(ends - begins)))
-    return starts, buffer[np.repeat(begins - starts[:-1], ends - begins) + np.arange(starts[-1])]
+    lengths = ends - begins
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    if starts[-1] == len(begins) and (lengths == 1).all():
+        return starts, buffer[begins]
+    return starts, buffer[np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])]

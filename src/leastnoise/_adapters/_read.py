@@ -93,6 +93,7 @@ def read(
     amounts = [amount_encoder(measure) for measure in sums.values()]
     collected = _Collected(kinds, sums)
     units = None if unit_column is None else Units()
+
     for rows, columns in opened.chunks(wanted):
         collected.add(
             rows,
@@ -185,10 +186,11 @@ class _Collected:
             inside &= column != DROP
         self._inside.append(inside)
         self.read += rows
+        chosen = slice(None) if inside.all() else inside
         for kept, column in zip(self._codes.values(), cells, strict=True):
-            kept.append(column[inside].astype(kept[0].dtype))
+            kept.append(column[chosen].astype(kept[0].dtype))
         for kept, column in zip(self._values.values(), amounts, strict=True):
-            kept.append(column[inside])
+            kept.append(column[chosen])
 
     def columns(self, keep: BoolArray | None) -> tuple[dict[str, Any], dict[str, Any], int]:
         """Codes and values of the rows that stay, and how many these are."""
