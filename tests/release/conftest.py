@@ -95,7 +95,7 @@ def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, tota
     """A fitted plan with its promise, at noise scales far from 1."""
     workload = workload or example_workload()
     privacy = privacy or (Privacy(PureDP("1/4")) if noise == Noise.DISCRETE_LAPLACE else Privacy(ZCDP("1/50"), "replace"))
-    return promised(workload, fit(workload.domain, privacy, noise, strategy(workload, totals=totals)))
+    return promised(workload, fit(workload.domain, privacy, noise, strategy(workload, totals=totals)), "for tests")
 
 
 def example_cells(domain=DOMAIN, seed=7):
