@@ -14,7 +14,16 @@ import leastnoise as ln
 FRAME = pd.DataFrame({"sex": ["F", "M", "M", "F"] * 20, "age": list(range(8)) * 10, "pay": list(range(16)) * 5, "id": list(range(40)) * 2})
 # Below these a key is a name of the user's (an attribute, a measure, a table) or a parameter of a strategy.
 NAMES = {
-    *("domain.attributes", "domain.measures", "plan.details", "details", "answers.columns", "post_processing.columns"),
+    *(
+        "domain.attributes",
+        "domain.measures",
+        "plan.details",
+        "plan.outcome",
+        "details",
+        "outcome",
+        "answers.columns",
+        "post_processing.columns",
+    ),
     *(
         "privacy.parameters",
         "privacy.cost",
@@ -22,6 +31,7 @@ NAMES = {
         "workload",
         "questions",
         "factors",
+        *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
         "limits",
         "values",
         "promise",
