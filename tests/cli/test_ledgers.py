@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+import leastnoise as ln
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
 from leastnoise._mechanisms import mechanism_for
 from leastnoise._session import Ledger, read_spec
 from leastnoise._session import _session as session
@@ -113,6 +114,15 @@ def test_a_second_ledger_is_opened_when_the_user_says_so(folder: Path, run: Run)
     warned = run("ledger", "set", "third.ledger", "--epsilon", "1", "--dataset", "people")
     assert (warned.code, "people.ledger is of a data set 'people' too" in warned.err) == (0, True)
     assert run("release", "people.toml", "--out", "c", "--ledger", "x.ledger", "--dataset", "others").code == 0
+
+
+def test_a_release_in_memory_names_what_can_be_finished(folder: Path) -> None:
+    book = Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
+    one = {"cost": PureCost(1), "declared": PureDP(1), "privacy": book.privacy, "plan_digest": "ab", "output": "(in memory)"}
+    book.reserve(**one, plan="{}", options="{}")
+    made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    with pytest.warns(UserWarning, match=r"Release 1 of .*in memory.* was stopped before it was published: leastnoise\.resume\("):
+        ln.release(made, "people.csv", ledger="people.ledger")
 
 
 # --- nothing is planned twice, or before it can be refused -------------------------------------------------------------------------------

@@ -117,6 +117,59 @@ def test_killed_before_every_statement_of_reserve_and_seal(tmp_path) -> None:
     assert 1 < rounds[-1]["handed"] <= rounds[-1]["paid"] < len(rounds)  # some died unpaid, some paid
 
 
+def test_killed_before_every_statement_of_what_a_data_holder_enters(tmp_path) -> None:
+    """What is entered is there whole or not at all, and a ledger of the format 2 becomes one of this format or stays one."""
+    rounds = json.loads(
+        run(
+            """
+            import shutil
+            from leastnoise._kernel._ledger_file import ADDED
+            ledger = Ledger.create(folder / "x", "x", ONE)
+            ledger.seal(reserve(ledger, "1/2"))
+            for statement in [f"ALTER TABLE entry DROP COLUMN {one.split()[0]}" for one in ADDED] + ["PRAGMA user_version = 2"]:
+                with sqlite3.connect(folder / "x") as connection:
+                    connection.execute(statement)
+                connection.close()
+            shutil.copy(folder / "x", folder / "old")
+            connect = sqlite3.connect
+            rounds = []
+            for n in range(1, 200, 4):
+                shutil.copy(folder / "old", folder / "x")
+                child = os.fork()
+                if child == 0:
+                    left = [n]
+                    def count(statement):
+                        left[0] -= 1
+                        if left[0] == 0:
+                            os.kill(os.getpid(), signal.SIGKILL)
+                    def watched(*arguments, **more):
+                        connection = connect(*arguments, **more)
+                        connection.set_trace_callback(count)
+                        return connection
+                    sqlite3.connect = watched
+                    ledger = Ledger.open(folder / "x")
+                    ledger.set_budget(PureDP(3), period="month")
+                    ledger.set_budget(PureDP(2), share="ann")
+                    ledger.add_spent(PureDP(1))
+                    os._exit(0)
+                _, status = os.waitpid(child, 0)
+                ledger = Ledger.open(folder / "x")
+                rounds.append([os.WIFSIGNALED(status), [one.kind for one in ledger.entries()], str(ledger.left().epsilon)])
+                if not rounds[-1][0]:
+                    break
+            print(json.dumps(rounds))
+            """,
+            tmp_path,
+        )
+    )
+    kinds = ["release", "budget", "budget", "spent"]
+    left = {1: "1/2", 2: "5/2", 3: "5/2", 4: "3/2"}
+    assert [one[0] for one in rounds] == [True] * (len(rounds) - 1) + [False]
+    assert all(one[1] == kinds[: len(one[1])] and one[2] == left[len(one[1])] for one in rounds)
+    assert [len(one[1]) for one in rounds] == sorted(len(one[1]) for one in rounds)
+    assert {len(one[1]) for one in rounds} == {1, 2, 3, 4}
+
+
 def test_killed_at_random_times(tmp_path) -> None:
     """Fifty children that reserve, hand out and seal in a loop, each killed up to 40 ms later, most of which the disk takes."""
     Ledger.create(tmp_path / "x", "x", ONE)

@@ -350,6 +350,21 @@ def test_a_process_killed_before_the_rename_leaves_a_draft_that_the_next_one_tak
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_what_dead_processes_left_for_other_targets_is_removed(tmp_path):
+    left, new, link = (tmp_path / f".leastnoise-{name}" for name in ("left", "new", "link"))
+    (left / "answers").mkdir(parents=True)
+    (left / "answers" / "q1.csv").write_text("x")
+    new.mkdir()
+    link.symlink_to(tmp_path)
+    with _directory.draft(tmp_path / "living"):
+        living = {path.name for path in tmp_path.iterdir()} - {left.name, new.name, link.name}
+        for path in tmp_path.iterdir():
+            if path != new:
+                os.utime(path, (0, 0), follow_symlinks=False)
+        with _directory.draft(tmp_path / "out") as place:
+            assert {path.name for path in tmp_path.iterdir()} == {new.name, link.name, place.path.name, *living}
+
+
 def test_a_directory_that_a_living_process_writes_is_refused_and_its_draft_left_alone(rich, tmp_path):
     process = start(tmp_path / "out", "wait", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

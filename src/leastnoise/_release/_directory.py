@@ -4,12 +4,15 @@ import fcntl
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from leastnoise._check import InputError
+
+_NEW = 60  # seconds
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
@@ -83,7 +86,8 @@ def draft(target: Path) -> Iterator[Draft]:
         target: from `check_target`.
 
     Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a time has a draft of one target. What a
-    process leaves that dies is taken by the next one for the same target; without `publish` nothing is left at the end of the block.
+    process leaves that dies is taken by the next one for the same target, and removed by the next one for a target beside it; without
+    `publish` nothing is left at the end of the block.
 
     Raises:
         InputError: no directory can be made there, another process is writing to ``target``, or it came into being meanwhile.
@@ -101,6 +105,7 @@ def draft(target: Path) -> Iterator[Draft]:
                 made.append(folder)
                 _sync(folder.parent)
         path, handle = _take(target)
+        _sweep(target.parent)
     except OSError as error:
         _remove(made)
         raise _unusable(target, error) from None
@@ -151,6 +156,20 @@ def _take(target: Path) -> tuple[Path, int]:
             os.close(handle)
             raise
         os.close(handle)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the drafts that dead processes left for other targets; a new one may be of a process that has not locked it yet."""
+    for path in folder.glob(".leastnoise-*"):
+        with suppress(OSError):
+            if time.time() - path.lstat().st_mtime < _NEW:
+                continue
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its writer lives, as for the draft just taken
+                shutil.rmtree(path.rename(path.with_name(f"{path.name}.left")))
+            finally:
+                os.close(handle)
 
 
 def _clear(folder: Path) -> None:
