@@ -42,8 +42,8 @@ def test_what_there_is_no_time_for_is_said() -> None:
 
 
 def test_more_time_finds_no_worse_strategies() -> None:
-    gram = PrefixGram(128)
-    begin, whole = p_identity_seconds(128)
+    gram = PrefixGram(24)
+    begin, whole = p_identity_seconds(24)
     little, much, by_name = (p_identity("a", gram, 1, seconds=time).factor for time in (begin, whole, math.inf))
     assert much.key() == by_name.key()
     assert little.key() != much.key()
