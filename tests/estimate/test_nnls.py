@@ -145,7 +145,7 @@ def test_cells_gain_everywhere_and_ranges_where_the_total_is_held() -> None:
     plans = {
         "hierarchy": along(Tree.full(128, 2)),
         "haar": along(Haar(128)),
-        "level_tree": choose(RANGES, Privacy(PureDP("1/100")), "level_tree")[0].measured,
+        "level_tree": choose(RANGES, Privacy(PureDP("1/100")), "level_tree")[0].measured(),
         "identity": along(Identity(128)),
     }
     for name, plan in plans.items():
