@@ -96,7 +96,7 @@ class Messy:
     def filled(self, draft: str, epsilon: str) -> str:
         """The draft with its blanks filled."""
         # the same way from rows to counts, planned in no time
-        draft = draft.replace('strategy = "auto"', 'strategy = "workload"')
+        draft = draft.replace('strategy = "auto"', 'strategy = "marginals"')
         text = re.sub(r"(?m)^unit = .*$", 'unit = "row"', draft.replace('epsilon = "1"', f'epsilon = "{epsilon}"', 1))
         text = text.replace("[privacy]", f"{self.source}[privacy]", 1).replace("[plan]", f"{self.workload}[plan]", 1)
         for header, block in self.domain.items():
