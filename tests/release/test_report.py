@@ -245,8 +245,9 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
 
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
-    release = build(observation, receipt={"guard": {"read": 1234.5, "used": 1200.25, "margin": 30}})
-    assert "Rows read: about 1,234. Rows used: about 1,200." in Page(_report.report(release, entries(release))).text
+    release = build(observation, receipt={"guard_read": 1234, "guard_used": 1200, "guard_noise_std": 10.0})
+    text = Page(_report.report(release, entries(release))).text
+    assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,200 (± 21.7)." in text
 
 
 def test_sentences_for_every_definition_and_unit():

@@ -11,6 +11,7 @@ from leastnoise._accounting import (
     ConcentratedCost,
     Cost,
     GaussianCost,
+    Noise,
     Privacy,
     PureCost,
     PureDP,
@@ -18,6 +19,7 @@ from leastnoise._accounting import (
     readable,
     zcdp_epsilon,
 )
+from leastnoise._accuracy import interval_multiplier
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure
 from leastnoise._plan import Plan
 from leastnoise._release._large import MOST_WRITTEN, is_large
@@ -221,11 +223,12 @@ def clipped(release: Release) -> list[str]:
 
 def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
     """The noisy counts of rows read and used, if the release has them; they were paid for like everything else."""
-    guard = release.receipt.get("guard")
-    if not guard:
+    if "guard_used" not in release.receipt:
         return None
-    read, used, margin = (float(guard[name]) for name in ("read", "used", "margin"))
-    return said.say("guard", read=said.number(read), used=said.number(used), margin=said.error(margin))
+    read, used, std = (float(release.receipt[f"guard_{name}"]) for name in ("read", "used", "noise_std"))
+    times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
+    margins = {"read_margin": said.error(times * math.sqrt(2) * std + 0.5), "used_margin": said.error(times * std + 0.5)}
+    return said.say("guard", read=said.number(read), used=said.number(used), **margins)
 
 
 def interval_words(release: Release, said: Texts = ENGLISH) -> str:
