@@ -42,9 +42,10 @@ def test_everything_in_the_readme_works_in_the_order_in_which_it_stands(folder: 
     exec(compile(block, "README.md", "exec"), {})  # noqa: S102 - our own page
     out = capsys.readouterr().out
     assert re.search(r"^sex x age: 160 answers, standard error \d+\.\d$", out, flags=re.MULTILINE)
-    assert "std_error" in out
+    assert "noise_std" in out
     assert (folder / "demo-python" / "report.html").exists()
-    commands = [shlex.split(line, comments=True) for line in PAGE.splitlines() if line.startswith("    ") and not line.startswith("     ")]
+    shell = [line for line in PAGE.replace(block, "").splitlines() if line.startswith("    ")]
+    commands = [shlex.split(line, comments=True) for line in shell]
     assert [command[:2] for command in commands] == [
         ["make", "demo"],
         ["make", "test"],
