@@ -131,9 +131,10 @@ def read_plan(path: Path, what: Spec) -> Plan:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The plan {path} cannot be read: {type(error).__name__}. {advice}") from None
     made = Plan.from_json(text)
-    least = isinstance(what.privacy, Least)
-    wanted = what.privacy.privacy(_SMALL) if isinstance(what.privacy, Least) else what.privacy
-    same = made.privacy.same_unit(wanted) and type(made.privacy.budget) is type(wanted.budget) if least else made.privacy == wanted
+    asked = what.planned_privacy
+    wanted = asked.privacy(_SMALL) if isinstance(asked, Least) else asked
+    same = made.privacy.same_unit(wanted) and type(made.privacy.budget) is type(wanted.budget)
+    same = same and (isinstance(asked, Least) or made.privacy == wanted)
     pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
     pairs["[[workload]]"] = (made.workload.to_json(), what.workload.to_json())
     other = [name for name, (planned, said) in pairs.items() if planned != said]
