@@ -6,12 +6,10 @@ facts rest on `column_sums`, `non_negative` and `largest_entry`, which refuse a 
 
 import math
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._linop import (
     AllRanges,
     Coarse,
@@ -30,8 +28,6 @@ from leastnoise._linop import (
     largest_entry,
     non_negative,
 )
-
-Array = npt.NDArray[Any]
 
 
 @singledispatch

@@ -128,6 +128,11 @@ def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
     Args:
         measurements: whose blocks are taken.
         privacy: the other budget, of a kind that the noise fits.
+
+    >>> block = Block((), Fraction(1))
+    >>> measured = fit(Domain(age=["a", "b"]), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(block, 1.0)])
+    >>> rescaled(measured, Privacy(PureDP("1/3"))).blocks[0].scale
+    Fraction(3, 1)
     """
     return fit(measurements.domain, privacy, measurements.noise, [(block, 1 / float(block.scale)) for block in measurements.blocks])
 

@@ -77,7 +77,11 @@ class Explanation:
 
 
 def terms_of(plan: Plan) -> Terms:
-    """What the kernel is told of a plan: measurements that are known beforehand are its only step, and paid by their real cost."""
+    """What the kernel is told of a plan: measurements that are known beforehand are its only step, and paid by their real cost.
+
+    >>> terms_of(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))).attributes
+    ('sex',)
+    """
     attributes, measures = plan.used()
     return Terms(
         domain=plan.domain,

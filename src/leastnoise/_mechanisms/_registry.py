@@ -32,5 +32,9 @@ def mechanism_for(strategy: str, workload: Workload) -> Mechanism:
 
 
 def mechanism_of(plan: Plan) -> Mechanism:
-    """The mechanism that made a plan, and carries it out."""
+    """The mechanism that made a plan, and carries it out.
+
+    >>> mechanism_of(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))).names
+    ()
+    """
     return mechanism_for(plan.strategy, plan.workload)

@@ -48,6 +48,10 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 
     Raises:
         KeyError, TypeError, ValueError: it is something else; see `read`.
+
+    >>> measured = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)).measured()
+    >>> measurements_from_value(measured.to_value()).blocks[0].rows
+    2
     """
     domain = Domain.from_json(value["domain"]) if domain is None else domain
     factors = [_factor(domain, entry) for entry in value["factors"]]
@@ -87,6 +91,10 @@ def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tupl
     Raises:
         InputError: another number of arrays.
         KeyError, TypeError, ValueError: they are something else; see `read`.
+
+    >>> measured = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)).measured()
+    >>> values_from_json(measured, [pack(np.array([3, 4]))])[0].tolist()
+    [3, 4]
     """
     packed = list(entries)
     if len(packed) != len(measurements.blocks):

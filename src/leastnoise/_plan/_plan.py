@@ -181,8 +181,8 @@ class Plan:
 
         Nothing else is read, so an attribute that nobody asks about drops no row.
 
-        >>> asked = queries(Domain(sex=["F"], age=[1, 2]), age="prefix")
-        >>> Plan(workload=asked, privacy=Privacy(PureDP(1)), strategy="dawa").used()
+        >>> asked = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
+        >>> ln.Plan(workload=asked, privacy=ln.Privacy(ln.PureDP(1)), strategy="dawa").used()
         (('age',), ())
         """
         attributes = {name for product in self.workload for name in product.attributes}

@@ -239,10 +239,10 @@ class Release:
         Raises:
             InputError: over 2^20 joint cells, or answers that are no linear estimates.
 
-        >>> domain = Domain(sex=["F", "M"])
+        >>> domain = ln.Domain(sex=["F", "M"])
         >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
-        >>> cells = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-        >>> plan = promised(marginals(domain, ways=1), cells)
+        >>> cells = Measurements(domain=domain, privacy=ln.Privacy(ln.PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+        >>> plan = promised(ln.marginals(domain, ways=1), cells)
         >>> release = build(Outcome(plan, Observation(cells, (np.array([5, -1]),), "", private=False)))
         >>> release.with_nnls().tables["sex"].nnls.round(6) + 0.0
         array([4., 0.])

@@ -75,6 +75,10 @@ def outcome_from_json(plan: str, observation: str) -> Outcome:
 
     Raises:
         InputError: the observation belongs to another plan, or either is damaged.
+
+    >>> outcome_from_json(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)).to_json(), "{}")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: ...
     """
     made = Plan.from_json(plan)
     return read(lambda: _outcome(made, read_json(observation)), "observation", "Use an intact copy of the release.")
