@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leastnoise._accuracy import Measured, Structure, block_variance, structure
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._accuracy import Cells, Measured, Structure, block_variance, structure
+from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._linop import along, apply
 from leastnoise._measurements import Observation
@@ -27,7 +27,7 @@ class Estimate:
     """
 
     observation: Observation
-    _cells: dict[str | None, IntArray] = field(default_factory=dict, repr=False)
+    _cells: dict[str | None, Cells] = field(default_factory=dict, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
 
     def least_squares(self) -> "Estimate":
@@ -43,7 +43,7 @@ class Estimate:
             self._structures[measure] = structure(self.observation.measurements, measure)
         return self._structures[measure]
 
-    def _solved(self, measure: str | None) -> IntArray:
+    def _solved(self, measure: str | None) -> Cells:
         if measure not in self._cells:
             made = self.observation.measurements
             measured = [
