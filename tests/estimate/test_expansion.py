@@ -14,7 +14,7 @@ from leastnoise._estimate import Estimator, Outcome, join
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._linop import Coarse, Tree, dense
+from leastnoise._linop import Coarse, Tree, dense, pack
 from leastnoise._measurements import Block, Factor
 from leastnoise._mechanisms import mechanism_for
 from leastnoise._plan import Plan
@@ -45,11 +45,12 @@ def observed(regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **fa
     steps = {"shrunk": [levels], "adaptive": [levels, coarse], "buckets": [coarse]}[regime]
     plans = [fit(DOMAIN, privacy, mechanism, [(Block((factor,), Fraction(1)), 1.0)]) for factor in steps]
     entropy = SeededEntropy(seed)
-    found = {"shrunk": {}, "adaptive": {"buckets": 4, "starts": None}, "buckets": {"buckets": 4, "bounded": True}}[regime]
+    told = {"buckets": 4, "starts": pack(STARTS)}
+    found = {"shrunk": {}, "adaptive": told, "buckets": told | {"bounded": True}}[regime]
     observation = join([simulate(plan, table, entropy) for plan in plans], privacy)
     plan = Plan(workload=queries(DOMAIN, age="identity"), privacy=privacy, strategy="dawa")
     read = mechanism_for("dawa", plan.workload).finding
-    return Outcome(plan, observation, read({"regime": regime, "starts": 0, **found, **facts}))
+    return Outcome(plan, observation, read({"regime": regime, **found, **facts}))
 
 
 def data_aware(outcome: Outcome) -> Estimator:

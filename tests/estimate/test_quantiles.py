@@ -135,7 +135,7 @@ def TABLE_FRAME() -> object:  # noqa: N802 - a constant that needs pandas
 
 def test_refusals_are_read() -> None:
     estimate = Estimate(simulate(tree_plan(Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE), TABLE, SeededEntropy(1)))
-    with pytest.raises(InputError, match="the attribute of a distribution function must be one of Integers or Bins"):
+    with pytest.raises(InputError, match="the attribute of a distribution function must be one of Integers, Decimals, Bins or Edges"):
         cdf(estimate, "sex")
     with pytest.raises(InputError, match="level must be a number above 0 and below 1"):
         cdf(estimate, "age", level=1)
