@@ -49,7 +49,7 @@ def test_covariances_that_need_a_solver_are_refused():
     with pytest.raises(InputError, match="The covariances of 'sex' are not known under the strategy 'odd', whose estimates need a linear"):
         check_columns(plan, covariances=["sex"])
     release = build(Outcome(plan, Observation(made, (np.zeros(10_000, dtype=int), np.zeros(2, dtype=int)), "", private=False)))
-    with pytest.raises(InputError, match="Covariances are not known where estimates need a linear solver"):
+    with pytest.raises(InputError, match="Covariances of sex and sex are not known where estimates need a linear solver"):
         release.covariance("sex")
 
 
