@@ -151,6 +151,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
     level = checked_level(output.get("level", 0.95))
+    privacy = _privacy(found["privacy"], level)
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, data)
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
@@ -161,7 +162,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     return Spec(
         source=stored or data,
         layout=_layout(source),
-        privacy=_privacy(found["privacy"], level),
+        privacy=privacy,
         rows=_rows(found["privacy"]),
         workload=workload,
         strategy=_text("[plan] strategy", plan.get("strategy", "auto")),

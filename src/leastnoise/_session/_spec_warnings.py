@@ -42,10 +42,9 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
                 f"[measures.{name}] is clipped to {float(low):g} .. {float(high):g}: of whole numbers nearly nothing is left. {_BOUNDS}"
             )
     found += [
-        f"[{part}.{name}] is asked about by no query: it is not read. Ask for it, or leave it out."
-        for part, names, used in (("domain", what.domain.names, attributes), ("measures", what.domain.measures, measures))
-        for name in names
-        if name not in used
+        f"[domain.{name}] is asked about by no query: it is not read. Ask for it, or leave it out."
+        for name in what.domain.names
+        if name not in attributes
     ]
     return tuple(found)
 
