@@ -6,7 +6,7 @@ measures the sums, every value cut at the limit of its cell, by a hierarchy made
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -184,7 +184,7 @@ def setting_of(plan: Plan) -> Setting:
     found = _setting(plan.workload, plan.privacy)
     if found.plan.digest() != plan.digest():
         raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
-    return found
+    return replace(found, plan=plan)
 
 
 def carry_out(setting: Setting, series: Series) -> Outcome:
