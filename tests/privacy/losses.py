@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from leastnoise._linop import (
     Tree,
     dense,
 )
+from leastnoise._linop import operators as classes_of_operators
 from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
 from leastnoise._mechanisms import BY_NAME, mechanism_for, mechanism_of, terms_of
 from leastnoise._planner import PLANNERS, NotApplicable, Task
@@ -215,7 +216,7 @@ OPERATORS: dict[str, Operator] = {
         Ordered(Prefix(4), np.array([2, 0, 3, 1])),
     )
 }
-CLASSES = {one.__name__ for one in get_args(Operator)}
+CLASSES = {one.__name__ for one in classes_of_operators()}
 
 
 def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:

@@ -71,7 +71,7 @@ def releases(folder: Path) -> Iterator[Path]:
     ]
     asked.append((asked[1][0], {"guard": "1/100"}))
     for number, (plan, more) in enumerate(asked):
-        ln.release(plan, FRAME, ledger=folder / f"{number}.ledger", dataset="people", out=folder / str(number), **more)
+        ln.release(plan, FRAME, ledger=folder / f"{number}.ledger", dataset=f"people {number}", out=folder / str(number), **more)
         (folder / f"{number}.plan.json").write_text(plan.to_json(), encoding="utf-8")
         yield folder / str(number)
     ln.release(asked[1][0], FRAME, seed=1, out=folder / "seeded")
