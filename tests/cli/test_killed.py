@@ -73,24 +73,33 @@ from leastnoise._kernel import _measure as kernel, _ledger as book
 from leastnoise._release import _directory as directory
 from leastnoise._session import _finish as finish, _session as session
 from leastnoise._cli import _release as said
+from leastnoise._kernel import Series
 Ledger = book.Ledger
 {change}
 from leastnoise._cli import main
 main()
 """
 
+
+@pytest.fixture(autouse=True)
+def _no_warning(folder: Path) -> None:
+    """A spec without the measure that no query asks about: what is said is then about the payment alone."""
+    text = (folder / "people.toml").read_text(encoding="utf-8")
+    (folder / "people.toml").write_text(text.replace('[measures.pay]\ncolumn = "income"\nclip = [0, 1000]\n', ""), encoding="utf-8")
+
+
 # where it is killed, and what becomes of the release: unpaid, absent, resumable or whole
 STEPS: list[tuple[str, str, str]] = [
-    ("before the data are read", "change(finish.adapters, 'read', before=die)", "unpaid"),
-    ("before the ledger is opened for paying", "change(session, 'measure', before=die)", "unpaid"),
+    ("before the data are read", "change(finish._adapters, 'read', before=die)", "unpaid"),
+    ("before the ledger is opened for paying", "change(session, 'room_for', before=die)", "unpaid"),
     ("before reserve", "change(Ledger, 'reserve', before=die)", "unpaid"),
-    ("within reserve, before the commit", "change(book, '_dump', after=die)", "unpaid"),
+    ("within reserve, before the commit", "change(book, 'dump', after=die)", "unpaid"),
     ("after reserve", "change(Ledger, 'reserve', after=die)", "resumable"),
     ("after the mark that drawing begins", "change(Ledger, 'begin', after=die)", "absent"),
     ("before the noise is drawn", "change(kernel, '_add_noise', before=die)", "absent"),
     ("after the noise is drawn", "change(kernel, '_add_noise', after=die)", "absent"),
     ("after the record", "change(Ledger, 'record', after=die)", "resumable"),
-    ("after the measurement", "change(session, 'measure', after=die)", "resumable"),
+    ("after the measurement", "change(Series, 'measure', after=die)", "resumable"),
     ("before the answers are written", "change(finish, 'fill_draft', before=die)", "resumable"),
     ("before the files are made durable", "change(directory, '_make_durable', before=die)", "resumable"),
     ("after the files are made durable", "change(directory, '_make_durable', after=die)", "resumable"),
@@ -200,15 +209,15 @@ def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, led
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("change(finish.adapters, 'read', before=interrupt)", "Nothing was spent."),
-        ("change(finish.adapters, 'read', before=twice)", "Nothing was spent."),
+        ("change(finish._adapters, 'read', before=interrupt)", "Nothing was spent."),
+        ("change(finish._adapters, 'read', before=twice)", "Nothing was spent."),
         ("change(Ledger, 'reserve', after=interrupt)", "can be finished without paying again"),
         ("change(kernel, '_add_noise', after=twice)", "and is absent"),
         ("change(finish, 'fill_draft', before=twice)", "can be finished without paying again"),
         ("change(directory, '_rename', after=twice)", "and is whole in "),
         ("change(said, 'show_release', before=interrupt)", "and is whole in "),
         ("change(said, 'show_facts', after=twice)", "and is whole in "),
-        ("change(session, 'measure', before=lambda: interrupt_as_duckdb_says())", "Nothing was spent."),
+        ("change(session, 'room_for', before=lambda: interrupt_as_duckdb_says())", "Nothing was spent."),
     ],
 )
 def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
@@ -226,7 +235,7 @@ def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
 
 
 def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, start: Start) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed("change(finish.adapters, 'read', before=pause)"))
+    process = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
     wait_until(lambda: (folder / "paused").exists() or process.poll() is not None)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=HANGS)
@@ -297,7 +306,7 @@ def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder: Path, ledger:
 
 
 def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: Path, start: Start) -> None:
-    waiting = start("release", "people.toml", "--out", "out", program=changed("change(finish.adapters, 'read', before=pause)"))
+    waiting = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
     wait_until(lambda: (folder / "paused").exists() or waiting.poll() is not None)
     late = start("release", "people.toml", "--out", "out")
     _, said = late.communicate(timeout=HANGS)
@@ -314,7 +323,7 @@ def test_an_older_copy_of_a_ledger_beside_releases_that_it_does_not_know_pays_no
     refused = run("release", "people.toml", "--out", "second")
     assert refused.code == 2
     assert "does not know the release in" in refused.err
-    assert "Restore the newest copy of the ledger." in refused.err
+    assert "Restore the newest copy of the ledger; if there is none, enter what it lacks" in refused.err
     shown = run("ledger", "show", "people.ledger")
     assert (shown.code, "this is an older copy" in shown.err) == (0, True)
     ledger.unlink()

@@ -117,7 +117,7 @@ def test_a_unit_of_a_column_costs_more_noise_and_bounds_its_rows(tmp_path: Path)
     assert three.expected_error().total_squared_error > one.expected_error().total_squared_error
     for made, rows in ((one, 1), (three, 3)):
         ledger = tmp_path / f"{rows}.ledger"
-        answers = ln.release(made, frame, ledger=ledger, dataset="people").tables["sex"].answer
+        answers = ln.release(made, frame, ledger=ledger, dataset=f"people {rows}").tables["sex"].answer
         assert answers.sum() == pytest.approx(40 * rows, abs=3)
         assert ln.Ledger.open(ledger).privacy == made.privacy
 
