@@ -27,7 +27,7 @@ MIXED = marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + quer
 
 def planned(name: str, workload: Workload, budget: PureDP | ZCDP) -> tuple[Plan, Promise]:
     strategy = proposal(name, workload, budget)
-    plan = promised(workload, fit(workload.domain, Privacy(budget), noises(Privacy(budget))[0], strategy.blocks))
+    plan = promised(workload, fit(workload.domain, Privacy(budget), noises(Privacy(budget))[0], strategy.blocks), strategy.name)
     return plan, plan.expected_error()
 
 
