@@ -110,7 +110,7 @@ def test_a_seed_decides_the_design_and_effort_does_no_harm():
     assert (first.tables, first.signed, first.theta.tolist()) == (second.tables, second.signed, second.theta.tolist())
     none = covering_design(closure, coefficient, targets, seed=7, effort=0)
     inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
-    assert first.error <= none.error <= inside.error * (1 + 1e-9)
+    assert first.error <= none.error * (1 + 1e-9) <= inside.error * (1 + 2e-9)  # the same design in another order of its sums
 
 
 def test_unequal_weights_and_single_valued_attributes_are_covered():
