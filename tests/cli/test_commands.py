@@ -399,7 +399,7 @@ def test_colours_on_a_terminal_alone(folder: Path, no_color: str, colours: bool)
 
 def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, start: Start) -> None:
     edit(folder, "[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]')
-    edit(folder, 'of = ["sex", "age"]', 'of = ["sex", "東京"]')
+    edit(folder, 'of = ["sex", "age"]', 'of = ["sex", "age", "東京"]')
     process = start("plan", "people.toml", PYTHONIOENCODING="latin-1")
     told, said = process.communicate(timeout=HANGS)
     assert (process.returncode, said) == (0, "")
@@ -423,7 +423,7 @@ def test_progress_tells_the_share_and_never_the_number_of_rows(folder: Path, sta
     slow += "def slowly(*a, progress, **k):\n    progress(123457, 987654); seen.wait()\n    return read(*a, progress=progress, **k)\n"
     slow += "_adapters.read = slowly\nfrom leastnoise._cli import main; main()"
     _, said = start("release", "people.toml", "--out", "out", program=slow, LEASTNOISE_PROGRESS="1").communicate(timeout=HANGS)
-    assert re.search(r"^reading people\.csv: 12% \(\d+ s\)$", said, re.MULTILINE), said
+    assert re.search(r"^reading people\.csv: 12% \(\d+ s(, about \d+ s more)?\)$", said, re.MULTILINE), said
     assert "123457" not in said
     assert "987654" not in said
 
