@@ -118,7 +118,7 @@ def test_the_release_says_what_it_is(folder: Path, spec: Path, run: Run) -> None
     assert manifest["expected_error"]["total_squared_error"] is None
     assert "approximation_std" in manifest["answers"]["columns"]
     assert "not promised" in manifest["expected_error"]["note"]
-    assert manifest["plan"]["details"]["data_aware"]["regime"] == "adaptive"
+    assert manifest["plan"]["outcome"]["regime"] == "adaptive"
     assert "approximation_std" in min(folder.glob("out/answers/q1-*.csv")).read_text(encoding="utf-8").splitlines()[0]
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert "no error was promised" in page

@@ -114,6 +114,6 @@ def test_units_of_many_rows_under_tiny_budgets() -> None:
         (few,), (more,) = (candidates(WORKLOADS["marginals"], privacy, "residual") for privacy in (one, many))
         assert few.plan is not None
         assert more.plan is not None
-        assert covers(ZCDP(rho), cost(more.plan))
+        assert covers(ZCDP(rho), more.plan.cost())
         if rho != "100":
             assert more.total == pytest.approx(25 * few.total, rel=1e-3)
