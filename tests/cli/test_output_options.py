@@ -24,9 +24,8 @@ SMALL = SPEC.replace("integers = [17, 90]", "integers = [17, 90]\noutside = 'cli
 def numbers(path: Path) -> dict[str, np.ndarray]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return {
-        name: np.array([float(row[name] or "nan") for row in rows]) for name in rows[0] if name not in ("query", "sex", "age", "income", "income_low", "income_high")
-    }
+    keys = {"query", "sex", "age", "income", "income_low", "income_high"}
+    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in rows[0] if name not in keys}
 
 
 def test_everything_beside_the_unbiased_answers(folder: Path, run: Run) -> None:
