@@ -49,7 +49,7 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
     assert abs(receipt["guard_used"] - 5000) < 300
     assert abs(receipt["guard_read"] - 5000) < 300
     assert (receipt["guard_share"], receipt["guard_charge"], receipt["guard_number"], receipt["number"]) == ("1/10", "epsilon = 0.1", 1, 2)
-    assert str(receipt["guard_used"]) in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert f"{receipt['guard_used']:,}" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
 
 
 def test_both_are_affordable_or_nothing_is_spent(tmp_path: Path) -> None:
