@@ -220,6 +220,8 @@ class Rectangles:
     @staticmethod
     def of(observation: Observation, hidden: Hidden | None) -> "Rectangles":
         """From the observation of one step on buckets."""
+        if len(observation.values) != 1:
+            raise ValueError("more than one step")
         factor = _factor(observation, 0)
         coarse = factor.operator.operator
         if not isinstance(coarse, Coarse):
