@@ -381,7 +381,7 @@ def prefix_release(size: int = 2**20) -> None:
         marks = [time.process_time()]
         plan = choose(asked, Privacy(PureDP(1)), strategy)[0]
         marks.append(time.process_time())
-        observation = simulate(plan, table, SeededEntropy(1))
+        observation = simulate(plan.measured(), table, SeededEntropy(1))
         marks.append(time.process_time())
         estimate = Estimate(observation)
         estimate.marginal(("x",))

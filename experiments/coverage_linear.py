@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from leastnoise._accounting import Budget, Privacy
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._estimate import Estimate, cdf, means, monotone
+from leastnoise._estimate import Estimate, Outcome, cdf, means, monotone
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import dense
 from leastnoise._mechanisms import candidates
@@ -79,11 +79,15 @@ def planners(budgets: Mapping[str, Budget], trials: int, seed: int, names: tuple
                         }
 
 
+def _outcome(plan: Plan, people: People, seed: int) -> Outcome:
+    return Outcome(plan, simulate(plan.measured(), people.table, SeededEntropy(seed)))
+
+
 def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
     inside: dict[str, list[float]] = {}
     exact: dict[str, Reals] = {}
     for trial in range(trials):
-        release = build(simulate(plan, people.table, SeededEntropy(seed + trial)), level=LEVEL)
+        release = build(_outcome(plan, people, seed + trial), level=LEVEL)
         for table in release.tables:
             truth = exact.setdefault(table.id, people.answers(table.product))
             inside.setdefault(table.id, []).append(float(((table.low <= truth + 1e-9) & (truth <= table.high + 1e-9)).mean()))
@@ -99,8 +103,8 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
         plan = make(asked, what, strategy="marginals")
         found: dict[str, list[float]] = {}
         for trial in range(trials):
-            observation = simulate(plan, people.table, SeededEntropy(seed + trial))
-            release = build(observation, level=LEVEL, non_negative=True, integer=True, joint=True, local=True)
+            outcome = _outcome(plan, people, seed + trial)
+            release = build(outcome, level=LEVEL, non_negative=True, integer=True, joint=True, local=True)
             for table in release.tables:
                 truth, half = people.answers(table.product), (table.high - table.low) / 2
                 columns = {
@@ -114,7 +118,7 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
                     if values is not None and width is not None:
                         found.setdefault(name, []).append(float((np.abs(values - truth) <= width + 1e-9).mean()))
         for name, shares in found.items():
-            yield _row(plan.strategy, budget, plan.noise.value, name, "marginals", trials, shares)
+            yield _row(plan.strategy, budget, plan.measured().noise.value, name, "marginals", trials, shares)
 
 
 def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int = 199) -> Iterator[Row]:
@@ -128,7 +132,7 @@ def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int 
         plan = make(asked, what, strategy="hierarchy")
         found: dict[str, list[float]] = {}
         for trial in range(trials):
-            release = build(simulate(plan, people.table, SeededEntropy(seed + trial)), level=LEVEL)
+            release = build(_outcome(plan, people, seed + trial), level=LEVEL)
             estimate = Estimate(release.observation)
             table = release.tables[0]
             rising = monotone(table.answer, 0)
@@ -141,7 +145,7 @@ def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int 
             mean = means(estimate, "pay", by=["a"], level=LEVEL)
             found.setdefault("means", []).append(float(((mean.low <= sums / groups + 1e-9) & (sums / groups <= mean.high + 1e-9)).mean()))
         for name, shares in found.items():
-            yield _row(plan.strategy, budget, plan.noise.value, name, "b" if name != "means" else "pay by a", trials, shares)
+            yield _row(plan.strategy, budget, plan.measured().noise.value, name, "b" if name != "means" else "pay by a", trials, shares)
 
 
 def _row(strategy: str, budget: str, noise: str, estimate: str, asked: str, trials: int, shares: list[float]) -> Row:
