@@ -132,7 +132,7 @@ def random_ranges(size: int, seed: int, report: Report, counts: Sequence[int] = 
     rows = []
     generator = np.random.default_rng(seed)
     everything = queries(line(size), x="all_ranges")
-    known = {budget: made("ours", everything, budget, privacy) for budget, privacy in BUDGETS.items()}
+    known = {budget: made("ours", everything, budget, privacy)[0] for budget, privacy in BUDGETS.items()}
     for count in counts:
         ends = np.sort(generator.integers(0, size, (count, 2)), axis=1)
         asked = queries(line(size), x=ranges(ends.tolist()))
