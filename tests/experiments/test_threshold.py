@@ -13,7 +13,6 @@ from experiments.selections.threshold_joint import biases, least_error, sensitiv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._accounting import Noise
 from leastnoise._check import InputError
 from leastnoise._kernel._entropy import SeededEntropy
 
@@ -175,8 +174,8 @@ def test_every_draw_has_at_least_the_scale_of_its_proof(monkeypatch, distance):
         asked.extend([Fraction(numerator, denominator)] * count)
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(threshold, Noise.DISCRETE_LAPLACE, spy)
-    monkeypatch.setattr(threshold_joint, Noise.DISCRETE_LAPLACE, spy)
+    monkeypatch.setattr(threshold, "discrete_laplace", spy)
+    monkeypatch.setattr(threshold_joint, "discrete_laplace", spy)
     epsilon, kept, share = Fraction(7, 13), Fraction(3, 4), Fraction(2, 5)
     low, high, weights = np.array([-1, 2, 3]), np.array([3, 6, 5]), np.array([2**20, 2**20 - 1, 2**19 + 7])
     rows = amounts((1, 3, 5, 6))
@@ -219,8 +218,8 @@ def silent(monkeypatch):
         scales.append(Fraction(numerator, denominator))
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(threshold, Noise.DISCRETE_LAPLACE, still)
-    monkeypatch.setattr(threshold_joint, Noise.DISCRETE_LAPLACE, still)
+    monkeypatch.setattr(threshold, "discrete_laplace", still)
+    monkeypatch.setattr(threshold_joint, "discrete_laplace", still)
     return scales
 
 
@@ -228,7 +227,7 @@ def silent(monkeypatch):
 @settings(max_examples=60, deadline=None)
 def test_recursive_without_noise_is_the_definition(rows, epsilon, distance):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threshold, Noise.DISCRETE_LAPLACE, lambda n, d, count, entropy: np.zeros(count, dtype=np.int64))
+        patch.setattr(threshold, "discrete_laplace", lambda n, d, count, entropy: np.zeros(count, dtype=np.int64))
         found = recursive(amounts(rows), epsilon, SeededEntropy(1), start=3, most=60, distance=distance)
     beta = 0.4 * float(Fraction(epsilon)) / distance  # tied to the epsilon of this choice
     wanted = 3 * math.exp(min(0.5 + beta * recursive_place(rows, 3, 60, beta), math.log(20)))
@@ -301,7 +300,7 @@ def test_what_is_spent_is_said():
         amounts([1]), "0.001", SeededEntropy(1), candidates=CANDIDATES, most=MOST, low=low, high=high, noise=NOISE, weights=weights
     )
     assert {one.spent, two.spent, three.spent} == {Fraction(1, 1000)}
-    assert [one.noise, two.noise, three.noise] == ["sparse vector", "recursive", "least error"]
+    assert [one.mechanism, two.mechanism, three.mechanism] == ["sparse vector", "recursive", "least error"]
 
 
 @given(st.lists(st.integers(0, 40), max_size=25), st.lists(st.tuples(st.integers(-1, 40), st.integers(-1, 40)), min_size=1, max_size=5))
