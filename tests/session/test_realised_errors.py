@@ -103,8 +103,8 @@ def test_an_unknown_strategy_is_refused() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda value: value | {"questions": [1]}, "questions of the plan cannot be read or answered"),
-        (lambda value: value | {"questions": [{}]}, "questions of the plan cannot be read or answered"),
+        (lambda value: value | {"questions": [1]}, "not a plan, or a damaged one"),
+        (lambda value: value | {"questions": [{}]}, "not a plan, or a damaged one"),
         (
             lambda value: value | {"promise": value["promise"] | {"total_squared_error": 1.0}},
             "promises a total squared error of 1.0, at least .*; it has",
@@ -115,7 +115,7 @@ def test_an_unknown_strategy_is_refused() -> None:
 )
 def test_a_damaged_plan_is_refused_before_it_is_paid(tmp_path: Path, change: object, message: str) -> None:
     made = plan(marginals(DOMAIN, ways=1), PureDP(1), strategy="marginals")
-    damaged = Plan.from_json(json.dumps(change(json.loads(made.to_json()))))  # type: ignore[operator]
+    text, rows = json.dumps(change(json.loads(made.to_json()))), pd.DataFrame({"a": [0], "b": [1], "c": [1], "pay": [3]})  # type: ignore[operator]
     with pytest.raises(InputError, match=message):
-        release(damaged, pd.DataFrame({"a": [0], "b": [1], "c": [1], "pay": [3]}), ledger=tmp_path / "x.ledger")
+        release(Plan.from_json(text), rows, ledger=tmp_path / "x.ledger")
     assert list(tmp_path.iterdir()) == []
