@@ -114,6 +114,15 @@ class Domain:
         advice = did_you_mean(name, self.names)
         raise refuse("an attribute", name, "one of " + ", ".join(repr(known) for known in self.names), advice)
 
+    def largest_value(self, measure: str | None) -> int:
+        """The most that one row adds to or takes from a sum of a measure, in its units; 1 for counts, which are of no measure.
+
+        >>> people = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
+        >>> people.largest_value("pay"), people.largest_value(None)
+        (10, 1)
+        """
+        return 1 if measure is None else self.measure(measure).largest
+
     def measure(self, name: str) -> Measure:
         """Look up a measure.
 

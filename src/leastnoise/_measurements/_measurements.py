@@ -232,7 +232,7 @@ class Measurements:
             raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
-        largest = self.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
+        largest = self.domain.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
         # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
         most = MOST_ROWS * largest * math.prod(entries[factor] for factor in block.factors) * self.grid
         if not most < 2**62:
@@ -253,10 +253,6 @@ class Measurements:
         if not (fine.numerator * root < MOST_SCALE_TERM and fine.denominator * below * heaviest < MOST_SCALE_TERM):
             raise refuse("scale", str(block.scale), "a fraction whose terms, with grid and row weights, stay below 2^56")
 
-    def largest_value(self, measure: str | None) -> int:
-        """The most that one row can add to a cell of a table of a measure, 1 for counts."""
-        return 1 if measure is None else self.domain.measure(measure).largest
-
     def _limited(self, block: Block, limits: Limits) -> int:
         """The most that one row adds under the limits, once they are known to fit."""
         if block.measure is None:
@@ -276,7 +272,7 @@ class Measurements:
         Limits cut from above; the lower bound of the measure stays.
         """
         if block.measure is None or block.limits is None:
-            return np.array([self.largest_value(block.measure)], dtype=np.int64)
+            return np.array([self.domain.largest_value(block.measure)], dtype=np.int64)
         return np.maximum(block.limits.values, -min(self.domain.measure(block.measure).low_units, 0))
 
     def limits(self, measure: str | None) -> Limits | None:

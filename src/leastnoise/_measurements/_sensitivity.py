@@ -109,7 +109,7 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
         for factor in block.factors:
             if factor not in known:
                 known[factor] = _Column(factor.attributes, *_column_sums(factor, power))
-        columns, largest = [known[factor] for factor in block.factors], plan.largest_value(block.measure)
+        columns, largest = [known[factor] for factor in block.factors], plan.domain.largest_value(block.measure)
         if block.limits is not None:
             columns, largest = _limited(plan, block, columns, power)
         if all(column.entries is None for column in columns):

@@ -124,8 +124,7 @@ class Plan:
         """Name, typical and largest error of every table, in rows or in the measure's own unit."""
         found = []
         for table, product in zip(self.expected_error().tables, self.workload, strict=True):
-            unit = 1.0 if product.measure is None else float(self.domain.measures[product.measure].unit)
-            found.append((table.name, table.rmse * unit, table.largest_std * unit))
+            found.append((table.name, table.rmse * product.unit, table.largest_std * product.unit))
         return found
 
     def plot(self) -> Any:

@@ -180,7 +180,7 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
     bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
     rows = []
     for product, entry in list(zip(release.workload, entries, strict=True))[:MOST_LISTED]:
-        step = half * _unit(product)
+        step = half * product.unit
         least = _alone(release, product) if bounds else None
         margins = [said.error(times * value + step) for value in (entry.rmse, entry.largest_std)]
         alone = "" if least is None else said.error(times * least + step)
@@ -202,15 +202,11 @@ def _short(value: float) -> str:
     return f"{short:,.0f}" if 1000 <= short < 1e15 else f"{short:g}"
 
 
-def _unit(product: Product) -> float:
-    return 1.0 if product.measure is None else float(product.domain.measures[product.measure].unit)
-
-
 def _alone(release: Release, product: Product) -> float | None:
     if any(operator.size > _MOST_CELLS_OF_A_BOUND for operator in product.operators):
         return None
     bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.measurements.noise)
-    return math.sqrt(bound / (product.importance * product.rows)) * _unit(product)
+    return math.sqrt(bound / (product.importance * product.rows)) * product.unit
 
 
 def _reading(release: Release, said: Texts) -> dict[str, Any]:

@@ -76,8 +76,12 @@ class Product:
 
         The weight squared; for a sum, an error as large as the largest value that one row can add counts as an error of one row.
         """
-        largest = 1 if self.measure is None else self.domain.measures[self.measure].largest
-        return (self.weight.numerator / (self.weight.denominator * largest)) ** 2
+        return (self.weight.numerator / (self.weight.denominator * self.domain.largest_value(self.measure))) ** 2
+
+    @property
+    def unit(self) -> float:
+        """What one unit of an answer is worth: 1 row, or an amount of the measure."""
+        return 1.0 if self.measure is None else float(self.domain.measure(self.measure).unit)
 
     @property
     def name(self) -> str:

@@ -67,7 +67,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         if any(math.prod(domain.kind(one).size for one in names) > MOST_TABLE_CELLS for names, _ in weights):
             weights = dict.fromkeys(((names, ()) for names in sets), 1.0)
         # Between measures the budget is split as between tables that share nothing; the optimiser goes on from there.
-        largest = 1 if measure is None else domain.measures[measure].largest
+        largest = domain.largest_value(measure)
         share = (design.error * largest**2) ** (1 / 3)
         norms = [block_norm(domain, Block(tuple(factors[one] for one in names), Fraction(1), measure), 1) for names, _ in weights]
         chosen[measure] = [names for names, _ in weights]

@@ -73,7 +73,7 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
             raise NotApplicable(f"the table of {' x '.join(tau)} has {block.rows} coefficients; at most {MOST_TABLE_CELLS} are allowed")
         blocks.append(block)
         errors.append(block.rows * each)
-        norms.append((1 if measure is None else domain.measures[measure].largest) * block.rows ** (1 / norm))
+        norms.append(domain.largest_value(measure) * block.rows ** (1 / norm))
     if even:
         return Strategy("fourier_even", tuple((block, 1.0) for block in blocks))
     best = grouped_budgets(errors, norms, norm)

@@ -33,7 +33,7 @@ def residual(task: Task) -> Strategy:
     blocks, errors, norms = [], [], []
     for measure in workload.measures:
         products = [product for product in workload if product.measure == measure]
-        largest = 1 if measure is None else domain.measures[measure].largest
+        largest = domain.largest_value(measure)
         cells = {name: factor_along(domain, name, {}) for product in products for name in product.attributes}
         for tau, asked in error_sums(products, cells).items():
             if not asked > 0 or any(domain.kind(name).size == 1 for name in tau):

@@ -134,7 +134,7 @@ def tilted(task: Task) -> Strategy:
         if not asked > 0:
             continue
         numbers = [places[measure, name] for name in tau]
-        largest = 1 if measure is None else workload.domain.measures[measure].largest
+        largest = workload.domain.largest_value(measure)
         factors = tuple(Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True))
         height = largest * math.prod(norms[number] for number in numbers)
         blocks.append((Block(factors, Fraction(1), measure), asked**0.25 / height))
@@ -283,7 +283,7 @@ def _tops(
         fitted = [number for number in numbers if number in chosen]
         if not fitted or not math.isfinite(deviation):
             continue
-        largest = 1 if measure is None else domain.measures[measure].largest
+        largest = domain.largest_value(measure)
         others = math.prod(domain.kind(name).size - 1 for name, number in zip(tau, numbers, strict=True) if number not in chosen)
         room = 61 - grid - math.log2(MOST_ROWS * largest * others)
         if len(fitted) < len(numbers):  # beside contrasts, whose norms' roots need room too, a scale stays below 2^29

@@ -99,7 +99,7 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
         return None
     columns = np.empty((len(blocks), cells))
     for row, block, own in zip(columns, blocks, parts, strict=True):
-        cube = np.full([1] * len(names), 1.0 if block.measure is None else float(domain.measures[block.measure].largest))
+        cube = np.full([1] * len(names), float(domain.largest_value(block.measure)))
         for one, sums_along in own.items():
             cube = cube * (sums_along.reshape([-1 if one == other else 1 for other in names]) if one in names else sums_along[0])
         row[:] = np.broadcast_to(cube, [domain.kind(one).size for one in names]).reshape(-1)
