@@ -1,6 +1,5 @@
 """The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
 
-import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._fitting import fit
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, NotApplicable, Planner, Task, longest
+from leastnoise._planner import PLANNERS, Planner, Task, longest
 from leastnoise._workload import Workload
 
 SECONDS = 20.0  # CPU seconds of one core for the automatic choice
@@ -80,8 +79,6 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto", sec
         start = time.perf_counter()
         plan, reason = None, ""
         try:
-            if not task.seconds > 0:
-                raise NotApplicable(_slow(planner, task))
             proposal = planner.strategy(task)
             fitted = fit(workload.domain, privacy, task.noise, proposal.blocks)
             plan = promised(workload, fitted, proposal.name, details=proposal.details, iterate=strategy != "auto")
@@ -95,28 +92,17 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto", sec
 def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[Planner, Task]]:
     """What is tried in a time: cheap forms first, the usual noise first; what is left goes to planners that find more in it.
 
-    Shares are of estimates, so that the same workload has the same plan on every machine. A share of 0: there is no time for it.
+    Shares are of estimates, so that the same workload has the same plan on every machine.
     """
+    cells, left = longest(workload), seconds
     found = []
-    left = seconds
     for noise in noises(privacy):
-        for planner in sorted((one for one in PLANNERS.values() if one.automatic), key=lambda one: one.seconds(longest(workload))):
-            least = planner.seconds(longest(workload)) if noise.norm in planner.norms else 0.0
-            share = least if least <= left else -1.0
-            left -= max(0.0, share)
+        for planner in sorted((one for one in PLANNERS.values() if one.automatic), key=lambda one: one.seconds(cells)):
+            share = planner.seconds(cells) if noise.norm in planner.norms else 0.0
+            share = share if share <= left else 0.0
+            left -= share
             found.append((planner, noise, share))
-    return [
-        (planner, Task(workload, privacy, noise, share + left if planner.uses_more and share > 0 else share + math.ulp(0.0)))
-        for planner, noise, share in found
-    ]
-
-
-def _slow(planner: Planner, task: Task) -> str:
-    cells = longest(task.workload)
-    return (
-        f"it takes about {planner.seconds(cells):.2g} CPU seconds on an attribute of {cells} cells; "
-        f"ask for it by name: strategy = '{planner.name}'"
-    )
+    return [(planner, Task(workload, privacy, noise, share + left * (planner.uses_more and share > 0))) for planner, noise, share in found]
 
 
 def too_large(error: MemoryError) -> str:

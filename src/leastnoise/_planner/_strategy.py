@@ -104,10 +104,16 @@ class Planner:
         """What it proposes.
 
         Raises:
-            NotApplicable: it cannot be used for the task.
+            NotApplicable: it cannot be used for the task, or takes longer than the task allows.
         """
         if task.norm not in self.norms:
             raise NotApplicable(self.instead)
+        cells = longest(task.workload)
+        if task.seconds < self.seconds(cells):
+            raise NotApplicable(
+                f"it takes about {self.seconds(cells):.2g} CPU seconds on an attribute of {cells} cells; "
+                f"ask for it by name: strategy = '{self.name}'"
+            )
         return self.propose(task)
 
 
@@ -119,7 +125,7 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
     """
     if block.limits is not None:
         return _limited_norm(domain, block, block.limits, norm)
-    largest = 1 if block.measure is None else domain.measures[block.measure].largest
+    largest = domain.largest_value(block.measure)
     return largest * math.prod(_factor_norm(factor, norm) for factor in block.factors)
 
 
