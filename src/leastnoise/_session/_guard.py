@@ -146,28 +146,30 @@ def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> Guar
         GuardError: with confidence fewer than half of the rows are used; only the guard was paid.
         BudgetError, LedgerError: as `Series.paid`.
     """
-    terms = guard_terms(privacy, share)
+    measured = guard_measurements(privacy, share)
     with paying(book, _ROOM) as run:
-        series = Series.paid(terms, table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
-        values = _values(series, terms)
+        series = Series.paid(_terms(measured), table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
+        values = _values(series, measured)
         receipt = series.receipt
         if receipt is None:
             raise InputError("A paid guard has no receipt; please report this.")
         book.seal(receipt)
-    return judged(terms, share, values, str(receipt.charge), receipt.number)
+    return judged(measured, share, values, str(receipt.charge), receipt.number)
 
 
-def rehearsed(series: Series, share: Fraction) -> Guarded:
+def rehearsed(series: Series, privacy: Privacy, share: Fraction) -> Guarded:
     """The guard of a run that is not private.
 
     Args:
         series: of `guard_terms`, simulated.
+        privacy: as for `guarded`.
         share: as for `guarded`.
 
     Raises:
         GuardError: as `guarded`.
     """
-    return judged(series.terms, share, _values(series, series.terms), "nothing", 0)
+    measured = guard_measurements(privacy, share)
+    return judged(measured, share, _values(series, measured), "nothing", 0)
 
 
 def guard_terms(privacy: Privacy, share: Fraction) -> Terms:
@@ -177,23 +179,23 @@ def guard_terms(privacy: Privacy, share: Fraction) -> Terms:
         privacy: of the plan, which is the rest.
         share: of the whole.
     """
-    measured = guard_measurements(privacy, share)
+    return _terms(guard_measurements(privacy, share))
+
+
+def _terms(measured: Measurements) -> Terms:
     return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), only=measured)
 
 
-def _values(series: Series, terms: Terms) -> tuple[int, int]:
-    measured = terms.only
-    if measured is None:
-        raise InputError("A guard measures one thing; please report this.")
+def _values(series: Series, measured: Measurements) -> tuple[int, int]:
     used, unused = (int(value) // measured.grid for value in series.measure(measured).values[0])
     return used, unused
 
 
-def judged(terms: Terms, share: Fraction, values: tuple[int, int], charge: str, number: int) -> Guarded:
+def judged(measured: Measurements, share: Fraction, values: tuple[int, int], charge: str, number: int) -> Guarded:
     """Say what was found, or stop.
 
     Args:
-        terms: of the guard.
+        measured: `guard_measurements`.
         share: of the whole budget.
         values: noisy rows used, and not.
         charge: what was paid.
@@ -202,9 +204,6 @@ def judged(terms: Terms, share: Fraction, values: tuple[int, int], charge: str, 
     Raises:
         GuardError: see above.
     """
-    measured = terms.only
-    if measured is None:
-        raise InputError("A guard measures one thing; please report this.")
     scale = float(measured.blocks[0].scale)
     std = scale if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2) * scale
     used, unused = values

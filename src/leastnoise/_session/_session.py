@@ -332,7 +332,7 @@ def _simulated(
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             series = Series.simulated(guard_terms(plan.privacy, share), table.usage, entropy)
-            choices = replace(choices, guard=rehearsed(series, share).facts())
+            choices = replace(choices, guard=rehearsed(series, plan.privacy, share).facts())
         made = choices.build(run(Series.simulated(terms_of(plan), table, entropy)))
         if place is not None:
             fill_draft(made, place, choices.formats)
