@@ -11,7 +11,7 @@ from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._mechanisms import choose
 from leastnoise._session._objectives import prices, reached
-from leastnoise._session._targets import Goal, Least, balanced, goals_of, least, of_size, ratios, refit
+from leastnoise._session._targets import Goal, Least, answering, balanced, goals_of, least, of_size, ratios
 from leastnoise._workload import from_json, target
 
 DOMAIN = ln.Domain(sex=["F", "M"], education=ln.Integers(0, 15), work=ln.Integers(0, 8))
@@ -28,10 +28,10 @@ LEAST = {"pure": Least(), "replace": Least(neighbours="replace"), "rho": Least("
 @pytest.mark.parametrize("kind", LEAST)
 def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
     workload, privacy = asked(), LEAST[kind]
-    found = least(workload, privacy, "marginals", seconds=1)
+    found = least(workload, privacy, "marginals")
     goals = goals_of(workload, 0.95)
     assert ratios(goals, found.plan).max() <= 1
-    less = refit(workload, found.plan, privacy.privacy(found.size * Fraction(999, 1000)))
+    less = answering(workload, found.plan, privacy.privacy(found.size * Fraction(999, 1000)))
     assert ratios(goals, less).max() > 1
     assert 0 < found.bound <= float(found.size)
     assert found.plan.privacy == privacy.privacy(found.size)
@@ -40,7 +40,7 @@ def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
 def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step():
     # Two tables on different attributes: under rho the shares s_j of the budget that make a_j / (s_j t_j^2) equal are a_j / t_j^2.
     workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(DOMAIN, work="identity").within(rmse=20)
-    found = balanced(workload, Privacy(ZCDP(1)), goals_of(workload, 0.95), "marginals", seconds=1)
+    found = balanced(workload, Privacy(ZCDP(1)), goals_of(workload, 0.95), "marginals")
     one, other = ratios(goals_of(workload, 0.95), found.plan)
     assert one == pytest.approx(other, rel=0.01)
     variances = [table.rmse**2 for table in found.plan.expected_error().tables]
@@ -52,14 +52,14 @@ def test_a_worst_case_is_smaller_than_under_the_least_total():
     workload = asked()
     privacy, goals = Privacy(PureDP(1)), goals_of(workload, 0.95)
     usual = choose(workload, privacy, "marginals")[0]
-    found = balanced(workload, privacy, goals, "marginals", seconds=1)
+    found = balanced(workload, privacy, goals, "marginals")
     assert found.ratio == pytest.approx(ratios(goals, found.plan).max())
     assert found.ratio < 0.9 * ratios(goals, usual).max()
 
 
 def test_margins_hold_the_truth_as_often_as_they_say():
     workload = asked()
-    plan = least(workload, Least(), "marginals", seconds=1).plan
+    plan = least(workload, Least(), "marginals").plan
     education, work = np.arange(1000) % 16, np.arange(1000) % 9
     rows = pd.DataFrame({"sex": ["F", "M"] * 500, "education": education, "work": work})
     cells = np.bincount(education * 9 + work, minlength=144)
@@ -101,7 +101,7 @@ def test_what_is_no_target_is_refused():
 
 def test_a_margin_below_a_row_is_refused():
     with pytest.raises(InputError, match=r"the margin of sex must be at least 1; got '?9/10"):
-        least(ln.marginals(DOMAIN, ways=1).within(margin="0.9"), Least(), "identity", seconds=0)
+        least(ln.marginals(DOMAIN, ways=1).within(margin="0.9"), Least(), "identity")
 
 
 def test_a_goal_without_a_limit_is_always_kept():
@@ -145,7 +145,7 @@ def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
 def test_errors_under_another_budget_are_those_of_a_plan_for_it():
     workload = ln.marginals(DOMAIN, ways=1)
     made, other = (ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3"))
-    scaled = refit(workload, made, of_size(made.privacy, "1/3"))
+    scaled = answering(workload, made, of_size(made.privacy, "1/3"))
     assert scaled.expected_error().total_squared_error == pytest.approx(other.expected_error().total_squared_error, rel=1e-5)
 
 

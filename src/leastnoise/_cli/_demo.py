@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError
+from leastnoise._cli._expected import expected
 from leastnoise._cli._output import number, show_facts, show_table, shown, whole, write_new
-from leastnoise._cli._plan import expected, show_plan
+from leastnoise._cli._plan import show_plan
 from leastnoise._cli._progress import Progress
 from leastnoise._cli._release import carry_out, show_release
 

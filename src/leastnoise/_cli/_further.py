@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from leastnoise._check import InputError, refuse
+from leastnoise._cli._expected import expected
 from leastnoise._cli._memory import within_memory
-from leastnoise._cli._output import number, show_table, unique
+from leastnoise._cli._output import number, show_table
 from leastnoise._cli._progress import Progress
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ def other_budgets(made: "Plan", sizes: str) -> dict[str, "Plan"]:
     Raises:
         InputError: the errors depend on the data, or a size cannot be used.
     """
-    from leastnoise._session import of_size, refit
+    from leastnoise._session import answering, of_size
 
     if made.promise is None:
         raise InputError("--budgets is for plans whose error is known beforehand; this one depends on the data.")
     given = [size.strip() for size in sizes.split(",")]
     if len(given) > _MOST_BUDGETS:
         raise refuse("the number of budgets", len(given), f"at most {_MOST_BUDGETS}")
-    return {size: refit(made.workload, made, of_size(made.privacy, size)) for size in given}
+    return {size: answering(made.workload, made, of_size(made.privacy, size)) for size in given}
 
 
 def table_prices(made: "Plan", strategy: str) -> tuple["Price", ...]:
@@ -106,6 +107,4 @@ def _percent(part: float) -> str:
 
 
 def _errors(plan: "Plan") -> dict[str, float]:
-    tables, products = plan.expected_error().tables, plan.workload.products
-    units = [1.0 if one.measure is None else float(plan.domain.measures[one.measure].unit) for one in products]
-    return {name: table.rmse * unit for name, table, unit in zip(unique([one.name for one in products]), tables, units, strict=True)}
+    return {table["name"]: table["rmse"] for table in expected(plan)}

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leastnoise._cli._expected import expected
 from leastnoise._cli._explain import explained, show_steps
 from leastnoise._cli._further import further_facts, other_budgets, show_further, table_prices, with_epsilon
 from leastnoise._cli._memory import within_memory
-from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, unique, whole, write_new
+from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise._cli._progress import Progress
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def plan(
     """
     from leastnoise._cli._release import warn, warn_of_bias
     from leastnoise._release import check_columns
-    from leastnoise._session import budget_warnings, error_warnings, planned_spec, read_spec, spec_warnings
+    from leastnoise._session import budget_warnings, plan_warnings, planned_spec, read_spec, spec_warnings
 
     what = read_spec(spec)
     if epsilon is not None:
@@ -60,7 +61,7 @@ def plan(
     check_columns(made, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
     if out is not None:
         write_new(out, made.to_json() + "\n", _EXISTS)
-    late = (*(() if made.privacy == what.privacy else budget_warnings(made.privacy, what.rows)), *error_warnings(made, what.rows))
+    late = plan_warnings(what, made)
     warn(late)
     plans = {} if budgets is None else other_budgets(made, budgets)
     costs = table_prices(made, what.strategy) if priced else ()
@@ -139,41 +140,6 @@ def facts(made: "Plan", seconds: float, level: float = 0.95) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         **explained(found, [table["name"] for table in tables]),
     }
-
-
-def expected(made: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
-    """What is promised for every table: name, queries, rmse, largest_std and whether that is a bound, weight, measure or None.
-
-    Errors of counts are in rows, those of sums in the measure's own amounts (not in multiples of its unit); None where they depend on the
-    data.
-
-    A table with a target also has it, what the plan makes of it, and whether it is kept.
-
-    Args:
-        made: a plan.
-        level: of the intervals that margins are about.
-    """
-    from leastnoise._session import reached
-
-    products = made.workload.products
-    promised = [None] * len(products) if made.promise is None else made.promise.tables
-    targets = [None] * len(products) if made.promise is None else reached(made, level)
-    found = []
-    for name, table, product, target in zip(unique([one.name for one in products]), promised, products, targets, strict=True):
-        unit = 1.0 if product.measure is None else float(made.domain.measures[product.measure].unit)
-        found.append(
-            {
-                "name": name,
-                "queries": product.rows,
-                "rmse": None if table is None else table.rmse * unit,
-                "largest_std": None if table is None else table.largest_std * unit,
-                "largest_is_bound": None if table is None else table.largest_is_bound,
-                "weight": float(product.weight),
-                "measure": product.measure,
-                **({} if target is None else {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}),
-            }
-        )
-    return found
 
 
 def ratio(made: "Plan") -> float | None:

@@ -53,7 +53,7 @@ def release(
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise._release import check_columns, check_target, notices
-    from leastnoise._session import budget_warnings, check_before, error_warnings, ledger_beside, read_plan, read_spec, spec_warnings
+    from leastnoise._session import budget_warnings, check_before, ledger_beside, plan_warnings, read_plan, read_spec, spec_warnings
 
     what = read_spec(spec)
     plan = None if made is None else read_plan(made, what)
@@ -73,7 +73,7 @@ def release(
         click.echo(_NOT_PRIVATE, err=True)
     plan = plan or _planned(what)
     check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
-    warn((*(() if plan.privacy == what.planned_privacy else budget_warnings(plan.privacy, what.rows)), *error_warnings(plan, what.rows)))
+    warn(plan_warnings(what, plan))
     new = not paying.exists()
     published = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
     show_release(published, out, None if seed is not None else paying, new=new, notes=notices(published))

@@ -13,9 +13,9 @@ from leastnoise._session._reading import outcome_from_json, read_release
 from leastnoise._session._session import check_affordable, compare, plan, planned, planned_spec, release
 from leastnoise._session._sight import other_ledgers, unknown_releases
 from leastnoise._session._spec import BLANK, Spec, parse_spec, read_spec
-from leastnoise._session._spec_warnings import spec_warnings
-from leastnoise._session._targets import Least, of_size, refit
-from leastnoise._session._warnings import budget_warnings, error_warnings
+from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
+from leastnoise._session._targets import Least, answering, of_size
+from leastnoise._session._warnings import budget_warnings
 
 __all__ = [
     "BLANK",
@@ -31,6 +31,7 @@ __all__ = [
     "Price",
     "Spec",
     "account",
+    "answering",
     "audit",
     "budget_warnings",
     "check_affordable",
@@ -38,7 +39,6 @@ __all__ = [
     "columns",
     "compare",
     "enter_release",
-    "error_warnings",
     "finish_all",
     "is_published",
     "ledger_beside",
@@ -48,6 +48,7 @@ __all__ = [
     "outcome_from_json",
     "parse_spec",
     "plan",
+    "plan_warnings",
     "planned",
     "planned_spec",
     "prices",
@@ -55,7 +56,6 @@ __all__ = [
     "read_plan",
     "read_release",
     "read_spec",
-    "refit",
     "release",
     "resume",
     "settle",

@@ -4,15 +4,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from leastnoise._accounting import ZCDP, Noise, Privacy
-from leastnoise._accuracy import promised
+from leastnoise._accounting import Privacy
 from leastnoise._check import InputError, quoted, refuse
 from leastnoise._mechanisms import choose
 from leastnoise._plan import Plan
-from leastnoise._session._targets import LEVEL, Goal, balanced, goal, goals_of, ratios
+from leastnoise._session._targets import LEVEL, Goal, answering, balanced, goal, goals_of, part
 from leastnoise._workload import Workload
 
-_PRICE_SECONDS = 1.0
+_PRICE_ROUNDS = 2
 
 
 def worst(workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> Plan:
@@ -128,18 +127,10 @@ def prices(plan: Plan, strategy: str = "auto", progress: Callable[[str], None] |
             progress(product.name)
         own, others = Workload(plan.domain, (product,)), Workload(plan.domain, products[:place] + products[place + 1 :])
         alone = choose(own, plan.privacy, strategy)[0]
-        rest = balanced(others, plan.privacy, errors[:place] + errors[place + 1 :], strategy, seconds=_PRICE_SECONDS)
-        found.append(
-            Price(product.name, _part(ratios(errors[place : place + 1], alone).max(), alone), 1 - min(1.0, _part(rest.ratio, rest.plan)))
-        )
+        rest = balanced(others, plan.privacy, errors[:place] + errors[place + 1 :], strategy, rounds=_PRICE_ROUNDS)
+        needed, left = (part(ratio, plan.privacy) for ratio in (errors[place].ratio(alone, 0), rest.ratio))
+        found.append(Price(product.name, needed, 1 - min(1.0, left)))
     return tuple(found)
-
-
-def _part(ratio: float, plan: Plan) -> float:
-    """The part of epsilon or of rho for which a ratio of squared errors would be 1."""
-    return float(
-        math.sqrt(ratio) if plan.measured().noise is Noise.DISCRETE_LAPLACE and not isinstance(plan.privacy.budget, ZCDP) else ratio
-    )
 
 
 def relative(workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> Plan:
@@ -163,8 +154,7 @@ def relative(workload: Workload, privacy: Privacy, strategy: str = "auto", progr
     if without:
         raise InputError(f"The objective 'relative' needs a public size for every table; none is given for {quoted(', '.join(without))}.")
     products = tuple(replace(product, weight=product.weight / (product.size or 1)) for product in workload)
-    found = choose(Workload(workload.domain, products), privacy, strategy, progress)[0]
-    return promised(workload, found.measured(), found.strategy, details=found.details)
+    return answering(workload, choose(Workload(workload.domain, products), privacy, strategy, progress)[0])
 
 
 OBJECTIVES = {"worst": worst, "relative": relative}

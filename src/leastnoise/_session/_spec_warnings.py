@@ -5,8 +5,11 @@ from collections.abc import Iterator
 
 from leastnoise._adapters import DatabaseTable
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind
+from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
 from leastnoise._session._spec import Spec
+from leastnoise._session._targets import Least
+from leastnoise._session._warnings import budget_warnings, error_warnings
 
 _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
@@ -47,6 +50,22 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
         if name not in attributes
     ]
     return tuple(found)
+
+
+def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
+    r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found.
+
+    Args:
+        what: the spec.
+        made: its plan.
+
+    >>> text = "[privacy]\nepsilon = 1\n[domain.a]\nsize = 2\n[[workload]]\nmarginals = { ways = 1 }"
+    >>> spec = parse_spec(text, pathlib.Path("."))
+    >>> plan_warnings(spec, planned_spec(spec))
+    ()
+    """
+    found = budget_warnings(made.privacy, what.rows) if isinstance(what.privacy, Least) else ()
+    return *found, *error_warnings(made, what.rows)
 
 
 _BOUNDS = "Check the bounds, and the unit they are in."

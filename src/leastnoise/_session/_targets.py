@@ -8,7 +8,6 @@ s_j of the budget (p = 1 under zCDP, 2 under pure privacy), weights times ratio^
 """
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,20 +19,19 @@ from leastnoise._accuracy import interval_multiplier, lower_bound, promised
 from leastnoise._check import Exact, InputError, InternalError, exact_positive, one_of, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._fitting import rescaled
-from leastnoise._mechanisms import Candidate, candidates, choose
+from leastnoise._mechanisms import candidates, choose
 from leastnoise._plan import Plan
 from leastnoise._workload import Product, Workload
 
 _WEIGHT_BITS = 20
 _LEAST_WEIGHT = 2.0**-10
-_ROUNDS = 30
+_ROUNDS = 8  # on tables that share attributes six reached what thirty did
 _NEAR = 1.002
 _FINALISTS = 2
 _DIGITS = 4
 _TRIES = 3
 _GUESSES = 30
 _MOST_BUDGET = 2**20
-_SECONDS = 20.0
 LEVEL = 0.95
 
 
@@ -106,12 +104,17 @@ class Goal:
     most: float
     level: float | None = None
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a limit at all."""
+        return math.isfinite(self.most)
+
     def ratio(self, plan: Plan, place: int) -> float:
         """Squared error over squared limit of a table: at most 1 where the goal is kept."""
-        table = plan.expected_error().tables[place]
+        table, measured = plan.expected_error().tables[place], plan.measured()
         if self.level is None:
             return (table.rmse / self.most) ** 2
-        return ((interval_multiplier(plan.measured().noise, self.level) * table.largest_std + 0.5 / plan.measured().grid) / self.most) ** 2
+        return ((interval_multiplier(measured.noise, self.level) * table.largest_std + 0.5 / measured.grid) / self.most) ** 2
 
     def std(self, noise: Noise) -> float:
         """The standard error that keeps the goal, but for half a step of the noise."""
@@ -159,11 +162,10 @@ def goal(product: Product, level: float) -> Goal:
     """The target of one table as a goal; no limit if it has none."""
     if product.target is None:
         return Goal(math.inf)
-    unit = 1.0 if product.measure is None else float(product.domain.measures[product.measure].unit)
-    most = float(product.target.most) / unit
+    most = float(product.target.most) / product.unit
     if product.target.kind == "margin" and most < 1:
         advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
-        raise refuse(f"the margin of {product.name}", str(product.target.most), f"at least {unit:g}", advice)
+        raise refuse(f"the margin of {product.name}", str(product.target.most), f"at least {product.unit:g}", advice)
     return Goal(most, level if product.target.kind == "margin" else None)
 
 
@@ -178,7 +180,7 @@ def balanced(
     goals: Sequence[Goal],
     strategy: str = "auto",
     *,
-    seconds: float = _SECONDS,
+    rounds: int = _ROUNDS,
     progress: Callable[[str], None] | None = None,
 ) -> Balanced:
     """The plan whose largest ratio of squared error to squared limit is least.
@@ -188,52 +190,69 @@ def balanced(
         privacy: the budget to plan for.
         goals: of every table.
         strategy: "auto" or one name.
-        seconds: no further weights are tried after so long.
+        rounds: how many weights are tried for each of the best strategies, at most; a number and no time, so that the same workload has
+            the same plan on every machine.
         progress: called with the name of every strategy that has been tried.
 
     Raises:
         InputError: no strategy can be used.
     """
-    power = np.array([1.0 if math.isfinite(goal.most) else 0.0 for goal in goals])
-    first = choose(_weighted(workload, goals, power, Noise.DISCRETE_LAPLACE), privacy, strategy, progress)[1]
-    usable = sorted((one for one in first if one.plan is not None), key=lambda one: _largest(goals, one))
-    best = min((_balance(workload, privacy, goals, one, seconds / _FINALISTS) for one in usable[:_FINALISTS]), key=lambda one: one.ratio)
-    measured = best.plan.measured()
-    plan = promised(workload, measured, best.plan.strategy, details=best.plan.details)
-    return replace(best, plan=plan, bound=_dual(best.weighted, goals, privacy, measured.noise))
+    first = _weighted(workload, goals, _even(goals), Noise.DISCRETE_LAPLACE)
+    tried = [(one, one.plan) for one in choose(first, privacy, strategy, progress)[1] if one.plan is not None]
+    tried.sort(key=lambda pair: float(ratios(goals, pair[1]).max()))
+    found = (_balance(workload, privacy, goals, Balanced(plan, 0, 0, first, one.strategy), rounds) for one, plan in tried[:_FINALISTS])
+    best = min(found, key=lambda one: one.ratio)
+    bound = _dual(best.weighted, goals, privacy, best.plan.measured().noise)
+    return replace(best, plan=answering(workload, best.plan), bound=bound)
 
 
-def _largest(goals: Sequence[Goal], one: Candidate) -> float:
-    return math.inf if one.plan is None else float(ratios(goals, one.plan).max())
+def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
+    """A plan with the promise of its measurements for another workload.
+
+    Args:
+        workload: what is promised.
+        plan: whose measurements are taken.
+        privacy: another budget, of a kind that the plan's noise fits, for the same proportions of noise; None for the plan's own.
+
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> answering(made.workload, made, ln.Privacy(ln.PureDP("1/2"))).cost()
+    PureCost(epsilon=Fraction(1, 2))
+    """
+    measured = plan.measured() if privacy is None else rescaled(plan.measured(), privacy)
+    return promised(workload, measured, plan.strategy, details=plan.details)
 
 
-def _balance(workload: Workload, privacy: Privacy, goals: Sequence[Goal], start: Candidate, seconds: float) -> Balanced:
+def _even(goals: Sequence[Goal]) -> FloatArray:
+    return np.array([float(goal.wanted) for goal in goals])
+
+
+def _balance(workload: Workload, privacy: Privacy, goals: Sequence[Goal], start: Balanced, rounds: int) -> Balanced:
     """Move the weights of one strategy until all ratios are equal, or those that are not count for nothing."""
-    step = 1.5 if start.noise is Noise.DISCRETE_LAPLACE else 2.0
-    shares = np.array([1.0 if math.isfinite(goal.most) else 0.0 for goal in goals])
-    best, end = None, time.perf_counter() + seconds
-    for _ in range(_ROUNDS):
-        asked = _weighted(workload, goals, shares, start.noise)
-        plan = next((one.plan for one in candidates(asked, privacy, start.strategy) if one.noise is start.noise), None)
-        if plan is None:
-            break
+    noise = start.plan.measured().noise
+    step = 1.5 if noise is Noise.DISCRETE_LAPLACE else 2.0
+    shares, asked, plan, best = _even(goals), start.weighted, start.plan, None
+    for _ in range(rounds):
         reached = ratios(goals, plan)
         if best is None or reached.max() < best.ratio:
-            best = Balanced(plan, float(reached.max()), 0.0, asked, start.strategy)
-        mean = float(shares @ reached / shares.sum())
-        if reached.max() <= _NEAR * mean or time.perf_counter() + start.seconds > end:
+            best = replace(start, plan=plan, ratio=float(reached.max()), weighted=asked)
+        if reached.max() <= _NEAR * float(shares @ reached / shares.sum()):
             break
         shares = shares * (reached / reached.max()) ** step
-        shares = np.where(np.isfinite([goal.most for goal in goals]), np.maximum(shares / shares.max(), _LEAST_WEIGHT**2), 0.0)
+        shares = _even(goals) * np.maximum(shares / shares.max(), _LEAST_WEIGHT**2)
+        asked = _weighted(workload, goals, shares, noise)
+        again = next((one.plan for one in candidates(asked, privacy, start.strategy) if one.noise is noise), None)
+        if again is None:
+            break
+        plan = again
     if best is None:
-        raise InternalError(f"The strategy {start.strategy!r} could be used, and not with other weights.")
+        raise InternalError("No weights were tried.")
     return best
 
 
 def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
     """The workload whose weighted squared error is the sum of shares times ratios, but for a factor."""
     stds = np.array([goal.std(noise) for goal in goals])
-    largest = np.array([1 if one.measure is None else one.domain.measures[one.measure].largest for one in workload])
+    largest = np.array([workload.domain.largest_value(one.measure) for one in workload])
     weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
     weights = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
     exact = [Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS) for weight in weights]
@@ -245,7 +264,7 @@ def _dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise
 
     It holds because a table's largest standard error is at least the root mean square, and half a step of the noise at least nothing.
     """
-    wanted = [(product, goal) for product, goal in zip(asked, goals, strict=True) if math.isfinite(goal.most)]
+    wanted = [(product, goal) for product, goal in zip(asked, goals, strict=True) if goal.wanted]
     given = math.fsum(product.importance * product.rows * goal.std(noise) ** 2 for product, goal in wanted)
     return lower_bound(Workload(asked.domain, tuple(product for product, _ in wanted)), privacy, noise) / given
 
@@ -270,7 +289,7 @@ def least(
     privacy: Least,
     strategy: str = "auto",
     *,
-    seconds: float = _SECONDS,
+    rounds: int = _ROUNDS,
     progress: Callable[[str], None] | None = None,
 ) -> Found:
     """The least budget under which every table keeps its target, and the plan for it.
@@ -279,7 +298,7 @@ def least(
         workload: with targets; its own weights play no part.
         privacy: what is to be least.
         strategy: "auto" or one name.
-        seconds: no further weights are tried after so long.
+        rounds: as for `balanced`.
         progress: called with the name of every strategy that has been tried.
 
     Returns:
@@ -298,7 +317,7 @@ def least(
     size, found = Fraction(1), None
     for _ in range(_TRIES):  # errors of small noise do not scale exactly, and the best strategy may depend on the budget
         name = strategy if found is None else found.strategy
-        found = balanced(workload, privacy.privacy(size), goals, name, seconds=seconds / _TRIES, progress=progress)
+        found = balanced(workload, privacy.privacy(size), goals, name, rounds=rounds, progress=progress)
         before, size = size, _size(workload, goals, found.plan, privacy.privacy, size)
         if abs(size / before - 1) < Fraction(1, 10):
             break
@@ -309,34 +328,17 @@ def least(
         middle = (low + high) / 2
         short = _dual(found.weighted, goals, privacy.privacy(_rounded(middle)), found.plan.measured().noise) > 1
         low, high = (middle, high) if short else (low, middle)
-    return Found(refit(workload, found.plan, privacy.privacy(size)), size, low)
-
-
-def refit(workload: Workload, plan: Plan, privacy: Privacy) -> Plan:
-    """The same strategy, and the same proportions of noise, for another budget.
-
-    Args:
-        workload: what is promised.
-        plan: whose blocks are taken.
-        privacy: the other budget, of a kind that the plan's noise fits.
-
-    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> refit(made.workload, made, ln.Privacy(ln.PureDP("1/2"))).cost()
-    PureCost(epsilon=Fraction(1, 2))
-    """
-    return promised(workload, rescaled(plan.measured(), privacy), plan.strategy, details=plan.details)
+    return Found(answering(workload, found.plan, privacy.privacy(size)), size, low)
 
 
 def _size(workload: Workload, goals: Sequence[Goal], plan: Plan, privacy: Callable[[Fraction], Privacy], size: Fraction) -> Fraction:
     """The least epsilon or rho of few digits for which a strategy keeps every goal."""
 
     def reached(number: Fraction) -> float:
-        return float(ratios(goals, refit(workload, plan, privacy(number))).max())
+        return float(ratios(goals, answering(workload, plan, privacy(number))).max())
 
-    power = 0.5 if plan.measured().noise is Noise.DISCRETE_LAPLACE else 1.0
     for _ in range(_GUESSES):
-        ratio = reached(size)
-        guess = _rounded(float(size) * ratio**power)
+        guess = _rounded(float(size) * part(reached(size), plan.privacy))
         if guess == size:
             break
         size = guess
@@ -347,6 +349,11 @@ def _size(workload: Workload, goals: Sequence[Goal], plan: Plan, privacy: Callab
     while reached(size - _step(size)) <= 1:
         size -= _step(size)
     return size
+
+
+def part(ratio: float, privacy: Privacy) -> float:
+    """By what to multiply epsilon or rho for a ratio of squared errors to become about 1: errors go as 1 / epsilon, or as 1 / sqrt(rho)."""
+    return ratio if isinstance(privacy.budget, ZCDP) else math.sqrt(ratio)
 
 
 def _step(size: Fraction) -> Fraction:
