@@ -91,7 +91,8 @@ def test_what_the_page_says_works(recipe: Recipe, tmp_path: Path) -> None:
     assert len(recipe.changes) <= 1, "more than one existing file is touched"
     assert recipe.commands
     follow(recipe, tmp_path)
-    for command in recipe.commands:
+    examples = " ".join(file for file in recipe.files if file.startswith("src/"))
+    for command in (*recipe.commands, f"pytest -q -n 0 -p no:cacheprovider --doctest-modules {examples}"):
         done = run(command, tmp_path)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
