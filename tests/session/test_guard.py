@@ -11,7 +11,9 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise
-from leastnoise._session._guard import WRONG, guard_measurements, laplace_tail, most_by_chance, with_guard, without_guard
+from leastnoise._plan import with_guard, without_guard
+from leastnoise._release._words import bet_words, promise
+from leastnoise._session._guard import WRONG, guard_measurements, laplace_tail, most_by_chance
 
 DOMAIN = ln.Domain(sex=["F", "M"])
 WORKLOAD = ln.marginals(DOMAIN, ways=1)
@@ -44,12 +46,18 @@ def test_the_guard_stops_a_wrong_spec_and_costs_its_share(tmp_path: Path, budget
 def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
     plan = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
     made = ln.release(plan, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", guard="1/10")
-    receipt = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))["receipt"]
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))
+    receipt, page = manifest["receipt"], (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert receipt["guard_used"] == made.receipt["guard_used"]
     assert abs(receipt["guard_used"] - 5000) < 300
     assert abs(receipt["guard_read"] - 5000) < 300
     assert (receipt["guard_share"], receipt["guard_charge"], receipt["guard_number"], receipt["number"]) == ("1/10", "epsilon = 0.1", 1, 2)
-    assert f"{receipt['guard_used']:,}" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert f"{receipt['guard_used']:,}" in page
+    whole = ln.Privacy(ln.PureDP(1))
+    assert made.privacy == whole
+    assert ln.read_release(tmp_path / "out").privacy == whole
+    assert all(text in page for text in (bet_words(whole), promise(whole), "epsilon = 1 (pure"))
+    assert manifest["privacy"]["parameters"] == {"epsilon": "1"}
 
 
 def test_both_are_affordable_or_nothing_is_spent(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     found = read_release(release)
     heading, rows = _answered(found, found.level if level is None else level, asked)
     notes = [] if found.private else ["NOT PRIVATE: the noise of this release came from a seed."]
-    notes += notices(found)[: found.plan.privacy.unit_column is not None]
+    notes += notices(found)[: found.privacy.unit_column is not None]
     if as_json:
         show_json({"level": found.level if level is None else level, "answers": rows, "notes": notes})
         return

@@ -210,7 +210,7 @@ def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, 
         ("manifest", shown(out / "manifest.json")),
         ("report", shown(out / "report.html")),
         *(("note", text) for text in notes),
-        ("guard", guard_words(made)),
+        ("guard", _guard(made)),
     ]
     if ledger is None:
         show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
@@ -218,19 +218,14 @@ def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, 
         show_facts([*places, *_account(made.observation.receipt, ledger, new=new)])
 
 
-def guard_words(made: "Release") -> str:
-    """What the guard of a release found, or that there was none.
+def _guard(made: "Release") -> str:
+    """What the guard of a release found, or that there was none."""
+    from leastnoise._release import guard_words
 
-    Args:
-        made: the release.
-    """
-    found = made.receipt
-    if "guard_read" not in found:
+    found = guard_words(made)
+    if found is None:
         return 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
-    return (
-        f"about {max(found['guard_used'], 0):,} of about {max(found['guard_read'], 0):,} rows are used (standard error about "
-        f"{found['guard_noise_std']:,.0f}); it cost {found['guard_charge']}"
-    )
+    return f"{found} It cost {made.receipt['guard_charge']}."
 
 
 def _account(receipt: str, ledger: Path, *, new: bool) -> list[tuple[str, str]]:

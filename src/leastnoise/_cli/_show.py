@@ -49,7 +49,7 @@ def _facts(release: "Release") -> list[tuple[str, str]]:
     from leastnoise._accounting import charge_text, whole_budget
     from leastnoise._release import goodness, notices
 
-    privacy = release.plan.privacy
+    privacy = release.privacy
     ratio = goodness(release.plan)
     return [
         ("release", f"{whole(release.workload.rows)} answers in {whole(len(release.tables))} tables"),

@@ -1,6 +1,17 @@
 """The frozen, serialisable plan: what is asked, what is measured for it, and the error that this promises."""
 
+from leastnoise._plan._guard import guard_share, with_guard, without_guard
 from leastnoise._plan._json import measurements_from_value, read, values_from_json
 from leastnoise._plan._plan import Plan, Promise, TableError
 
-__all__ = ["Plan", "Promise", "TableError", "measurements_from_value", "read", "values_from_json"]
+__all__ = [
+    "Plan",
+    "Promise",
+    "TableError",
+    "guard_share",
+    "measurements_from_value",
+    "read",
+    "values_from_json",
+    "with_guard",
+    "without_guard",
+]

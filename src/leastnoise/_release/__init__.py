@@ -7,7 +7,7 @@ from leastnoise._release._manifest import FORMAT
 from leastnoise._release._release import Release, build
 from leastnoise._release._tables import Table, Tables
 from leastnoise._release._texts import checked_language, texts
-from leastnoise._release._words import goodness, notices
+from leastnoise._release._words import goodness, guard_words, notices
 from leastnoise._release._writing import fill_draft, write
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "draft",
     "fill_draft",
     "goodness",
+    "guard_words",
     "notices",
     "sha256",
     "table_place",

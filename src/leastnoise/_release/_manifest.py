@@ -121,7 +121,7 @@ def manifest(
             "half_width_in_noise_std": release.options.multiplier,
             "half_width_added": release.options.half_step,
             "method": words.interval_words(release),
-            **({"notice": cut} if (cut := words.cut_words(plan.privacy)) else {}),
+            **({"notice": cut} if (cut := words.cut_words(release.privacy)) else {}),
             "does_not_cover": words.limits(release),
         },
         "post_processing": _post_processing(release),
@@ -135,13 +135,13 @@ def manifest(
 def _privacy(release: Release) -> dict[str, Any]:
     plan = release.plan
     spent = plan.cost()
-    name, parameters = words.definition(plan.privacy)
+    name, parameters = words.definition(release.privacy)
     return {
         "definition": name,
         "parameters": parameters,
-        "promise": words.promise(plan.privacy),
-        "neighbours": plan.privacy.neighbours,
-        "unit": {"column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows, "in_words": words.change(plan.privacy)},
+        "promise": words.promise(release.privacy),
+        "neighbours": release.privacy.neighbours,
+        "unit": {"column": release.privacy.unit_column, "max_rows": release.privacy.max_rows, "in_words": words.change(release.privacy)},
         "cost": {**spent.to_json(), "in_words": words.cost_words(spent), "within_budget": covers(plan.privacy.budget, spent)},
     }
 

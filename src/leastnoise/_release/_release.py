@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import charge_text, whole_budget
+from leastnoise._accounting import Privacy, charge_text, whole_budget
 from leastnoise._accuracy import Structure, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, Finding, Outcome
 from leastnoise._measurements import Measurements, Observation
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
 from leastnoise._release._tables import MOST_SHOWN, Options, Table, Tables, in_unit, to_frame
@@ -57,7 +57,7 @@ class Release:
         return f"{texts().some('answers', self.workload.rows)} in {texts().some('tables', len(self.tables))}"
 
     def _facts(self) -> list[tuple[str, str]]:
-        privacy = self.plan.privacy
+        privacy = self.privacy
         facts = [("protects", privacy.unit), ("cost", charge_text(privacy.budget, whole_budget(privacy.budget)))]
         return facts if self.private else [*facts, ("noise", "NOT PRIVATE, from a seed")]
 
@@ -65,6 +65,11 @@ class Release:
     def plan(self) -> Plan:
         """The plan that was carried out."""
         return self.outcome.plan
+
+    @property
+    def privacy(self) -> Privacy:
+        """What is promised for all that is published: the plan's budget, and the guard's share of it where there was one."""
+        return with_guard(self.plan.privacy, guard_share(self.receipt.get("guard_share")))
 
     @property
     def observation(self) -> Observation:

@@ -81,7 +81,7 @@ class _Head:
 
 
 def _head(release: Release, entries: Sequence[TableEntry], said: Texts, when: datetime) -> _Head:
-    privacy = release.plan.privacy
+    privacy = release.privacy
     title = _title(release, said)
     answers = said.some("answers", sum(entry.answers for entry in entries))
     about = said.say("about_row")
@@ -148,7 +148,7 @@ def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list
 
 
 def _facts(release: Release, said: Texts) -> list[tuple[str, str, str]]:
-    privacy = release.plan.privacy
+    privacy = release.privacy
     change = said.say("added_removed" if privacy.neighbours == "add_remove" else "replaced")
     protected = said.say("one_row")
     if privacy.unit_column is not None:
@@ -220,7 +220,7 @@ def _reading(release: Release, said: Texts) -> dict[str, Any]:
         "dropped": words.dropped_words(domain, said),
         "rules": rules[:MOST_RULES],
         "more": said.say("rows_more", count=MOST_RULES, all=len(rules)) if len(rules) > MOST_RULES else "",
-        "promise": words.promise(release.plan.privacy, said),
+        "promise": words.promise(release.privacy, said),
     }
 
 
@@ -231,9 +231,10 @@ def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
     ordinary = release.finding.linear
     done = said.some("done", len(release.measurements.blocks)) if ordinary else said.say(release.finding.done[0], **release.finding.done[1])
     return [
-        (said.say("s_budget"), f"{words.budget_words(plan.privacy, said)} ({words.definition(plan.privacy, said)[0]})"),
+        (said.say("s_budget"), f"{words.budget_words(release.privacy, said)} ({words.definition(release.privacy, said)[0]})"),
         (said.say("s_cost"), said.say("computed" if ordinary else "computed_aware", cost=words.cost_words(plan.cost(), said))),
-        (said.say("s_neighbours"), f"{words.change(plan.privacy, said)} ({plan.privacy.neighbours})"),
+        *([(said.say("s_guard"), str(release.receipt["guard_charge"]))] if "guard_charge" in release.receipt else []),
+        (said.say("s_neighbours"), f"{words.change(release.privacy, said)} ({release.privacy.neighbours})"),
         (said.say("s_noise"), said.say(release.measurements.noise.value)),
         (said.say("s_strategy"), f"{plan.strategy}: {done}"),
         (said.say("s_receipt"), receipt or said.say("no_receipt")),
@@ -257,12 +258,12 @@ def _files(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
 
 def _use(release: Release, said: Texts, year: int) -> dict[str, Any]:
     """How to cite, to recompute and to ask."""
-    plan, made = release.plan, versions()
+    made = versions()
     cited = said.say(
         "cite_text",
         title=_title(release, said),
-        budget=words.budget_words(plan.privacy, said),
-        unit=plan.privacy.unit,
+        budget=words.budget_words(release.privacy, said),
+        unit=release.privacy.unit,
         digest=release.plan_digest,
         version=made["leastnoise"],
         year=str(year),

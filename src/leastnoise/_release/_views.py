@@ -151,7 +151,7 @@ def _with_picture(release: Release, view: View, chart: str, svg: str | None, tab
     words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
     if chart == "largest" and svg:
         words.insert(0, _sure(release, table, said))
-    privacy = release.plan.privacy
+    privacy = release.privacy
     if privacy.unit_column is not None and privacy.max_rows > 1:
         words.append(said.say("beyond", count=privacy.max_rows, column=privacy.unit_column))
     return replace(view, svg=svg or "", said=" ".join(words))

@@ -222,13 +222,16 @@ def clipped(release: Release) -> list[str]:
 
 
 def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
-    """The noisy counts of rows read and used, if the release has them; they were paid for like everything else."""
+    """The noisy counts of rows read and used, if the release has them; they were paid for like everything else.
+
+    No more rows are used than were read: where noise has made it so, the count of those used is the best known of both.
+    """
     if "guard_used" not in release.receipt:
         return None
     read, used, std = (float(release.receipt[f"guard_{name}"]) for name in ("read", "used", "noise_std"))
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
     margins = {"read_margin": said.error(times * math.sqrt(2) * std + 0.5), "used_margin": said.error(times * std + 0.5)}
-    return said.say("guard", read=said.number(read), used=said.number(used), **margins)
+    return said.say("guard", read=said.number(max(read, used)), used=said.number(used), **margins)
 
 
 def interval_words(release: Release, said: Texts = ENGLISH) -> str:
@@ -303,7 +306,7 @@ def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     >>> notices(build(Outcome(plan, Observation(cells, (np.zeros(5000, dtype=int),), "", private=False))))[0][:74]
     'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'
     """
-    cut = cut_words(release.plan.privacy, said)
+    cut = cut_words(release.privacy, said)
     return [*([cut] if cut else []), *(large_words(release, product, said) for product in release.large)]
 
 

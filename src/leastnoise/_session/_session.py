@@ -23,13 +23,13 @@ from leastnoise._mechanisms import (
     terms_of,
     too_large,
 )
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, guard_share, with_guard, without_guard
 from leastnoise._planner import PLANNERS
 from leastnoise._release import Release, check_columns, check_target, checked_language, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
 from leastnoise._session._before import check_ledger, open_ledger
 from leastnoise._session._finish import Choices, finish_one, options_text, publish, read_table, room_for
-from leastnoise._session._guard import guard_share, guard_terms, guarded, rehearsed, with_guard, without_guard
+from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._memory import check_memory
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._sight import check_known

@@ -12,9 +12,9 @@ from leastnoise._adapters import CSV, DatabaseTable
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
 from leastnoise._domain import Domain, known_keys
 from leastnoise._measurements import MOST_ROWS
+from leastnoise._plan import guard_share, without_guard
 from leastnoise._release import checked_language, table_place, written
 from leastnoise._session._domain_spec import READING, domain_from_spec
-from leastnoise._session._guard import guard_share, without_guard
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
 from leastnoise._session._targets import Least

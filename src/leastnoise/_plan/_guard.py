@@ -1,0 +1,47 @@
+"""The share of a budget that a guard takes before a plan: public arithmetic, with nothing lost."""
+
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._accounting import ZCDP, Privacy
+from leastnoise._check import exact_positive, refuse
+
+
+def guard_share(value: Any) -> Fraction | None:
+    """Check the share of the budget that a guard costs.
+
+    >>> guard_share("1/100"), guard_share(None)
+    (Fraction(1, 100), None)
+    """
+    if value is None:
+        return None
+    share = exact_positive("guard", value)
+    if not share <= Fraction(1, 2):
+        raise refuse("guard", value, "a share of the budget above 0 and at most 1/2, such as '1/100'")
+    return share
+
+
+def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
+    """What is left to plan for when a guard takes its share; it takes nothing of delta, because its noise is pure.
+
+    >>> without_guard(Privacy(PureDP(1)), Fraction(1, 100)).budget
+    PureDP(epsilon='99/100')
+    """
+    if share is None:
+        return privacy
+    budget = privacy.budget
+    return privacy.share(1 - share) if isinstance(budget, ZCDP) else privacy.within(budget.without(budget.epsilon * share))
+
+
+def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
+    """The whole, of a plan and its guard; the other way round.
+
+    >>> with_guard(Privacy(PureDP("0.99")), Fraction(1, 100)).budget
+    PureDP(epsilon='1')
+    """
+    if share is None:
+        return privacy
+    budget = privacy.budget
+    if isinstance(budget, ZCDP):
+        return privacy.within(ZCDP(budget.rho / (1 - share)))
+    return privacy.within(budget.without(-budget.epsilon * share / (1 - share)))
