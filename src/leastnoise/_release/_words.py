@@ -225,6 +225,12 @@ def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
     """The noisy counts of rows read and used, if the release has them; they were paid for like everything else.
 
     No more rows are used than were read: where noise has made it so, the count of those used is the best known of both.
+
+    >>> sexes = Domain(sex=["F", "M"])
+    >>> total = Measurements(domain=sexes, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), scale=1),))
+    >>> outcome = Outcome(promised(queries(sexes), total), Observation(total, (np.zeros(1, dtype=int),), "", private=False))
+    >>> guard_words(build(outcome, receipt={"guard_read": 4990, "guard_used": 5003, "guard_noise_std": 10}))
+    'Rows read: about 5,003 (± 30.5). Rows used: about 5,003 (± 21.7). Both are noisy counts that were paid for.'
     """
     if "guard_used" not in release.receipt:
         return None
