@@ -11,7 +11,7 @@ from leastnoise._cli._output import shown, write_new
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
 _IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$", flags=re.ASCII)
-# A CSV file has no types, so its draft guesses from names alone, and shows the other kinds beside the guess.
+# A CSV file has no types, so its draft guesses from names alone, and says so.
 _WHOLE_NAME = re.compile(r"(^|[_\-. ])(age|year|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII)
 _NUMBER_NAME = re.compile(
     r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$", flags=re.ASCII
@@ -24,11 +24,11 @@ _DATE_NAME = re.compile(
 
 _UNTYPED = "unknown"  # the type of a column of a CSV file
 _LINES = {
-    "text": f'categories = ["{_BLANK}"]     # for example ["F", "M"], written as in the data',
-    "whole": f'integers = ["{_BLANK}", "{_BLANK}"]     # lowest and highest, for example [17, 90]; for codes 0, 1, ... write size = 9',
-    "date": f'dates = {{ from = "{_BLANK}", to = "{_BLANK}", by = "month" }}     # for example from = "2024-01-01", to = "2024-12-31"; by'
-    ' year, quarter, month, week, day, hour or weekday; zone = "Europe/Berlin" if they have a zone, format = "%d.%m.%Y"',
-    "number": f'bins = {{ low = "{_BLANK}", high = "{_BLANK}", count = 100 }}     # low = 0, high = 200000; or edges = ["0", "9.99", "50"]',
+    "text": f'categories = ["{_BLANK}"]',
+    "whole": f'integers = ["{_BLANK}", "{_BLANK}"]',
+    "date": f'dates = {{ from = "{_BLANK}", to = "{_BLANK}", by = "month" }}',
+    "number": f'bins = {{ low = "{_BLANK}", high = "{_BLANK}", count = 100 }}',
+    "truth": 'categories = [true, false]     # also spellings = { true = ["yes"], false = ["no"] }',
 }
 
 _HEAD = """\
@@ -65,9 +65,18 @@ _DOMAIN = """\
 
 # The domain: every attribute with the public list of its values. A row with a missing value or another one is dropped,
 # unless you say null = "other" or outside = "other" (an added cell), or outside = "clip" (numbers: the nearest cell).
+# Its kinds, each with an example:
+#
+#     categories = ["F", "M"]                          texts, written as in the data
+#     integers = [17, 90]                              whole numbers, lowest and highest; for codes 0, 1, ... write size = 9
+#     bins = { low = 0, high = 200000, count = 100 }   numbers, in bins of one width; or edges = ["0", "9.99", "50"]
+#     dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
+#                                                      by year, quarter, month, week, day, hour or weekday; with
+#                                                      format = "%d.%m.%Y", and zone = "Europe/Berlin" if they have one
 """
 _GUESSED = """\
-# A CSV file has no types: the kinds below are guessed from names. Keep one line of each attribute.
+#
+# A CSV file has no types: the kinds below are guessed from names. Replace a line where the guess is wrong.
 """
 _TAIL = """
 # What is asked. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more.
@@ -192,10 +201,7 @@ def _attribute(name: str, written: str) -> str:
     kind = _kind(name, written)
     if kind == "else":
         return _left_out(name, f"of type {_comment(written)}, which cannot be published")
-    if kind == "truth":
-        return f'[domain.{_key(name)}]\ncategories = [true, false]     # also spellings = {{ true = ["yes"], false = ["no"] }}\n'
-    others = [f"# {line}" for other, line in _LINES.items() if other != kind] if written == _UNTYPED else []
-    return "\n".join([f"[domain.{_key(name)}]", _LINES[kind], *others, ""])
+    return f"[domain.{_key(name)}]\n{_LINES[kind]}\n"
 
 
 def _left_out(name: str, why: str) -> str:
