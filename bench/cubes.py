@@ -74,7 +74,7 @@ def plans() -> Iterator[str]:
             best = min(known, key=lambda other: known[other])
             for neighbours, factor in (("add_remove", 1), ("replace", 4)):
                 start = time.process_time()
-                plan = ln.plan(asked, ln.PureDP(1), neighbours=neighbours)
+                plan = ln.plan(asked, ln.Privacy(ln.PureDP(1), neighbours))
                 seconds = time.process_time() - start
                 ours = plan.expected_error().total_squared_error / factor
                 yield (

@@ -35,7 +35,8 @@ found = {"plan_seconds": time.process_time(), "plan_peak": peak(), "tables": len
          "rmse": math.sqrt(plan.expected_error().total_squared_error / workload.rows)}
 if out:
     folder = Path(out)
-    ln.release(plan, folder / "rows.parquet", ledger=folder / "rows.ledger", out=folder / "release", formats=("parquet",))
+    parquet = ln.Options(formats=["parquet"])
+    ln.release(plan, folder / "rows.parquet", ledger=folder / "rows.ledger", out=folder / "release", options=parquet)
     files = sum(path.stat().st_size for path in (folder / "release").rglob("*") if path.is_file())
     found |= {"seconds": time.process_time(), "peak": peak(), "files": files / 2**30}
 print(json.dumps(found))

@@ -22,7 +22,7 @@ from leastnoise._mechanisms import _dawa, candidates, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa_plane import plan_plane
 from leastnoise._mechanisms._truncated_sums import plan_truncated_sums, sums
 from leastnoise._plan import Plan
-from leastnoise._release import build
+from leastnoise._release import Options, build
 from leastnoise._table import Table
 from leastnoise._workload import Workload, queries, ranges
 
@@ -67,7 +67,7 @@ def words(budget: Budget) -> str:
 
 def covered(outcome: Outcome, truth: Sequence[Reals]) -> Iterator[tuple[str, float, float]]:
     """For every table of a release: its name, the share of true answers inside, and mean half width over mean error, at least 1/2."""
-    for table, exact in zip(build(outcome, level=LEVEL).tables, truth, strict=True):
+    for table, exact in zip(build(outcome, Options(level=LEVEL)).tables, truth, strict=True):
         known = np.isfinite(table.low) & np.isfinite(table.high)
         inside = (table.low <= exact + 1e-9) & (exact <= table.high + 1e-9)
         half, error = (table.high - table.low)[known].mean() / 2, np.abs(table.answer - exact)[known].mean()

@@ -14,7 +14,7 @@ from leastnoise._linop import dense
 from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._release import build
+from leastnoise._release import Options, build
 from leastnoise._session import plan as make
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, marginals, queries
@@ -87,7 +87,7 @@ def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
     inside: dict[str, list[float]] = {}
     exact: dict[str, Reals] = {}
     for trial in range(trials):
-        release = build(_outcome(plan, people, seed + trial), level=LEVEL)
+        release = build(_outcome(plan, people, seed + trial), Options(level=LEVEL))
         for table in release.tables:
             truth = exact.setdefault(table.id, people.answers(table.product))
             inside.setdefault(table.id, []).append(float(((table.low <= truth + 1e-9) & (truth <= table.high + 1e-9)).mean()))
@@ -104,7 +104,7 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
         found: dict[str, list[float]] = {}
         for trial in range(trials):
             outcome = _outcome(plan, people, seed + trial)
-            release = build(outcome, level=LEVEL, non_negative=True, integer=True, joint=True, local=True)
+            release = build(outcome, Options(level=LEVEL, non_negative=True, integer=True, nnls=True, local_non_negative=True))
             for table in release.tables:
                 truth, half = people.answers(table.product), (table.high - table.low) / 2
                 columns = {
@@ -132,7 +132,7 @@ def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int 
         plan = make(asked, what, strategy="hierarchy")
         found: dict[str, list[float]] = {}
         for trial in range(trials):
-            release = build(_outcome(plan, people, seed + trial), level=LEVEL)
+            release = build(_outcome(plan, people, seed + trial), Options(level=LEVEL))
             estimate = Estimate(release.observation)
             table = release.tables[0]
             rising = monotone(table.answer, 0)

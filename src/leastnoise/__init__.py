@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leastnoise._estimate import cdf, means, quantiles
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan
-    from leastnoise._release import Release
+    from leastnoise._release import Options, Release
     from leastnoise._session import Least, audit, compare, plan, read_release, read_spec, release, resume
     from leastnoise._session._fit import check
     from leastnoise._workload import (
@@ -45,7 +45,7 @@ _HOMES = {
     "_estimate": ("cdf", "means", "quantiles"),
     "_kernel": ("Ledger",),
     "_plan": ("Plan",),
-    "_release": ("Release",),
+    "_release": ("Options", "Release"),
     "_session._fit": ("check",),
     "_session": ("Least", "audit", "compare", "plan", "read_release", "read_spec", "release", "resume"),
     "_workload": (
@@ -86,6 +86,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Measure",
+    "Options",
     "PaidError",
     "Plan",
     "Privacy",

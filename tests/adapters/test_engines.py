@@ -260,7 +260,9 @@ def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
 
 def test_a_release_is_the_same_from_every_source(engine):
     domain = Domain({"t": KINDS[8], "x": KINDS[7]}, measures={"m": MEASURES[1]})
-    plan = ln.plan(ln.marginals(domain, ways=2) + ln.queries(domain, x="prefix", sum="m"), ln.PureDP(1), unit_column="u", max_rows=ROWS)
+    plan = ln.plan(
+        ln.marginals(domain, ways=2) + ln.queries(domain, x="prefix", sum="m"), ln.Privacy(ln.PureDP(1), unit_column="u", max_rows=ROWS)
+    )
     here, there = (ln.release(plan, source, seed=5) for source in (ARROW, engine))
     assert here.answers["answer"].tolist() == there.answers["answer"].tolist()
 

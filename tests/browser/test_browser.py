@@ -33,7 +33,7 @@ def page(tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
-        ln.release(ln.plan(asked, ln.PureDP(1)), pd.DataFrame(people), seed=1, out=out, formats=("csv",))
+        ln.release(ln.plan(asked, ln.PureDP(1)), pd.DataFrame(people), seed=1, out=out, options=ln.Options(formats=["csv"]))
     return out / "report.html"
 
 

@@ -140,14 +140,14 @@ def test_no_line_of_a_file_makes_a_release_fail(tmp_path: Path, changes: list[tu
         data = data[:place] + put + data[place + over * len(put) :]
     file = tmp_path / "people.csv"
     file.write_bytes(data)
-    made = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1), strategy="identity", unit_column="id", max_rows=2)
+    made = ln.plan(ln.marginals(DOMAIN, ways=1), ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=2), strategy="identity")
     assert ln.release(made, file, seed=1).answers is not None
 
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("released")
-    ln.release(PLAN, _people(), seed=1, out=folder / "out", formats=("csv",))
+    ln.release(PLAN, _people(), seed=1, out=folder / "out", options=ln.Options(formats=["csv"]))
     return folder / "out"
 
 

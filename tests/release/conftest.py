@@ -1,6 +1,7 @@
 """Observations made without the kernel: numpy noise of the plan's scales on a small table of counts."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,12 +14,21 @@ from leastnoise._estimate import Outcome
 from leastnoise._fitting import fit
 from leastnoise._linop import Dense, Identity, dense
 from leastnoise._measurements import Block, Factor, Observation
+from leastnoise._release import check_target, draft, fill_draft
 from leastnoise._workload import Workload, queries
 
 DOMAIN = Domain(
     {"sex": ["F", "M"], "age": Integers(17, 21), "Answer": Categories(["<b>a & b</b>", 'say "x"'], outside="other")},
     measures={"pay": Measure("income", 0, 500, unit="0.25")},
 )
+
+
+def write(release, directory, *formats):
+    """A release as files, in all formats or these."""
+    with draft(check_target(directory)) as place:
+        fill_draft(replace(release, options=replace(release.options, formats=formats)) if formats else release, place)
+        place.publish()
+    return place.target
 
 
 def block_matrix(domain, block):

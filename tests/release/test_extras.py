@@ -10,7 +10,7 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, Outcome, locally_non_negative, nnls
 from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._release import _extras, build, check_columns
+from leastnoise._release import Options, _extras, build, check_options
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(sex=["F", "M"], age=Integers(0, 7))
@@ -26,14 +26,14 @@ TWO_RANGES = Factor(("age",), Ranges(8, [0, 4], [3, 7]))
 
 
 def test_what_can_be_given_is_not_refused():
-    check_columns(planned(CELLS), joint=True, local=True, covariances=["q1", "sex x age"])
+    check_options(planned(CELLS), Options(nnls=True, local_non_negative=True, covariances=["q1", "sex x age"]))
 
 
 def test_cells_that_are_not_determined_are_found_out_on_made_up_numbers():
     plan = planned(Block((TWO_RANGES,), 5), asked=queries(DOMAIN, age={"ranges": [[0, 3], [4, 7]]}))
-    check_columns(plan)
+    check_options(plan, Options())
     with pytest.raises(InputError, match="do not determine"):
-        check_columns(plan, local=True)
+        check_options(plan, Options(local_non_negative=True))
 
 
 def test_covariances_that_need_a_solver_are_refused():
@@ -47,7 +47,7 @@ def test_covariances_that_need_a_solver_are_refused():
     )
     plan = promised(marginals(domain, ways=1, of=["sex"]), made, "odd")
     with pytest.raises(InputError, match="The covariances of 'sex' are not known under the strategy 'odd', whose estimates need a linear"):
-        check_columns(plan, covariances=["sex"])
+        check_options(plan, Options(covariances=["sex"]))
     release = build(Outcome(plan, Observation(made, (np.zeros(10_000, dtype=int), np.zeros(2, dtype=int)), "", private=False)))
     with pytest.raises(InputError, match="Covariances of sex and sex are not known where estimates need a linear solver"):
         release.covariance("sex")
@@ -65,7 +65,7 @@ def test_the_columns_are_those_of_the_functions():
     values = np.random.default_rng(5).integers(-9, 12, 16)
     plan = planned(CELLS)
     observation = Observation(plan.measured(), (values,), "", private=False)
-    release = build(Outcome(plan, observation), joint=True, local=True)
+    release = build(Outcome(plan, observation), Options(nnls=True, local_non_negative=True))
     local = locally_non_negative(Estimate(observation), [("sex",), ("age",), ("sex", "age")])
     cells = nnls(observation).cells
     both = release.tables["sex x age"]
@@ -82,8 +82,8 @@ def test_nothing_that_is_iterated_fails_after_the_payment(monkeypatch):
     monkeypatch.setattr("leastnoise._estimate._nnls._MOST_STEPS", 1)
     with pytest.raises(InputError, match="Non-negative least squares did not converge: after 1 steps"):
         nnls(observation)
-    stopped = build(Outcome(plan, observation), joint=True).tables["sex x age"]
+    stopped = build(Outcome(plan, observation), Options(nnls=True)).tables["sex x age"]
     assert stopped.nnls.min() >= 0
     assert np.isfinite(stopped.nnls_rmse).all()
     monkeypatch.setattr(_extras, "_ROUNDS", 0)
-    assert build(Outcome(plan, observation), local=True).tables["sex x age"].local.min() >= 0
+    assert build(Outcome(plan, observation), Options(local_non_negative=True)).tables["sex x age"].local.min() >= 0

@@ -11,9 +11,10 @@ from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Outcome, nnls
 from leastnoise._linop import Identity, Tree
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._release import Release, build, write
+from leastnoise._release import Options, Release, build
 from leastnoise._session import read_release as read
 from leastnoise._workload import marginals, queries
+from release.conftest import write
 
 DOMAIN = Domain(x=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)})
 
@@ -28,7 +29,7 @@ def observed() -> Outcome:
 
 
 def made() -> Release:
-    return build(observed(), joint=True)
+    return build(observed(), Options(nnls=True))
 
 
 def test_the_unbiased_columns_do_not_change() -> None:
@@ -51,7 +52,7 @@ def test_the_columns_are_those_of_non_negative_least_squares() -> None:
 
 
 def test_the_release_says_it_and_reads_back(tmp_path: Path) -> None:
-    folder = write(made(), tmp_path / "out", formats=["csv"])
+    folder = write(made(), tmp_path / "out", "csv")
     said = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
     assert list(said["columns"]) == ["answer_nnls", "nnls_rmse"]
     assert "in 50 simulated releases in which the estimate itself was the truth" in said["columns"]["nnls_rmse"]

@@ -15,10 +15,11 @@ import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._release import _report, _texts, _views, _words, build, write
+from leastnoise._release import Options, _report, _texts, _views, _words, build
 from leastnoise._release._texts import texts
 from leastnoise._release._words import goodness
 from leastnoise._workload import marginals
+from release.conftest import write
 
 VOID = {"meta", "br", "link", "img", "hr", "input", "tr", "td", "th"}
 
@@ -68,7 +69,7 @@ def page(observation, tmp_path_factory):
     """The report of the example as it is on the disk, with its pictures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
-        release = build(observation, non_negative=True, receipt={"ledger": "a & <b>"})
+        release = build(observation, Options(non_negative=True), receipt={"ledger": "a & <b>"})
         target = write(release, tmp_path_factory.mktemp("page") / "out", "csv")
     return (target / "report.html").read_text(encoding="utf-8")
 
@@ -210,7 +211,7 @@ def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said(making):
 
 
 def test_the_german_page_says_all_of_it_in_german(observation):
-    release = build(observation, language="de", contact="statistik@example.org")
+    release = build(observation, Options(language="de", contact="statistik@example.org"))
     page = _report.report(release, entries(release))
     text = Page(page).text
     assert '<html lang="de">' in page

@@ -64,14 +64,14 @@ def releases(folder: Path) -> Iterator[Path]:
     amounts = ln.queries(domain, pay="prefix", sum="sum")
     options = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True, "covariances": ("q1",)}
     asked = [
-        (ln.plan(wide, ln.ApproxDP(1, "1e-9"), strategy="identity", unit_column="id", max_rows=2), {}),
-        (ln.plan(counts, ln.PureDP(1), strategy="identity"), options),
-        (ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"), {}),
-        (ln.plan(amounts, ln.PureDP(1), strategy="truncated_sums"), {}),
+        (ln.plan(wide, ln.Privacy(ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2), strategy="identity"), None),
+        (ln.plan(counts, ln.PureDP(1), strategy="identity"), ln.Options(**options)),
+        (ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"), None),
+        (ln.plan(amounts, ln.PureDP(1), strategy="truncated_sums"), None),
     ]
-    asked.append((asked[1][0], {"guard": "1/100"}))
-    for number, (plan, more) in enumerate(asked):
-        ln.release(plan, FRAME, ledger=folder / f"{number}.ledger", dataset=f"people {number}", out=folder / str(number), **more)
+    asked.append((asked[1][0], ln.Options(guard="1/100")))
+    for number, (plan, chosen) in enumerate(asked):
+        ln.release(plan, FRAME, ledger=folder / f"{number}.ledger", dataset=f"people {number}", out=folder / str(number), options=chosen)
         (folder / f"{number}.plan.json").write_text(plan.to_json(), encoding="utf-8")
         yield folder / str(number)
     ln.release(asked[1][0], FRAME, seed=1, out=folder / "seeded")

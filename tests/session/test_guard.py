@@ -26,9 +26,9 @@ BUDGETS = [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2")]
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 def test_the_guard_stops_a_wrong_spec_and_costs_its_share(tmp_path: Path, budget: ln.PureDP, neighbours: str) -> None:
     book = tmp_path / "people.ledger"
-    plan = ln.plan(WORKLOAD, budget, neighbours=neighbours, guard="1/100")
+    plan = ln.plan(WORKLOAD, ln.Privacy(budget, neighbours), guard="1/100")
     with pytest.raises(ln.GuardError, match=r"fewer than half.*1/100 of the budget. The rest is left.*leastnoise check"):
-        ln.release(plan, WRONG_CASE, ledger=book, out=tmp_path / "out", guard="1/100")
+        ln.release(plan, WRONG_CASE, ledger=book, out=tmp_path / "out", options=ln.Options(guard="1/100"))
     assert not (tmp_path / "out").exists()
     ledger = ln.Ledger.open(book)
     (entry,) = ledger.entries()
@@ -45,7 +45,7 @@ def test_the_guard_stops_a_wrong_spec_and_costs_its_share(tmp_path: Path, budget
 
 def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
     plan = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
-    made = ln.release(plan, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", guard="1/10")
+    made = ln.release(plan, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=ln.Options(guard="1/10"))
     manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))
     receipt, page = manifest["receipt"], (tmp_path / "out/report.html").read_text(encoding="utf-8")
     assert receipt["guard_used"] == made.receipt["guard_used"]
@@ -63,7 +63,7 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
 def test_both_are_affordable_or_nothing_is_spent(tmp_path: Path) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with pytest.raises(ln.BudgetError):
-        ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, guard="1/100")
+        ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, options=ln.Options(guard="1/100"))
     assert book.entries() == ()
 
 

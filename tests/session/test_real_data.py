@@ -24,7 +24,7 @@ from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._kernel._count import count
 from leastnoise._linop import along, apply
 from leastnoise._plan import Plan
-from leastnoise._release import build
+from leastnoise._release import Options, build
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload
 
@@ -73,7 +73,7 @@ def runs(plan: Plan, workload: Workload, table: Table, first_seed: int) -> Reali
     exact = [exact_answers(table, product) for product in workload]
     # The width of an interval depends on the plan alone; a sum's is in amounts and not in units.
     units = [1.0 if product.measure is None else float(table.domain.measures[product.measure].unit) for product in workload]
-    shown = build(Outcome(plan, simulate(plan.measured(), table, SeededEntropy(first_seed))), level=LEVEL).tables
+    shown = build(Outcome(plan, simulate(plan.measured(), table, SeededEntropy(first_seed))), Options(level=LEVEL)).tables
     half_widths = [(table.high - table.low) / 2 / unit for table, unit in zip(shown, units, strict=True)]
     ratios, covered = [], []
     for seed in range(first_seed, first_seed + RUNS):

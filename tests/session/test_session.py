@@ -53,7 +53,7 @@ def planned_over_few_cells(budget: Any, neighbours: str) -> tuple[ln.Plan, tuple
         + ln.queries(DOMAIN, income=ln.prefix(), weight=2)
         + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
     )
-    return ln.plan(asked, budget, neighbours=neighbours, progress=strategies.append), tuple(strategies)
+    return ln.plan(asked, ln.Privacy(budget, neighbours), progress=strategies.append), tuple(strategies)
 
 
 def sources(folder: Path) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def test_a_unit_of_a_column_costs_more_noise_and_bounds_its_rows(tmp_path: Path)
     frame = pd.DataFrame({"id": np.repeat(np.arange(40), 5), "sex": ["F", "M", "F", "F", "F"] * 40})
     domain = ln.Domain(sex=["F", "M"])
     tables = ln.marginals(domain, ways=1)
-    one, three = (ln.plan(tables, ln.PureDP(100), unit_column="id", max_rows=rows) for rows in (1, 3))
+    one, three = (ln.plan(tables, ln.Privacy(ln.PureDP(100), unit_column="id", max_rows=rows)) for rows in (1, 3))
     assert three.expected_error().total_squared_error > one.expected_error().total_squared_error
     for made, rows in ((one, 1), (three, 3)):
         ledger = tmp_path / f"{rows}.ledger"
@@ -187,16 +187,20 @@ PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
 REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("a workload that is none", lambda _: ln.plan([1, 2], ln.PureDP(1)), "workload must be a workload.*got 'list'"),
     ("a budget that is none", lambda _: ln.plan(workload(), 1.0), "budget must be PureDP"),
-    ("a unit twice", lambda _: ln.plan(workload(), ln.Privacy(ln.PureDP(1)), max_rows=3, unit_column="id"), "not both"),
     ("a strategy that is none", lambda _: ln.plan(workload(), ln.PureDP(1), strategy="best"), "strategy must be 'auto' or one of"),
-    ("neighbours that are none", lambda _: ln.plan(workload(), ln.PureDP(1), neighbours="both"), "neighbours must be one of"),
+    ("neighbours that are none", lambda _: ln.plan(workload(), ln.Privacy(ln.PureDP(1), "both")), "neighbours must be one of"),
     ("a plan that is none", lambda _: ln.release("plan", PEOPLE, seed=1), "plan must be a plan"),
     ("no ledger", lambda _: ln.release(PLAN, PEOPLE), "A release must have a ledger"),
     ("a ledger of a number", lambda _: ln.release(PLAN, PEOPLE, ledger=3), "ledger must be a path or a Ledger"),
     ("seed and ledger", lambda at: ln.release(PLAN, PEOPLE, seed=1, ledger=at / "x.ledger"), "leave out the ledger or the seed"),
     ("a seed that is none", lambda _: ln.release(PLAN, PEOPLE, seed=-1), "seed must be"),
-    ("a level that is none", lambda _: ln.release(PLAN, PEOPLE, seed=1, level=1.0), "level must be a number above 0 and below 1"),
-    ("formats that are none", lambda _: ln.release(PLAN, PEOPLE, seed=1, formats=("xlsx",)), "formats must be"),
+    (
+        "a level that is none",
+        lambda _: ln.Options(level=1.0),
+        "level must be a number above 0 and below 1",
+    ),
+    ("options that are none", lambda _: ln.release(PLAN, PEOPLE, seed=1, options={"level": 0.9}), "options must be leastnoise.Options"),
+    ("formats that are none", lambda _: ln.Options(formats=("xlsx",)), "formats must be"),
     ("a source that is none", lambda at: ln.release(PLAN, 17, ledger=at / "x.ledger"), "source must be"),
     ("a source that is not there", lambda at: ln.release(PLAN, at / "no.csv", ledger=at / "x.ledger"), "no.csv"),
     ("a column that is not there", lambda at: ln.release(PLAN, PEOPLE[["sex", "income"]], ledger=at / "x.ledger"), "age"),

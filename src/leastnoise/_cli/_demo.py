@@ -112,14 +112,14 @@ def demo(out: Path | None) -> None:
     with Progress("planning") as progress:
         made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
         seconds = progress.seconds
-    show_plan(made, seconds)
+    show_plan(made, seconds, what.options.level)
     release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")
     click.echo()
     show_release(release, folder / "release", folder / "people.ledger", new=True)
     click.echo()
     with Progress("computing the true answers"):
         rows = promised_and_realised(release, people)
-    headings = ["queries", "promised\nrmse", "realised\nrmse", "realised /\npromised", f"within {what.level:.0%}\ninterval"]
+    headings = ["queries", "promised\nrmse", "realised\nrmse", "realised /\npromised", f"within {what.options.level:.0%}\ninterval"]
     show_table("Promised and realised error", [("table", "fold"), *((heading, "right") for heading in headings)], rows)
     click.echo("The true answers were computed for this comparison alone, because the survey is generated; a release never does so.")
     click.echo("A table of few queries is a small sample of noise: its realised error scatters around the promise.\n")

@@ -44,7 +44,7 @@ def plan(
     Reads the spec file alone; the data need not exist.
     """
     from leastnoise._cli._release import warn, warn_of_bias
-    from leastnoise._release import check_columns
+    from leastnoise._release import check_options
     from leastnoise._session import budget_warnings, plan_warnings, planned_spec, read_spec, spec_warnings
 
     what = read_spec(spec)
@@ -58,7 +58,7 @@ def plan(
     with within_memory(), Progress("planning") as progress:
         made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
         seconds = progress.seconds
-    check_columns(made, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
+    check_options(made, what.options)
     if out is not None:
         write_new(out, made.to_json() + "\n", _EXISTS)
     late = plan_warnings(what, made)
@@ -66,9 +66,9 @@ def plan(
     plans = {} if budgets is None else other_budgets(made, budgets)
     costs = table_prices(made, what.strategy) if priced else ()
     if as_json:
-        show_json({**facts(made, seconds, what.level), **further_facts(plans, costs), "warnings": [*warned, *late]})
+        show_json({**facts(made, seconds, what.options.level), **further_facts(plans, costs), "warnings": [*warned, *late]})
         return
-    show_plan(made, seconds, what.level)
+    show_plan(made, seconds, what.options.level)
     show_further(plans, costs)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
@@ -115,7 +115,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78))
 
 
-def facts(made: "Plan", seconds: float, level: float = 0.95) -> dict[str, Any]:
+def facts(made: "Plan", seconds: float, level: float) -> dict[str, Any]:
     """What is promised, as a JSON object with stable keys; null for what depends on the data.
 
     Args:
@@ -149,7 +149,7 @@ def ratio(made: "Plan") -> float | None:
     return goodness(made)
 
 
-def show_plan(made: "Plan", seconds: float, level: float = 0.95) -> None:
+def show_plan(made: "Plan", seconds: float, level: float) -> None:
     """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
     from leastnoise._session import mechanism_of
 

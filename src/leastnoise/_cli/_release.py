@@ -52,7 +52,7 @@ def release(
 
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
-    from leastnoise._release import check_columns, check_target, notices
+    from leastnoise._release import check_options, check_target, notices
     from leastnoise._session import budget_warnings, check_before, ledger_beside, plan_warnings, read_plan, read_spec, spec_warnings
 
     what = read_spec(spec)
@@ -63,16 +63,16 @@ def release(
         raise InputError('A release must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
     paying = ledger or what.ledger or ledger_beside(data)
     what = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
-    check_target(out)
+    target = check_target(out)
     known = frozenset[str]()
     if seed is None:
         known = settle_earlier(paying)
-        check_before(paying, what.data(data), out, what.privacy, dataset=what.dataset, share=what.share)
+        check_before(paying, what.data(data), target.parent, what.privacy, dataset=what.dataset, share=what.share)
     warn((*budget_warnings(what.privacy, what.rows), *spec_warnings(what)))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     plan = plan or _planned(what)
-    check_columns(plan, joint=what.nnls, local=what.local_non_negative, covariances=what.covariances)
+    check_options(plan, what.options)
     warn(plan_warnings(what, plan))
     new = not paying.exists()
     published = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
@@ -98,9 +98,9 @@ def warn_of_bias(what: "Spec") -> None:
     Args:
         what: the spec.
     """
-    if what.nnls:
+    if what.options.nnls:
         click.echo(_NNLS, err=True)
-    if what.local_non_negative:
+    if what.options.local_non_negative:
         click.echo(_LOCAL, err=True)
 
 
@@ -130,17 +130,8 @@ def carry_out(
             what.source and what.data(what.source),
             ledger=None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger,
             out=out,
+            options=what.options,
             dataset=what.dataset,
-            level=what.level,
-            formats=what.formats,
-            non_negative=what.non_negative,
-            integer=what.integer,
-            nnls=what.nnls,
-            local_non_negative=what.local_non_negative,
-            covariances=what.covariances,
-            language=what.language,
-            contact=what.contact,
-            guard=what.guard,
             seed=seed,
             progress=lambda done, among: progress.rows(f"reading {name}", "measuring, estimating and writing", done, among),
         )

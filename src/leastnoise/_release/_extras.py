@@ -16,6 +16,7 @@ from leastnoise._estimate import Estimate, LocallyNonNegative, NonNegativeCells,
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
 from leastnoise._release._large import written
+from leastnoise._release._options import Options
 from leastnoise._workload import Product, Workload
 
 MOST_JOINT = 2**16
@@ -24,32 +25,28 @@ MOST_LISTED = 2**11
 _ROUNDS = 2**27  # rounds times cells of the local projection
 
 
-def check_columns(plan: Plan, *, joint: bool = False, local: bool = False, covariances: Iterable[str] = ()) -> None:
+def check_options(plan: Plan, options: Options) -> None:
     """Refuse optional results that this plan cannot give, before anything is paid for it.
 
     Args:
         plan: with its questions.
-        joint: whether non-negative least squares are asked for.
-        local: whether non-negative tables by local projection are asked for.
-        covariances: the tables, by id or name, whose covariances are asked for.
+        options: of the release.
 
     Raises:
         InputError: too many cells, no measure that cannot be negative, an unknown table, or covariances that are not known.
 
     >>> domain = Domain(sex=["F", "M"])
     >>> total = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
-    >>> check_columns(promised(marginals(domain, ways=0), total), covariances=["total"])
+    >>> check_options(promised(marginals(domain, ways=0), total), Options(covariances=["total"]))
     """
-    wanted = tuple(covariances)
-    if not (joint or local or wanted):
+    if not options.beside:
         return
-    asked = [name for name, given in (("nnls", joint), ("local_non_negative", local), ("covariances", wanted)) if given]
     if plan.measurements is None:
-        raise _not_linear(plan, asked)
-    if joint or local:
-        _check_biased(plan.measurements, plan.workload, joint=joint, local=local)
+        raise _not_linear(plan, options.beside)
+    if options.nnls or options.local_non_negative:
+        _check_biased(plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative)
     tables = written(plan.workload.products)
-    for key in wanted:
+    for key in options.covariances:
         product = tables[table_place(tables, key)]
         if not product.rows <= MOST_LISTED:
             advice = "Take them from Python, with release.covariance."

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,9 @@ from leastnoise._check.arrays import Array
 from leastnoise._release._release import Release
 from leastnoise._release._tables import MAY_BE_UNKNOWN, NUMBERS, Label, Table, key_columns, label_array
 
-FORMATS = ("csv", "parquet")
 MOST_TABLE_FILES = 200
-MOST_CSV_CELLS = 10_000_000
 BATCH_CELLS = 1_000_000
 _LONGEST_NAME = 60
-Progress = Callable[[int, int], None]
 _QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the standard output stream of an interactive program
 _OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet, COMPRESSION zstd"}
 
@@ -64,19 +61,12 @@ def in_batches(release: Release) -> bool:
     return len(release.tables) > MOST_TABLE_FILES
 
 
-def default_formats(release: Release) -> tuple[str, ...]:
-    """CSV and Parquet; Parquet alone over ten million answers."""
-    return FORMATS if release.workload.rows <= MOST_CSV_CELLS else ("parquet",)
-
-
-def write_answers(release: Release, directory: Path, formats: Sequence[str], progress: Progress | None = None) -> list[TableEntry]:
+def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     """Write all answers and the index ``tables.csv``.
 
     Args:
         release: the release; its tables are computed one at a time.
         directory: an existing directory.
-        formats: csv, parquet or both.
-        progress: called with the number of tables done and of all.
 
     Returns:
         The index: one entry a table.
@@ -86,27 +76,20 @@ def write_answers(release: Release, directory: Path, formats: Sequence[str], pro
     import duckdb
 
     (directory / "answers").mkdir()
-    entries = []
     with duckdb.connect(":memory:") as database:
         database.execute(_QUIET)
-        writer = (
-            _batched(release, directory, formats, database) if in_batches(release) else _one_by_one(release, directory, formats, database)
-        )
-        for done, (table, stem) in enumerate(writer, 1):
-            entries.append(_entry(release, table, stem))
-            if progress is not None:
-                progress(done, len(release.tables))
+        written = (_batched if in_batches(release) else _one_by_one)(release, directory, database)
+        entries = [_entry(release, table, stem) for table, stem in written]
     _write_index(directory / "tables.csv", entries)
     return entries
 
 
-def write_covariances(release: Release, directory: Path, formats: Sequence[str]) -> None:
+def write_covariances(release: Release, directory: Path) -> None:
     """Write the covariances of the tables that were asked for, one file a table and format, each pair of answers once.
 
     Args:
         release: the release.
         directory: an existing directory.
-        formats: csv, parquet or both.
     """
     import duckdb
 
@@ -120,7 +103,7 @@ def write_covariances(release: Release, directory: Path, formats: Sequence[str])
             first, second = np.triu_indices(len(matrix))
             columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
             columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
-            _copy(database, columns, {"query"}, [key], directory / f"covariances/{key}", formats)
+            _copy(database, columns, {"query"}, [key], directory / f"covariances/{key}", release.options.formats)
 
 
 def _entry(release: Release, table: Table, stem: str) -> TableEntry:
@@ -191,7 +174,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _one_by_one(release: Release, directory: Path, formats: Sequence[str], database: Any) -> Iterator[tuple[Table, str]]:
+def _one_by_one(release: Release, directory: Path, database: Any) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         texts = _Texts()
         columns: dict[str, Array] = {"query": np.full(table.cells, texts.add((table.id,)), dtype=np.int32)}
@@ -205,11 +188,11 @@ def _one_by_one(release: Release, directory: Path, formats: Sequence[str], datab
             else:
                 columns[column] = array[place]
         stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
-        _copy(database, {**columns, **table.numbers()}, looked_up, texts.known, directory / stem, formats)
+        _copy(database, {**columns, **table.numbers()}, looked_up, texts.known, directory / stem, release.options.formats)
         yield table, stem
 
 
-def _batched(release: Release, directory: Path, formats: Sequence[str], database: Any) -> Iterator[tuple[Table, str]]:
+def _batched(release: Release, directory: Path, database: Any) -> Iterator[tuple[Table, str]]:
     """Tables of one number of attributes go to one folder, as parts of about a million answers."""
     batches: dict[int, _Batch] = {}
     for table in release.tables:
@@ -217,10 +200,10 @@ def _batched(release: Release, directory: Path, formats: Sequence[str], database
         batch = batches.setdefault(ways, _Batch(directory / f"answers/{ways}-way", ways, release))
         part = batch.add(table)
         if batch.cells >= BATCH_CELLS:
-            batch.flush(database, formats)
+            batch.flush(database)
         yield table, f"answers/{ways}-way/part-{part:05d}"
     for batch in batches.values():
-        batch.flush(database, formats)
+        batch.flush(database)
 
 
 @dataclass(slots=True)
@@ -253,14 +236,14 @@ class _Batch:
         self.cells += table.cells
         return self.part
 
-    def flush(self, database: Any, formats: Sequence[str]) -> None:
+    def flush(self, database: Any) -> None:
         """Write what is there as one part."""
         if self.cells == 0:
             return
         self.folder.mkdir(exist_ok=True)
         columns = {name: np.concatenate(self.columns.pop(name)) for name in list(self.columns)}
         looked_up = {name for name in columns if name not in NUMBERS}
-        _copy(database, columns, looked_up, self.texts.known, self.folder / f"part-{self.part:05d}", formats)
+        _copy(database, columns, looked_up, self.texts.known, self.folder / f"part-{self.part:05d}", self.release.options.formats)
         self.part, self.cells, self.texts, self.columns = self.part + 1, 0, _Texts(), {}
 
 

@@ -74,7 +74,6 @@ def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
 def manifest(
     release: Release,
     entries: Sequence[TableEntry],
-    formats: Sequence[str],
     files: Sequence[Mapping[str, Any]],
     *,
     written: datetime | None = None,
@@ -84,13 +83,12 @@ def manifest(
     Args:
         release: the release.
         entries: the index of its tables, as `write_answers` gives it.
-        formats: those written.
         files: path, size and SHA-256 of every other file.
         written: when; None for now. Only the day is told.
 
     Returns:
         A dictionary with the keys format, private, written, versions, privacy, receipt, domain, workload, plan, measurements,
-        expected_error, intervals, post_processing, answers, report and files; ``warning`` first if the noise was not private.
+        expected_error, intervals, post_processing, answers, options and files; ``warning`` first if the noise was not private.
     """
     plan = release.plan
     warning = {} if release.private else {"warning": words.ENGLISH.say("not_private")}
@@ -118,16 +116,16 @@ def manifest(
         "expected_error": _expected(release, entries),
         "intervals": {
             "level": release.level,
-            "half_width_in_noise_std": release.options.multiplier,
-            "half_width_added": release.options.half_step,
+            "half_width_in_noise_std": release.interval.multiplier,
+            "half_width_added": release.interval.half_step,
             "method": words.interval_words(release),
             **({"notice": cut} if (cut := words.cut_words(release.privacy)) else {}),
             "does_not_cover": words.limits(release),
         },
         "post_processing": _post_processing(release),
-        "answers": _answers(release, entries, formats),
+        "answers": _answers(release, entries),
         **_covariances(release),
-        "report": {"language": release.options.language, "contact": release.options.contact},
+        "options": release.options.to_json(),
         "files": [dict(entry) for entry in files],
     }
 
@@ -198,7 +196,7 @@ def _post_processing(release: Release) -> dict[str, Any]:
             f"{source}, in whole rows or multiples of the measure's unit: tables of cells by largest remainders, so that they keep their "
             "rounded total, others to the nearest"
         )
-    if release.options.joint:
+    if release.options.nnls:
         columns["answer_nnls"] = (
             "non-negative least squares over the joint table of all measurements, its total fixed to its own estimate (at least 0); it "
             "agrees across tables"
@@ -207,7 +205,7 @@ def _post_processing(release: Release) -> dict[str, Any]:
             f"root mean square error of answer_nnls in {REPETITIONS} simulated releases in which the estimate itself was the truth; it "
             "depends on the data and is no promise of the plan"
         )
-    if release.options.local:
+    if release.options.local_non_negative:
         columns["answer_local"] = (
             "the nearest tables, in the likelihood of the noise, that have no cell below 0 and agree with each other, the total fixed to "
             "its own estimate (at least 0); no errors are known for them"
@@ -228,7 +226,7 @@ def _covariances(release: Release) -> dict[str, Any]:
     }
 
 
-def _answers(release: Release, entries: Sequence[TableEntry], formats: Sequence[str]) -> dict[str, Any]:
+def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     layout = (
         "one folder for every number of attributes, with parts of many tables each: query, attribute_1, value_1, ..., and the numbers"
         if in_batches(release)
@@ -237,7 +235,7 @@ def _answers(release: Release, entries: Sequence[TableEntry], formats: Sequence[
     return {
         "index": "tables.csv",
         "layout": layout,
-        "formats": list(formats),
+        "formats": list(release.options.formats),
         "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, times its unit)",
         "columns": {
             **(_COLUMNS if release.finding.linear else aware.COLUMNS),

@@ -1,6 +1,6 @@
 """A release: the answers to a workload with their error bars, computed from an observation alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,8 +15,9 @@ from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
-from leastnoise._release._tables import MOST_SHOWN, Options, Table, Tables, in_unit, to_frame
-from leastnoise._release._texts import checked_language, texts
+from leastnoise._release._options import Options, checked_level
+from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit, to_frame
+from leastnoise._release._texts import texts
 from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges
 
 MOST_IN_ONE_FRAME = 20_000_000
@@ -29,7 +30,7 @@ class Release:
     Args:
         outcome: what was measured, and chosen on the way.
         workload: what was asked; of tables too large to write the cells, and behind all others the prefix sums.
-        options: the level and the optional columns.
+        options: what was asked for beside the plan, tables whose covariances are written by their ids.
         receipt: further facts about the payment, such as the ledger's name.
         tables: one a product of the workload, computed when taken.
 
@@ -104,6 +105,11 @@ class Release:
         return self.options.level
 
     @property
+    def interval(self) -> Interval:
+        """How wide intervals at this level are."""
+        return interval_of(self.measurements, self.level)
+
+    @property
     def private(self) -> bool:
         """False if the noise came from a seed."""
         return self.observation.private
@@ -131,7 +137,7 @@ class Release:
         if not self.workload.rows <= MOST_IN_ONE_FRAME:
             raise InputError(
                 f"One data frame may hold at most {MOST_IN_ONE_FRAME} answers; got {self.workload.rows}. "
-                "Take one table at a time with release.frame(id), or read the files that release.write makes."
+                "Take one table at a time with release.frame(id), or read the files of a release that is made with out=."
             )
         parts: dict[str, list[Any]] = {"query": [], "cell": [], "answer": [], "noise_std": [], "low": [], "high": []}
         for table in self.tables:
@@ -191,10 +197,10 @@ class Release:
             raise InputError("Questions to a release must be over its own domain, release.plan.domain.")
         if not questions.rows <= MOST_IN_ONE_FRAME:
             raise InputError(f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. Ask for fewer.")
-        options = presented(self.measurements, self.level if level is None else level)
+        interval = interval_of(self.measurements, self.level if level is None else checked_level(level))
         # A mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
         own = all(any(is_part(question, one) for one in self.plan.workload) for question in questions)
-        return tuple(Tables(self.outcome.estimator() if own else self.least_squares(), questions.products, options))
+        return tuple(Tables(self.outcome.estimator() if own else self.least_squares(), questions.products, Options(), interval))
 
     def least_squares(self) -> Estimate:
         """The least squares estimate, for questions that were not in the workload.
@@ -252,19 +258,7 @@ class Release:
         >>> release.with_nnls().tables["sex"].nnls.round(6) + 0.0
         array([4., 0.])
         """
-        kept = self.options
-        return build(
-            self.outcome,
-            level=kept.level,
-            non_negative=kept.non_negative,
-            integer=kept.integer,
-            joint=True,
-            local=kept.local,
-            covariances=kept.covariances,
-            receipt=self.receipt,
-            language=kept.language,
-            contact=kept.contact,
-        )
+        return build(self.outcome, replace(self.options, nnls=True), self.receipt)
 
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
@@ -303,48 +297,27 @@ def _some(values: Any) -> QuerySet:
     return predicates([labels])
 
 
-def presented(measurements: Measurements, level: float) -> Options:
-    """Answers without optional columns, with intervals of a level.
+def interval_of(measurements: Measurements, level: float) -> Interval:
+    """How wide intervals of a level are.
 
     >>> domain, privacy = Domain(sex=["F", "M"]), Privacy(PureDP(1))
-    >>> presented(Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),)), 0.95).half_step
+    >>> interval_of(Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),)), 0.95).half_step
     0.5
     """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise refuse("level", level, "a number above 0 and below 1", "Choose for example 0.95.")
-    return Options(level=float(level), multiplier=interval_multiplier(measurements.noise, float(level)), half_step=0.5 / measurements.grid)
+    return Interval(interval_multiplier(measurements.noise, level), 0.5 / measurements.grid)
 
 
-def build(
-    outcome: Outcome,
-    *,
-    level: float = 0.95,
-    non_negative: bool = False,
-    integer: bool = False,
-    joint: bool = False,
-    local: bool = False,
-    covariances: Iterable[str] = (),
-    receipt: Mapping[str, Any] | None = None,
-    language: str = "en",
-    contact: str = "",
-) -> Release:
+def build(outcome: Outcome, options: Options | None = None, receipt: Mapping[str, Any] | None = None) -> Release:
     """Make the release of an outcome; its tables are computed when they are taken or written.
 
     Args:
         outcome: the noisy integers with their plan, and what was chosen on the way.
-        level: coverage of the intervals, above 0 and below 1.
-        non_negative: add the biased column ``answer_non_negative`` beside the unbiased one.
-        integer: add the biased column ``answer_integer``, made from the non-negative one where that is there.
-        joint: add the biased columns ``answer_nnls``, from non-negative least squares over all measurements with the total fixed, and
-            ``nnls_rmse``, its simulated errors. `Release.with_nnls` adds them later; that costs nothing.
-        local: add the biased column ``answer_local``, from the nearest tables without negative cells that agree with each other.
-        covariances: tables, by id or name, whose covariances `write` writes too; any others are given by `Release.covariance`.
+        options: the level, optional columns and covariances; None for those that nobody chose. `Release.with_nnls` adds its columns later,
+            and `Release.covariance` gives any others; that costs nothing.
         receipt: further facts about the payment for the manifest, such as ``{"ledger": "people.ledger"}``; JSON values.
-        language: of the report, en or de.
-        contact: whom to ask about the data, for the report.
 
     Raises:
-        InputError: a level outside (0, 1), or ``joint`` on over 2^20 joint cells.
+        InputError: ``nnls`` on over 2^20 joint cells, or what only linear estimates have of others.
 
     >>> domain = Domain(sex=["F", "M"])
     >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
@@ -354,26 +327,18 @@ def build(
     >>> release.tables["sex"].answer.round(6), release.tables["q1"].high.round(2)
     (array([5., 7.]), array([ 8.37, 10.37]))
     """
-    plain = presented(outcome.observation.measurements, level)
     workload = Workload(outcome.plan.domain, written(outcome.plan.workload.products))
-    options = replace(
-        plain,
-        non_negative=bool(non_negative),
-        integer=bool(integer),
-        joint=bool(joint),
-        local=bool(local),
-        covariances=tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in covariances)),
-        language=checked_language(language),
-        contact=contact,
-    )
-    asked = [name for name, given in (("nnls", joint), ("local_non_negative", local), ("covariances", options.covariances)) if given]
-    if asked:
-        check_linear(outcome, *asked)
+    asked = Options() if options is None else options
+    ids = tuple(dict.fromkeys(f"q{table_place(workload.products, key) + 1}" for key in asked.covariances))
+    kept = replace(asked, covariances=ids)
+    if kept.beside:
+        check_linear(outcome, *kept.beside)
     tables = Tables(
         outcome.estimator(),
         workload.products,
-        options,
-        joint_cells(outcome.observation, workload) if joint else None,
-        local_tables(Estimate(outcome.observation), workload) if local else None,
+        kept,
+        interval_of(outcome.observation.measurements, kept.level),
+        joint_cells(outcome.observation, workload) if kept.nnls else None,
+        local_tables(Estimate(outcome.observation), workload) if kept.local_non_negative else None,
     )
-    return Release(outcome=outcome, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables)
+    return Release(outcome=outcome, workload=workload, options=kept, receipt=dict(receipt or {}), tables=tables)

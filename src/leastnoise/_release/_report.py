@@ -176,7 +176,7 @@ def _notices(release: Release, said: Texts) -> list[str]:
 
 def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
     """The list of all tables, with margins in place of standard errors."""
-    times, half = release.options.multiplier, release.options.half_step
+    times, half = release.interval.multiplier, release.interval.half_step
     bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
     rows = []
     for product, entry in list(zip(release.workload, entries, strict=True))[:MOST_LISTED]:

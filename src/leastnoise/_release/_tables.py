@@ -15,6 +15,7 @@ from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import Estimator, non_negative, whole_numbers
 from leastnoise._release._extras import table_place
 from leastnoise._release._keys import axes, picture
+from leastnoise._release._options import SOMETIMES, Options
 from leastnoise._release._texts import texts
 from leastnoise._workload import Product, QuerySet
 
@@ -33,49 +34,21 @@ NUMBERS = (
     "nnls_rmse",
     "answer_local",
 )
-SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")  # columns that not every table of a release has
 MAY_BE_UNKNOWN = ("approximation_std", *SOMETIMES)  # columns of which an entry may be missing
 MOST_SHOWN = 12  # cells of a table in a notebook
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How answers are presented.
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """How wide intervals are to either side.
 
     Args:
-        level: coverage of the intervals, above 0 and below 1.
-        multiplier: half width of an interval in standard errors, to which ``half_step`` is added.
+        multiplier: in standard errors, to which ``half_step`` is added.
         half_step: half of what the noise moves in, in rows or units: noise in whole steps has no quantiles in between.
-        non_negative: whether to add the biased column ``answer_non_negative``.
-        integer: whether to add the biased column ``answer_integer``.
-        joint: whether to add the biased column ``answer_nnls`` with its simulated errors ``nnls_rmse``.
-        local: whether to add the biased column ``answer_local``.
-        covariances: ids of the tables whose covariances are written.
-        language: of the report, en or de.
-        contact: whom to ask about the data, for the report; may be empty.
     """
 
-    level: float
     multiplier: float
     half_step: float
-    non_negative: bool = False
-    integer: bool = False
-    joint: bool = False
-    local: bool = False
-    covariances: tuple[str, ...] = ()
-    language: str = "en"
-    contact: str = ""
-
-    @property
-    def biased(self) -> bool:
-        """Whether there is any biased column."""
-        return self.non_negative or self.integer or self.joint or self.local
-
-    @property
-    def some(self) -> tuple[str, ...]:
-        """The columns asked for that not every table has."""
-        asked = (self.non_negative, self.joint, self.joint, self.local)
-        return tuple(name for name, wanted in zip(SOMETIMES, asked, strict=True) if wanted)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -215,6 +188,7 @@ class Tables(Sequence[Table]):
         estimator: Estimator,
         products: tuple[Product, ...],
         options: Options,
+        interval: Interval,
         joint: Mapping[str | None, Estimator] | None = None,
         local: Mapping[str | None, Estimator] | None = None,
     ) -> None:
@@ -223,6 +197,7 @@ class Tables(Sequence[Table]):
         self._local = local or {}
         self._products = products
         self._options = options
+        self._interval = interval
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._places: dict[str, int] = {}
 
@@ -269,12 +244,12 @@ class Tables(Sequence[Table]):
         return tuple(found)
 
     def _table(self, place: int) -> Table:
-        product, options = self._products[place], self._options
+        product, options, interval = self._products[place], self._options, self._interval
         found = self._estimator.estimate(product)
         biased = non_negative(product, found.values) if options.non_negative else None
         rounded = whole_numbers(product, found.values if biased is None else biased) if options.integer else None
         answer, rest = in_unit(product, found.values), found.approximation_std
-        margin = in_unit(product, options.multiplier * found.std + options.half_step)
+        margin = in_unit(product, interval.multiplier * found.std + interval.half_step)
         cells, local = (
             None if one is None else one.estimate(product) for one in (kind.get(product.measure) for kind in (self._joint, self._local))
         )

@@ -164,7 +164,7 @@ def _sure(release: Release, table: Table, said: Texts) -> str:
         return said.say("largest_unknown", count=shown)
     # the union bound over all cells
     times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
-    margin = times * table.noise_std + in_unit(table.product, np.array(release.options.half_step))
+    margin = times * table.noise_std + in_unit(table.product, np.array(release.interval.half_step))
     order = np.argsort(-table.answer.reshape(-1), kind="stable")
     low, high = (table.answer - margin).reshape(-1), (table.answer + margin).reshape(-1)
     sure = clear_of_the_rest(low, high, order, shown)

@@ -244,9 +244,9 @@ def interval_words(release: Release, said: Texts = ENGLISH) -> str:
     """How ``low`` and ``high`` come about."""
     laplace = release.measurements.noise.norm == 1
     values = {
-        "times": said.local(f"{release.options.multiplier:.4g}"),
+        "times": said.local(f"{release.interval.multiplier:.4g}"),
         "reason": said.say("quantile_laplace" if laplace else "quantile_normal"),
-        "half": said.local(f"{release.options.half_step:.4g}"),
+        "half": said.local(f"{release.interval.half_step:.4g}"),
         "percent": said.percent(release.level),
     }
     if not release.finding.linear:
@@ -320,13 +320,13 @@ def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What the optional columns are, and are not: first what holds for all of them, then a sentence or two a kind."""
     options = release.options
     one_by_one = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer
-    names = one_by_one + ["answer_nnls"] * options.joint + ["answer_local"] * options.local
+    names = one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
     found = [said.some("biased", len(names), columns=said.listed(names))]
     if one_by_one:
         found.append(said.say("biased_disagree", columns=said.listed(one_by_one)))
-    if options.joint:
+    if options.nnls:
         found.append(said.say("biased_nnls"))
-    if options.local:
+    if options.local_non_negative:
         found.append(said.say("biased_local"))
     return found
 

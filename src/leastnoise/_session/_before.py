@@ -1,4 +1,4 @@
-"""What is refused before anything is planned: an output that cannot be written, a ledger that cannot pay, a plan of something else."""
+"""What is refused before anything is planned: a ledger that cannot pay, a plan of something else."""
 
 import os
 from fractions import Fraction
@@ -10,7 +10,6 @@ from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
 from leastnoise._check import InputError, LedgerError
 from leastnoise._kernel import Ledger
 from leastnoise._plan import Plan
-from leastnoise._release import check_target
 from leastnoise._session._sight import check_known, check_only
 from leastnoise._session._spec import Spec
 from leastnoise._session._targets import Least
@@ -18,13 +17,13 @@ from leastnoise._session._targets import Least
 _SMALL = Fraction(1, 2**20)
 
 
-def check_before(ledger: Path, source: Any, out: Path, privacy: Privacy | Least, *, dataset: str | None = None, share: str = "") -> None:
-    """Refuse, before anything is planned, a release that could not be paid or written, whatever its plan is.
+def check_before(ledger: Path, source: Any, folder: Path, privacy: Privacy | Least, *, dataset: str | None = None, share: str = "") -> None:
+    """Refuse, before anything is planned, a release that could not be paid, whatever its plan is.
 
     Args:
         ledger: its file, which need not exist.
         source: the data.
-        out: the directory to write.
+        folder: in which the release will be.
         privacy: what will be planned for; of the least budget, which is not known yet, a very small one is asked for.
         dataset: the data set's name in the ledger; None for the source's own.
         share: that pays.
@@ -35,11 +34,10 @@ def check_before(ledger: Path, source: Any, out: Path, privacy: Privacy | Least,
 
     >>> check_before(Path("/nowhere/people.ledger"), "people.csv", Path("/"), Privacy(ApproxDP(1, "1e-9")))
     Traceback (most recent call last):
-    leastnoise._check._errors.InputError: The output directory must not exist yet; got '/', which does. ...
+    leastnoise._check._errors.LedgerError: A ledger cannot be made at /nowhere/people.ledger: ...
     """
-    target = check_target(out)
     book = open_ledger(ledger, share)
-    check_ledger(ledger, book, source, dataset, [target.parent])
+    check_ledger(ledger, book, source, dataset, [folder])
     if book is not None and not any(entry.resumable for entry in book.entries()):
         asked = privacy.privacy(_SMALL) if isinstance(privacy, Least) else privacy
         book.check(_least(asked, book), asked)

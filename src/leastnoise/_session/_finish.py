@@ -1,9 +1,9 @@
 """From a measurement to a published release: the first time, and again after it was stopped, without paying again."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from leastnoise._estimate import Outcome
 from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
-from leastnoise._release import Draft, Release, build, check_target, draft, fill_draft
+from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
 
 if TYPE_CHECKING:
@@ -22,27 +22,46 @@ if TYPE_CHECKING:
 RowProgress = Callable[[int, int | None], None] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """What costs nothing about a release: how its answers are computed and written. See `leastnoise.release`."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the ledger keeps of a release, beside its plan, until it is published: so another process can finish it.
 
-    level: float = 0.95
-    formats: tuple[str, ...] = ("csv", "parquet")
-    non_negative: bool = False
-    integer: bool = False
-    joint: bool = False
-    local: bool = False
-    covariances: tuple[str, ...] = ()
-    language: str = "en"
-    contact: str = ""
-    guard: dict[str, Any] = field(default_factory=dict)
+    Args:
+        options: of the release.
+        place: of the data, as plain JSON values; None if they are in no file.
+        guard: what was found by the guard, if there is one.
+    """
 
-    def build(self, outcome: Outcome, receipt: dict[str, Any] | None = None) -> Release:
+    options: Options
+    place: Any = None
+    guard: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, outcome: Outcome, receipt: Mapping[str, Any] | None = None) -> Release:
         """Answer, from what was measured."""
-        options = asdict(self)
-        guard = {f"guard_{name}": value for name, value in options.pop("guard").items()}
-        del options["formats"]
-        return build(outcome, receipt={**receipt, **guard} if receipt else guard or None, **options)
+        guard = {f"guard_{name}": value for name, value in self.guard.items()}
+        return build(outcome, self.options, {**(receipt or {}), **guard})
+
+    def to_json(self) -> str:
+        """The text that the ledger keeps.
+
+        >>> Asked.from_json(Asked(ln.Options(level=0.9), "a.csv").to_json()).place
+        'a.csv'
+        """
+        return json.dumps({"options": self.options.to_json(), "source": self.place, "guard": dict(self.guard)})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Asked":
+        """Read what `to_json` wrote.
+
+        Raises:
+            LedgerError: the text is something else.
+        """
+        try:
+            value = json.loads(text)
+            return cls(Options(**value["options"]), value["source"], dict(value["guard"]))
+        except (ValueError, KeyError, TypeError, AttributeError, InputError):
+            message = "What the ledger holds of this release's options is unreadable. Restore the ledger from a copy."
+            raise LedgerError(message) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,36 +77,6 @@ class Finished:
     entry: Entry
     release: Release
     out: Path | None
-
-
-def options_text(choices: Choices, source: Any) -> str:
-    """What the ledger keeps until the release is published.
-
-    Args:
-        choices: of the release.
-        source: the data; kept if it is a path.
-
-    >>> options_text(Choices(), None)[:15]
-    '{"choices": {"l'
-    """
-    return json.dumps({"choices": asdict(choices), "source": _adapters.location(source)})
-
-
-def read_options(text: str) -> tuple[Choices, Any]:
-    """Read what `options_text` wrote.
-
-    Raises:
-        LedgerError: the text is something else.
-
-    >>> read_options(options_text(Choices(level=0.9), "a.csv"))[0].level
-    0.9
-    """
-    try:
-        value = json.loads(text)
-        choices: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value["choices"].items()}
-        return Choices(**choices), value["source"]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise LedgerError("What the ledger holds of this release's options is unreadable. Restore the ledger from a copy.") from None
 
 
 def read_table(plan: Plan, source: Any, progress: RowProgress = None, *, usage: bool = False) -> "Table":
@@ -129,13 +118,13 @@ def room_for(plan: Plan) -> int:
     return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
 
 
-def publish(outcome: Outcome, book: Ledger, choices: Choices, place: Draft | None, series: Series) -> Release:
+def publish(outcome: Outcome, book: Ledger, asked: Asked, place: Draft | None, series: Series) -> Release:
     """Answer, write and seal.
 
     Args:
         outcome: what was measured; on the disk by now.
         book: the ledger.
-        choices: how.
+        asked: how.
         place: a draft; None to write nothing.
         series: that was paid.
     """
@@ -150,16 +139,16 @@ def publish(outcome: Outcome, book: Ledger, choices: Choices, place: Draft | Non
         "number": receipt.number,
         "head": receipt.head,
     }
-    made = choices.build(outcome, {"id": receipt.id, **facts})
+    made = asked.build(outcome, {"id": receipt.id, **facts})
     if place is not None:
-        fill_draft(made, place, choices.formats)
+        fill_draft(made, place)
         place.publish()
     book.seal(receipt)
     return made
 
 
 def finish_one(
-    book: Ledger, entry: Entry, source: Any = None, *, choices: Choices | None = None, out: Any = None, progress: RowProgress = None
+    book: Ledger, entry: Entry, source: Any = None, *, options: Options | None = None, out: Any = None, progress: RowProgress = None
 ) -> Finished:
     """Finish one release that was paid.
 
@@ -167,7 +156,7 @@ def finish_one(
         book: the ledger.
         entry: resumable.
         source: the data, if they are not where they were; used only for steps that were not drawn.
-        choices: other ones than those it was paid with.
+        options: other ones than those it was paid with; of the guard they change nothing.
         out: a directory to write; None for the one it was paid for.
         progress: as for `read_table`.
 
@@ -176,15 +165,14 @@ def finish_one(
         PaidError: something failed; the message says whether the release can still be finished.
     """
     pending = book.pending(entry)
-    kept, path = read_options(pending.options)
+    kept = Asked.from_json(pending.options)
+    asked = kept if options is None else replace(kept, options=options)
     plan = Plan.from_json(pending.plan)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as run:
         receipt = book.take_over(entry, run)
-        outcome, series = _resumed(plan, book, receipt, _given(source, path), progress)
-        return Finished(
-            entry, publish(outcome, book, kept if choices is None else replace(choices, guard=kept.guard), place, series), target
-        )
+        outcome, series = _resumed(plan, book, receipt, _given(source, kept.place), progress)
+        return Finished(entry, publish(outcome, book, asked, place, series), target)
 
 
 _Nothing = type(None)

@@ -8,13 +8,16 @@ from leastnoise._accounting import Privacy
 from leastnoise._check import InputError, quoted, refuse
 from leastnoise._mechanisms import choose
 from leastnoise._plan import Plan
-from leastnoise._session._targets import LEVEL, Goal, answering, balanced, goal, goals_of, part
+from leastnoise._release import LEVEL
+from leastnoise._session._targets import Goal, answering, balanced, goal, goals_of, part
 from leastnoise._workload import Workload
 
 _PRICE_ROUNDS = 2
 
 
-def worst(workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> Plan:
+def worst(
+    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None, level: float = LEVEL
+) -> Plan:
     """The plan whose largest ratio of error to limit is least.
 
     Args:
@@ -23,6 +26,7 @@ def worst(workload: Workload, privacy: Privacy, strategy: str = "auto", progress
         privacy: the budget to plan for.
         strategy: "auto" or one name.
         progress: called with the name of every strategy that has been tried.
+        level: of the intervals that margins are about.
 
     >>> asked = marginals(Domain(a=["x", "y"], b=[str(i) for i in range(50)]), upto=2)
     >>> usual, fair = (plan(asked, PureDP(1), objective=objective) for objective in ("total", "worst"))
@@ -30,7 +34,7 @@ def worst(workload: Workload, privacy: Privacy, strategy: str = "auto", progress
     True
     """
     if any(product.target is not None for product in workload):
-        goals = goals_of(workload, LEVEL)
+        goals = goals_of(workload, level)
     else:
         alone: dict[tuple[object, ...], Goal] = {}
         for product in workload:
@@ -62,14 +66,14 @@ class Reached:
         return self.error <= self.most * (1 + 1e-12)
 
 
-def reached(plan: Plan, level: float = LEVEL) -> tuple[Reached | None, ...]:
+def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     """What a plan makes of the targets of its tables; None for a table without one.
 
     Args:
         plan: with its promise.
         level: of the intervals that margins are about.
 
-    >>> reached(plan(marginals(Domain(sex=["F", "M"]), ways=1).within(margin=30), PureDP(1)))[0].kept
+    >>> reached(plan(marginals(Domain(sex=["F", "M"]), ways=1).within(margin=30), PureDP(1)), 0.95)[0].kept
     True
     """
     found: list[Reached | None] = []
@@ -133,7 +137,9 @@ def prices(plan: Plan, strategy: str = "auto", progress: Callable[[str], None] |
     return tuple(found)
 
 
-def relative(workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> Plan:
+def relative(
+    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None, _level: float = LEVEL
+) -> Plan:
     """The plan of the least total squared error relative to the public sizes of the tables.
 
     Args:

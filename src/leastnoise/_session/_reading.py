@@ -11,7 +11,7 @@ from leastnoise._estimate import Outcome
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of
 from leastnoise._plan import Plan, measurements_from_value, read, values_from_json
-from leastnoise._release import FORMAT, Release, build, sha256
+from leastnoise._release import FORMAT, Options, Release, build, sha256
 
 
 def read_release(directory: str | os.PathLike[str]) -> Release:
@@ -43,24 +43,26 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
                 )
             texts[name] = (place / name).read_text(encoding="utf-8")
         receipt = {name: entry for name, entry in (value["receipt"] or {}).items() if name != "id"}
-        level, columns = value["intervals"]["level"], list(value["post_processing"]["columns"])
-        page = value.get("report", {})
-        tables = [str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])]
+        options = Options(**value["options"]) if "options" in value else _earlier_options(value)
     except OSError:
         raise InputError(f"There is no release in {str(place)!r}, or it cannot be read. {advice}") from None
     except InputError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(f"The release in {str(place)!r} is damaged: its manifest cannot be understood. {advice}") from None
-    return build(
-        outcome_from_json(texts["measurements/plan.json"], texts["measurements/observation.json"]),
-        level=level,
+    return build(outcome_from_json(texts["measurements/plan.json"], texts["measurements/observation.json"]), options, receipt)
+
+
+def _earlier_options(value: Mapping[str, Any]) -> Options:
+    """The options of a release of an earlier version, whose manifest does not list them."""
+    columns, page = list(value["post_processing"]["columns"]), value.get("report", {})
+    return Options(
+        level=value["intervals"]["level"],
         non_negative="answer_non_negative" in columns,
         integer="answer_integer" in columns,
-        joint="answer_nnls" in columns,
-        local="answer_local" in columns,
-        covariances=tables,
-        receipt=receipt,
+        nnls="answer_nnls" in columns,
+        local_non_negative="answer_local" in columns,
+        covariances=[str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])],
         language=page.get("language", "en"),
         contact=page.get("contact", ""),
     )

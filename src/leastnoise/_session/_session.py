@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,15 +24,15 @@ from leastnoise._mechanisms import (
 )
 from leastnoise._plan import Plan, guard_share, with_guard, without_guard
 from leastnoise._planner import PLANNERS
-from leastnoise._release import Release, check_columns, check_target, checked_language, draft, fill_draft
+from leastnoise._release import LEVEL, Options, Release, check_options, check_target, checked_level, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
 from leastnoise._session._before import check_ledger, open_ledger
-from leastnoise._session._finish import Choices, finish_one, options_text, publish, read_table, room_for
+from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._memory import check_memory
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._sight import check_known
-from leastnoise._session._spec import Spec, checked_formats, checked_level
+from leastnoise._session._spec import Spec
 from leastnoise._session._targets import Least, least
 from leastnoise._workload import Workload
 
@@ -42,11 +41,9 @@ def plan(
     workload: Workload,
     budget: Budget | Privacy | Least,
     *,
-    neighbours: str = "add_remove",
-    unit_column: str | None = None,
-    max_rows: int = 1,
     strategy: str = "auto",
     objective: str = "total",
+    level: float = LEVEL,
     guard: Exact | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Plan:
@@ -54,14 +51,12 @@ def plan(
 
     Args:
         workload: what is asked.
-        budget: PureDP, ApproxDP or ZCDP; or a Privacy, which holds the next three too; or Least, for the least budget that keeps the
-            targets of the workload.
-        neighbours: "add_remove" or "replace".
-        unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: at most this many rows of a unit count.
+        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit that may be added or removed; else a Privacy of one of them,
+            which says the unit and the neighbours; or Least, for the least budget that keeps the targets of the workload.
         strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as "dawa" only by its name.
         objective: "total" for the least total squared error; "worst" for the least of the largest ratio of a table's error to its target,
             or without targets to its error if it alone were planned; "relative" for errors relative to the tables' public sizes.
+        level: of the intervals that margins are about, for the objective "worst"; `Least` has its own.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard with; the plan has the rest.
         progress: called with the name of every strategy that has been tried.
 
@@ -76,12 +71,9 @@ def plan(
     >>> made.strategy, round(made.expected_error().total_squared_error, 2)
     ('identity', 3.68)
     """
-    if isinstance(budget, Least):
-        if (neighbours, unit_column, max_rows) != ("add_remove", None, 1):
-            budget = replace(budget, neighbours=neighbours, unit_column=unit_column, max_rows=max_rows)
-        return planned(_workload(workload), budget, strategy, progress, objective)
-    privacy = without_guard(_privacy(budget, neighbours, unit_column, max_rows), guard_share(guard))
-    return planned(_workload(workload), privacy, strategy, progress, objective)
+    share = guard_share(guard)
+    privacy = budget if isinstance(budget, Least) else without_guard(_privacy(budget), share)
+    return planned(_workload(workload), privacy, strategy, progress, objective, checked_level(level))
 
 
 def _workload(workload: object) -> Workload:
@@ -90,13 +82,11 @@ def _workload(workload: object) -> Workload:
     return workload
 
 
-def _privacy(budget: object, neighbours: str, unit_column: str | None, max_rows: int) -> Privacy:
+def _privacy(budget: object) -> Privacy:
     if isinstance(budget, Privacy):
-        if (neighbours, unit_column, max_rows) != ("add_remove", None, 1):
-            raise InputError("neighbours, unit_column and max_rows must be given in the Privacy or beside a budget, not both.")
         return budget
     if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
-        return Privacy(budget, neighbours, unit_column, max_rows)
+        return Privacy(budget)
     if isinstance(budget, Least):
         raise refuse("budget", f"the least {budget.of}", "a budget: strategies are compared by what they make of the same one")
     raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
@@ -108,6 +98,7 @@ def planned(
     strategy: str = "auto",
     progress: Callable[[str], None] | None = None,
     objective: str = "total",
+    level: float = LEVEL,
 ) -> Plan:
     """The plan of the mechanism that a strategy asks for: that of least expected error, or by name.
 
@@ -117,6 +108,7 @@ def planned(
         strategy: "auto" or one name.
         progress: called with the name of every strategy that has been tried.
         objective: "total", "worst" or "relative".
+        level: of the intervals that margins are about, for "worst".
 
     Raises:
         InputError: no such strategy, or it cannot be used, or not for this objective.
@@ -133,7 +125,7 @@ def planned(
                 raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
             return least(workload, privacy, strategy, progress=progress).plan
         if objective != "total":
-            return OBJECTIVES[objective](workload, privacy, strategy, progress)
+            return OBJECTIVES[objective](workload, privacy, strategy, progress, level)
         return mechanism_for(strategy, workload).plan(workload, privacy, strategy, progress)
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
@@ -153,7 +145,7 @@ def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> P
     >>> planned_spec(parse_spec(text, pathlib.Path("."))).strategy
     'identity'
     """
-    return planned(what.workload, what.planned_privacy, what.strategy, progress, what.objective)
+    return planned(what.workload, what.planned_privacy, what.strategy, progress, what.objective, what.options.level)
 
 
 def compare(
@@ -161,20 +153,14 @@ def compare(
     budget: Budget | Privacy | Least,
     progress: Callable[[str], None] | None = None,
     *,
-    neighbours: str = "add_remove",
-    unit_column: str | None = None,
-    max_rows: int = 1,
     by_name: bool = False,
 ) -> tuple[Candidate, ...]:
     """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
 
     Args:
         workload: what is asked.
-        budget: PureDP, ApproxDP or ZCDP; or a Privacy, which holds the next three but ``progress`` too.
+        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one of them.
         progress: called with the name of every strategy that has been tried.
-        neighbours: "add_remove" or "replace".
-        unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: at most this many rows of a unit count.
         by_name: also try the strategies that are never chosen by themselves.
 
     Raises:
@@ -183,7 +169,7 @@ def compare(
     >>> [c.strategy for c in ln.compare(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)) if c.plan]
     ['identity', 'workload', 'marginals']
     """
-    workload, privacy = _workload(workload), _privacy(budget, neighbours, unit_column, max_rows)
+    workload, privacy = _workload(workload), _privacy(budget)
     tried = [*choose(workload, privacy, "auto", progress)[1]]
     for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
         tried += candidates(workload, privacy, name)
@@ -198,17 +184,8 @@ def release(
     *,
     ledger: str | Path | Ledger | None = None,
     out: str | Path | None = None,
+    options: Options | None = None,
     dataset: str | None = None,
-    level: float = 0.95,
-    formats: tuple[str, ...] = ("csv", "parquet"),
-    non_negative: bool = False,
-    integer: bool = False,
-    nnls: bool = False,
-    local_non_negative: bool = False,
-    covariances: tuple[str, ...] = (),
-    language: str = "en",
-    contact: str = "",
-    guard: Exact | None = None,
     seed: int | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Release:
@@ -220,18 +197,8 @@ def release(
             DatabaseTable.
         ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
+        options: the level of the intervals, answers beside the unbiased ones, what is written and how, and the guard: see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
-        level: of the intervals.
-        formats: of the files with answers: csv, parquet or both.
-        non_negative: also give non-negative answers, beside the unbiased ones.
-        integer: also give whole answers, beside the unbiased ones.
-        nnls: also give answers by non-negative least squares, with their simulated errors, beside the unbiased ones.
-        local_non_negative: also give the nearest tables without negative cells that agree, beside the unbiased ones.
-        covariances: tables, by id or name, whose covariances are written too.
-        language: of the report: en or de.
-        contact: whom readers of the report ask about the data, such as an address; empty for none.
-        guard: a share such as "1/100" of the whole, of which the plan has the rest (see ``plan``): it pays for noisy counts of rows read
-            and used before the plan is paid, and stops the release where with confidence fewer than half are used. None: there is none.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so.
         progress: called with the rows read so far and their number if it is known.
 
@@ -259,46 +226,25 @@ def release(
     if not isinstance(plan, Plan):
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     run = mechanism_of(plan).ready(plan)
-    checked_level(level)
-    checked_formats(formats)
-    check_columns(plan, joint=nnls, local=local_non_negative, covariances=covariances)
-    choices = Choices(
-        level=level,
-        formats=tuple(formats),
-        non_negative=non_negative,
-        integer=integer,
-        joint=nnls,
-        local=local_non_negative,
-        covariances=tuple(covariances),
-        language=checked_language(language),
-        contact=str(contact),
-    )
-    share = guard_share(guard)
+    asked = Options() if options is None else options
+    if not isinstance(asked, Options):
+        raise refuse("options", type(asked).__name__, "leastnoise.Options(...)")
+    check_options(plan, asked)
     target = None if out is None else check_target(out)
     check_memory(plan, written=target is not None)
     if seed is not None:
-        entropy = SeededEntropy(seed)
         if ledger is not None:
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
-        return _simulated(plan, run, source, entropy, choices, target, progress, share)
-    if ledger is None:
-        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
-    if not isinstance(ledger, (str, Path, Ledger)):
-        raise refuse("ledger", ledger, "a path or a Ledger")
-    folders = [] if target is None else [target.parent]
-    if isinstance(ledger, Ledger):
-        book: Ledger | None = ledger
-        check_known(ledger.path, ledger, folders)
-    else:
-        book = open_ledger(Path(ledger))
-        check_ledger(Path(ledger), book, source, dataset, folders)
+        return _simulated(plan, run, source, SeededEntropy(seed), asked, target, progress)
+    share = guard_share(asked.guard)
+    book = _ledger(ledger, source, dataset, [] if target is None else [target.parent])
     if book is not None:
         settle(book)
         if target is None:
             warn_of_unfinished(book)
         paid = None if target is None else _paid_before(book, plan, str(target))
         if paid is not None:
-            return finish_one(book, paid, source, choices=choices, progress=progress).release
+            return finish_one(book, paid, source, options=asked, progress=progress).release
         check_affordable(book, plan, share)
     with nullcontext() if target is None else draft(target) as place:
         table = read_table(plan, source, progress, usage=share is not None)
@@ -308,13 +254,27 @@ def release(
                 if Path(str(ledger)).exists()
                 else Ledger.create(str(ledger), dataset or _adapters.dataset_name(source) or "data", with_guard(plan.privacy, share))
             )
-        if share is not None:
-            choices = replace(choices, guard=guarded(book, table, plan.privacy, share).facts())
+        found = {} if share is None else guarded(book, table, plan.privacy, share).facts()
+        kept = Asked(asked, _adapters.location(source), found)
         with paying(book, room_for(plan)) as process:
             output = IN_MEMORY if target is None else str(target)
-            options = options_text(choices, source)
-            series = Series.paid(terms_of(plan), table, book, output=output, description=_described(plan), options=options, run=process)
-            return publish(run(series), book, choices, place, series)
+            facts = {"output": output, "description": _described(plan), "options": kept.to_json(), "run": process}
+            series = Series.paid(terms_of(plan), table, book, **facts)
+            return publish(run(series), book, kept, place, series)
+
+
+def _ledger(ledger: object, source: Any, dataset: str | None, folders: list[Path]) -> Ledger | None:
+    """The ledger that pays, if it is there; refused if it must not pay for these data."""
+    if ledger is None:
+        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
+    if isinstance(ledger, Ledger):
+        check_known(ledger.path, ledger, folders)
+        return ledger
+    if not isinstance(ledger, (str, Path)):
+        raise refuse("ledger", ledger, "a path or a Ledger")
+    book = open_ledger(Path(ledger))
+    check_ledger(Path(ledger), book, source, dataset, folders)
+    return book
 
 
 def _simulated(
@@ -322,20 +282,20 @@ def _simulated(
     run: Run,
     source: Any,
     entropy: SeededEntropy,
-    choices: Choices,
+    options: Options,
     target: Path | None,
     progress: Callable[[int, int | None], None] | None,
-    share: Fraction | None = None,
 ) -> Release:
     """A release that protects nobody."""
+    share, found = guard_share(options.guard), {}
     with nullcontext() if target is None else draft(target) as place:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             series = Series.simulated(guard_terms(plan.privacy, share), table.usage, entropy)
-            choices = replace(choices, guard=rehearsed(series, plan.privacy, share).facts())
-        made = choices.build(run(Series.simulated(terms_of(plan), table, entropy)))
+            found = rehearsed(series, plan.privacy, share).facts()
+        made = Asked(options, guard=found).build(run(Series.simulated(terms_of(plan), table, entropy)))
         if place is not None:
-            fill_draft(made, place, choices.formats)
+            fill_draft(made, place)
             place.publish()
         return made
 

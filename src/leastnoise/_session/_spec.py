@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
 from leastnoise._domain import Domain, known_keys
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._plan import guard_share, without_guard
-from leastnoise._release import checked_language, table_place, written
+from leastnoise._release import Options, table_place, written
 from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
@@ -26,8 +26,7 @@ BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is ne
 _MOST_LISTED = 10
 _LAYOUT = ("delimiter", "encoding", "header")
 _MOST_NESTED = 12
-_OUTPUT_VALUES = ("level", "formats", "covariances", "language", "contact")
-_OUTPUT_FLAGS = ("non_negative", "integer", "nnls", "local_non_negative")
+_OUTPUT = tuple(one.name for one in fields(Options) if one.name != "guard")  # which is in [plan]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,19 +41,10 @@ class Spec:
         rows: the number of rows where it is public, or None; for warnings alone.
         strategy: "auto" or the name of a strategy.
         objective: what is to be least: "total", "worst" or "relative".
-        guard: the share of the budget that a guard costs, or None.
         ledger: the ledger's file, or None for the one beside the files of the source.
         dataset: the data set's name in the ledger, or None for the source's file name.
         share: whose share of the ledger's budget pays; "" if it is not shared out.
-        level: of the intervals.
-        formats: of the answers' files.
-        non_negative: also give non-negative answers.
-        integer: also give whole answers.
-        nnls: also give answers by non-negative least squares.
-        local_non_negative: also give the nearest tables without negative cells.
-        covariances: tables, by id or name, whose covariances are written too.
-        language: of the report.
-        contact: whom its readers ask about the data.
+        options: what the release does beside its plan.
     """
 
     source: Path | DatabaseTable | None
@@ -64,24 +54,15 @@ class Spec:
     rows: int | None = None
     strategy: str = "auto"
     objective: str = "total"
-    guard: Fraction | None = None
     ledger: Path | None = None
     dataset: str | None = None
     share: str = ""
-    level: float = 0.95
-    formats: tuple[str, ...] = ("csv", "parquet")
-    non_negative: bool = False
-    integer: bool = False
-    nnls: bool = False
-    local_non_negative: bool = False
-    covariances: tuple[str, ...] = ()
-    language: str = "en"
-    contact: str = ""
+    options: Options = field(default_factory=Options)
 
     @property
     def planned_privacy(self) -> Privacy | Least:
         """What a plan is made for: the budget without the guard's share, or the least, to which the guard's share comes."""
-        return self.privacy if isinstance(self.privacy, Least) else without_guard(self.privacy, self.guard)
+        return self.privacy if isinstance(self.privacy, Least) else without_guard(self.privacy, guard_share(self.options.guard))
 
     def data(self, place: Path | DatabaseTable) -> Any:
         """The data at a place, with the layout that the spec says."""
@@ -148,16 +129,15 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     data = _path(folder, source.get("path"), "[source] path")
     stored = _table(source)
     plan = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "guard"])
-    output = known_keys("[output]", found.get("output", {}), [*_OUTPUT_VALUES, *_OUTPUT_FLAGS])
+    output = known_keys("[output]", found.get("output", {}), _OUTPUT)
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
-    level = checked_level(output.get("level", 0.95))
-    privacy = _privacy(found["privacy"], level)
+    options = _options(output, guard_share(plan.get("guard")))
+    privacy = _privacy(found["privacy"], options.level)
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, data)
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
     workload = _workload(domain, found["workload"])
-    covariances = _texts("[output] covariances", output.get("covariances", []))
-    for key in covariances:
+    for key in options.covariances:
         table_place(written(workload.products), key)  # refuses a name that no table has, or several have
     return Spec(
         source=stored or data,
@@ -167,16 +147,10 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         workload=workload,
         strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
         objective=one_of("[plan] objective", plan.get("objective", "total"), ("total", *OBJECTIVES)),
-        guard=guard_share(plan.get("guard")),
         ledger=_path(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
         share=_text("[ledger] share", ledger["share"]) if "share" in ledger else "",
-        level=level,
-        formats=checked_formats(output.get("formats", ["csv", "parquet"])),
-        covariances=covariances,
-        language=checked_language(output.get("language", "en")),
-        contact="" if "contact" not in output else _text("[output] contact", output["contact"]),
-        **{name: _flag(f"[output] {name}", output.get(name, False)) for name in _OUTPUT_FLAGS},
+        options=options,
     )
 
 
@@ -221,28 +195,6 @@ def _blanks(value: object, place: tuple[str, ...]) -> Iterator[str]:
             yield from _blanks(entry, place)
 
 
-def checked_level(value: object) -> float:
-    """Read the level of intervals.
-
-    >>> checked_level(0.9)
-    0.9
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
-    return float(value)
-
-
-def checked_formats(value: object) -> tuple[str, ...]:
-    """Read the list of file formats.
-
-    >>> checked_formats(["csv"])
-    ('csv',)
-    """
-    if not isinstance(value, (list, tuple)) or not value or any(item not in ("csv", "parquet") for item in value):
-        raise refuse("formats", value, "a list of 'csv' and 'parquet', at least one of them")
-    return tuple(dict.fromkeys(value))
-
-
 def _mapping(name: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise refuse(name, value, "a table")
@@ -255,10 +207,12 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _texts(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(entry, str) and entry for entry in value):
-        raise refuse(name, value, "a list of texts that are not empty")
-    return tuple(dict.fromkeys(value))
+def _options(output: Mapping[str, Any], guard: Fraction | None) -> Options:
+    """What the release does beside its plan, checked."""
+    try:
+        return Options(**output, guard=guard)
+    except InputError as error:
+        raise InputError(f"[output] {error}") from None
 
 
 def _layout(source: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,12 +233,6 @@ def _table(source: Mapping[str, Any]) -> DatabaseTable | None:
             '[source] must have path, or table and connection. A connection is "env:" and the name of an environment variable.'
         )
     return DatabaseTable(source["table"], source["connection"]) if given else None
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise refuse(name, value, "true or false")
-    return value
 
 
 def _path(folder: Path, value: object, name: str) -> Path | None:

@@ -21,6 +21,7 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import candidates, choose
 from leastnoise._plan import Plan
+from leastnoise._release import LEVEL
 from leastnoise._workload import Product, Workload
 
 _WEIGHT_BITS = 20
@@ -32,7 +33,6 @@ _DIGITS = 4
 _TRIES = 3
 _GUESSES = 30
 _MOST_BUDGET = 2**20
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Least:
 
     of: str = "epsilon"
     delta: Exact | None = None
-    level: float = 0.95
+    level: float = LEVEL
     neighbours: str = "add_remove"
     unit_column: str | None = None
     max_rows: int = 1

@@ -23,7 +23,8 @@ from leastnoise._planner.aware._truncated_sums_threshold import (
     quick_noise,
     weighted_gram,
 )
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram, strategy_rmse
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, PrefixGram
+from leastnoise._planner.line._matrix import strategy_rmse
 from leastnoise._workload import queries
 
 LIMITS = np.minimum(np.arange(1, 81) * 25, 900)

@@ -6,23 +6,9 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gram import (
-    AllRangesGram,
-    DenseGram,
-    GeneratedGram,
-    Gram,
-    PrefixGram,
-    ScaledSum,
-    WidthGram,
-    column_norm,
-    fill_columns,
-    line_order,
-    merge_equal_cells,
-    recognise,
-    singular_value_bound,
-    strategy_rmse,
-    to_dyadic,
-)
+from leastnoise._planner.line._cell_order import line_order, merge_equal_cells, recognise
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, GeneratedGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._planner.line._matrix import column_norm, fill_columns, singular_value_bound, strategy_rmse, to_dyadic
 
 
 def ranges(size: int, widths: range) -> np.ndarray:

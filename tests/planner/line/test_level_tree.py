@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
 from leastnoise._planner.line._level_tree import (
     _curvature,
     _slopes,
@@ -19,6 +19,7 @@ from leastnoise._planner.line._level_tree import (
     level_tree,
     uniform_tree,
 )
+from leastnoise._planner.line._matrix import strategy_rmse
 from leastnoise._planner.line._tree import full_chain, node_counts, tree_error
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError, InternalError
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, strategy_rmse
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
 from leastnoise._planner.line._level_tree import fit_level_tree
+from leastnoise._planner.line._matrix import strategy_rmse
 from leastnoise._planner.line._p_identity import PIdentity, Support, _inverse, fit_p_identity, p_identity_objective, p_identity_rmse
 
 

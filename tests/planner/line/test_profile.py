@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner.line._gram import PrefixGram, column_norm, strategy_rmse
+from leastnoise._planner.line._gram import PrefixGram
+from leastnoise._planner.line._matrix import column_norm, strategy_rmse
 from leastnoise._planner.line._profile import reduce_l1_norm, smooth_norm
 
 

@@ -19,9 +19,10 @@ from leastnoise._linop import AllRanges, Coarse, Dense, DiagonalAndRows, Identit
 from leastnoise._measurements import Factor
 from leastnoise._planner.line._factors import _tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, Gram, to_dyadic
+from leastnoise._planner.line._gram import DenseGram, Gram
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._level_tree import fit_level_tree
+from leastnoise._planner.line._matrix import to_dyadic
 from leastnoise._planner.line._node_tree import fit_node_tree
 from leastnoise._planner.line._p_identity import fit_p_identity
 from leastnoise._planner.line._tree import ScaledTree

@@ -11,9 +11,10 @@ from leastnoise._measurements import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
 from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
 from leastnoise._planner.aware._truncated_sums_threshold import quick_noise, weighted_gram
+from leastnoise._planner.line._cell_order import merge_equal_cells
 from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, Gram, ScaledSum, merge_equal_cells
+from leastnoise._planner.line._gram import DenseGram, Gram, ScaledSum
 from leastnoise._planner.line._p_identity import fit_p_identity
 from leastnoise._planner.tables._tables import asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Workload

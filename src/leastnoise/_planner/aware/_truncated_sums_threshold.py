@@ -18,8 +18,9 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram, singular_value_bound
+from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram
 from leastnoise._planner.line._greedy_h import fit_greedy_h
+from leastnoise._planner.line._matrix import singular_value_bound
 
 RATIO = 1.2
 _TAIL_INDEX = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before

@@ -15,7 +15,8 @@ import numpy as np
 
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import FloatArray
-from leastnoise._planner.line._gram import Gram, column_norm, fill_columns, strategy_rmse
+from leastnoise._planner.line._gram import Gram
+from leastnoise._planner.line._matrix import column_norm, fill_columns, strategy_rmse
 
 _POWER = 2.0
 

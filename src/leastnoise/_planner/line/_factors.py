@@ -14,11 +14,13 @@ from leastnoise._accuracy import apply_gram
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, dense
 from leastnoise._measurements import Factor
 from leastnoise._planner._strategy import NotApplicable
+from leastnoise._planner.line._cell_order import merge_equal_cells
 from leastnoise._planner.line._eigen import fit_eigen_design
 from leastnoise._planner.line._gaussian_optimal import optimal_factor
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram, merge_equal_cells, to_dyadic
+from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._level_tree import fit_haar, fit_level_tree, uniform_tree
+from leastnoise._planner.line._matrix import to_dyadic
 from leastnoise._planner.line._node_tree import fit_node_tree
 from leastnoise._planner.line._p_identity import fit_p_identity
 from leastnoise._planner.line._profile import reduce_l1_norm

@@ -18,7 +18,9 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError, whole
 from leastnoise._check.arrays import FloatArray
-from leastnoise._planner.line._gram import DenseGram, Gram, column_norm, recognise, strategy_rmse
+from leastnoise._planner.line._cell_order import recognise
+from leastnoise._planner.line._gram import DenseGram, Gram
+from leastnoise._planner.line._matrix import column_norm, strategy_rmse
 
 # Multiplying by the square of X_jj takes half the steps of the first power; a third power oscillates.
 _POWER = 2.0

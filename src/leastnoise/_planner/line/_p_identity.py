@@ -20,17 +20,15 @@ import numpy as np
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._planner.line._gram import DenseGram, Generators, Gram, recognise, to_dyadic
+from leastnoise._planner.line._cell_order import recognise
+from leastnoise._planner.line._gram import DenseGram, Generators, Gram
+from leastnoise._planner.line._matrix import to_dyadic
+from leastnoise._planner.line._p_identity_starts import LARGE, TALLEST, Window, ordered_starts, random_starts, total_start
 
-Window = tuple[int, int, FloatArray]
-# Largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding.
-_TALLEST = 512.0
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
 _MANY_ROWS = 32
 # Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
 _CERTAIN = 1e-8
-# Above so many cells fewer starts and steps are affordable.
-_LARGE = 6000
 _FEW_PER_CELL = 16
 
 
@@ -304,59 +302,8 @@ def descend(gram: Gram, support: Support, values: FloatArray, steps: int) -> tup
         return math.log(error), gradient / error
 
     options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 10}
-    found = minimize(objective, values, jac=True, method="L-BFGS-B", bounds=Bounds(0, _TALLEST), options=options)
+    found = minimize(objective, values, jac=True, method="L-BFGS-B", bounds=Bounds(0, TALLEST), options=options)
     return found.x, math.sqrt(math.exp(found.fun) / gram.queries)
-
-
-def _bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
-    """``count`` parabolas, each overlapping half of its neighbours, on windows ``margin`` times as wide; count 0 is one flat row."""
-    if count == 0:
-        yield 0, size, np.full(size, height)
-        return
-    spacing = size / (count + 1)
-    for centre in spacing * np.arange(1, count + 1):
-        start, stop = max(0, math.floor(centre - margin * spacing)), min(size, math.ceil(centre + margin * spacing))
-        yield start, stop, height * np.maximum(0, 1 - ((np.arange(start, stop) + 0.5 - centre) / spacing) ** 2)
-
-
-def _blocks(size: int, width: int, height: float) -> Iterator[Window]:
-    """Flat rows on consecutive blocks of ``width`` cells, as in a hierarchy."""
-    for start in range(0, size, width):
-        yield start, min(size, start + width), np.full(min(size, start + width) - start, height)
-
-
-def _ordered_starts(size: int) -> Iterator[list[Window]]:
-    """Layers of bumps at many scales, the total, and hierarchies of one or two layers of blocks."""
-    large = size > _LARGE
-    for height in (0.3, 2.0):
-        yield list(_bumps(size, 0, height, 1))
-    spacings = [size / (count + 1) for count in (1, 2, 3, 4, 5, 6)] if size <= 256 else []
-    spacings += list((17.0, 34.0, 136.0) if large else 6 * math.sqrt(2) ** np.arange(2, 2 * math.log2(max(2, size / 24)), 1))
-    for spacing in spacings:
-        yield list(_bumps(size, max(1, round(size / spacing - 1)), 0.7, 1.25))
-    for finest in (17.0, 24.0) if large else (12.0, 17.0, 24.0, 34.0):
-        for ratio in (8, 12) if large else (4, 8, 12):
-            layers, spacing = [max(1, round(size / finest - 1))], finest * ratio
-            while size / spacing >= 2.5:
-                layers.append(round(size / spacing - 1))
-                spacing *= ratio
-                yield [row for count in layers for row in _bumps(size, count, 0.7, 1.25)]
-    width = max(2, round(math.sqrt(size) / 2))
-    while not large and width < size:
-        yield list(_blocks(size, width, 0.7))
-        yield [*_blocks(size, width, 0.7), *_bumps(size, 0, 0.5, 1)]
-        width *= 2
-
-
-def _random_starts(size: int) -> Iterator[list[Window]]:
-    """Rows without any order of the cells."""
-    if size > 4096:
-        return
-    # On short attributes a row more or less changes what is found by parts in a thousand, and is soon tried.
-    counts = sorted({max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= 256 else (16,))})
-    for p in counts:
-        for seed in range(8 if size <= 64 else 6 if size <= 128 else 4 if size <= 256 else 2 if size <= 1024 else 1):
-            yield [(0, size, row) for row in np.random.default_rng(seed).random((p, size))]
 
 
 @dataclass(slots=True)
@@ -385,18 +332,7 @@ def _schedule(size: int) -> tuple[int, tuple[tuple[int, int], ...]]:
     """Steps for every start; then how many of the best go on, and for how many steps."""
     if size <= 1024:
         return 25, ((5, 75), (2, 300))
-    return (25, ((4, 40), (1, 300))) if size <= _LARGE else (12, ((3, 30), (1, 150)))
-
-
-def _total_start(gram: Gram) -> list[Window]:
-    """The best of all strategies of cells and total with two weights: a closed form of one variable.
-
-    With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the sum of all entries of M.
-    """
-    heights = np.geomspace(1e-3, _TALLEST, 400)
-    total = float(gram.rows(np.ones((1, gram.size))).sum())
-    error = (1 + heights) ** 2 * (gram.trace() - heights**2 * total / (1 + gram.size * heights**2))
-    return list(_bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))
+    return (25, ((4, 40), (1, 300))) if size <= LARGE else (12, ((3, 30), (1, 150)))
 
 
 def _tidy(theta: FloatArray) -> FloatArray:
@@ -446,10 +382,10 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     if gram.size > 1:
         if isinstance(gram, DenseGram):
             gram, order = recognise(gram)
-        runs = [_polish(gram, _halve(gram, _ordered_starts(gram.size), effort), round((300 if gram.size <= _LARGE else 80) * effort))]
+        runs = [_polish(gram, _halve(gram, ordered_starts(gram.size), effort), round((300 if gram.size <= LARGE else 80) * effort))]
         if gram.size <= 256 or isinstance(gram, DenseGram):
-            runs.append(_halve(gram, _random_starts(gram.size), (2 if gram.size <= 256 else 1) * effort))
-        rows = _total_start(gram)
+            runs.append(_halve(gram, random_starts(gram.size), (2 if gram.size <= 256 else 1) * effort))
+        rows = total_start(gram)
         values = rows[0][2]
         error, _ = p_identity_objective(gram, Support(gram.size, [(0, gram.size)]), values)
         runs.append(_Run(Support(gram.size, [(0, gram.size)]), values, math.sqrt(error / gram.queries)))

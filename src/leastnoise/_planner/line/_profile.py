@@ -14,7 +14,7 @@ import numpy as np
 
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import FloatArray
-from leastnoise._planner.line._gram import column_norm
+from leastnoise._planner.line._matrix import column_norm
 
 # Sharpness of the maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
 _SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e-3), (1e4, 1e-4), (1e5, 1e-5))

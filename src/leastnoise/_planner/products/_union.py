@@ -19,8 +19,9 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm
+from leastnoise._planner.line._cell_order import merge_equal_cells
 from leastnoise._planner.line._factors import Fit, every_cell, fitted, gaussian_optimum, gram_of, p_identity, summed
-from leastnoise._planner.line._gram import DenseGram, merge_equal_cells
+from leastnoise._planner.line._gram import DenseGram
 from leastnoise._workload import Product, QuerySet, Workload
 
 _SWEEPS, _TRIED, _MOST_BITS = 2, 2, 29

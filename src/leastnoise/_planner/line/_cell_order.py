@@ -1,0 +1,79 @@
+"""Workloads given as matrices: cells that no query tells apart, their order along a line, and the short form that it may have."""
+
+import math
+
+import numpy as np
+
+from leastnoise._check.arrays import IntArray
+from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram
+
+
+def recognise(gram: DenseGram) -> tuple[Gram, IntArray]:
+    """Order the cells of a workload given as a matrix along a line, and find its short form if it has one.
+
+    Returns:
+        The Gram matrix in that order, a GeneratedGram where it is one to 12 digits, and the order: entry i is the cell at place i.
+
+    >>> short, order = recognise(DenseGram(AllRangesGram(6).dense()[::-1, ::-1], 21))
+    >>> type(short).__name__
+    'GeneratedGram'
+    """
+    order = line_order(gram)
+    ordered = gram.array[np.ix_(order, order)]
+    for turned, places in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
+        if turned[0, -1] > 0:
+            rising, falling = turned[:, -1] / turned[0, -1], turned[0]
+            if np.allclose(np.triu(np.outer(rising, falling)), np.triu(turned), rtol=1e-12, atol=0):
+                return GeneratedGram(rising, falling, gram.queries), places
+    return DenseGram(ordered, gram.queries), order
+
+
+def merge_equal_cells(gram: DenseGram) -> tuple[DenseGram, IntArray]:
+    """Merge the cells which no query tells apart: the workload then needs no strategy on the single cells.
+
+    Returns:
+        The Gram matrix of the groups, and for each of the n cells the number of its group. A strategy on the groups, its columns
+        repeated by that array, is one on the cells with the same sensitivity and the same error.
+
+    >>> small, group = merge_equal_cells(DenseGram(np.array([[2.0, 2, 1], [2, 2, 1], [1, 1, 1]]), 2))
+    >>> group.tolist(), small.array.tolist()
+    ([0, 0, 1], [[2.0, 1.0], [1.0, 1.0]])
+    """
+    _, first, group = np.unique(gram.array, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    kept = first[order]
+    return DenseGram(gram.array[np.ix_(kept, kept)], gram.queries), place[group.reshape(-1)]
+
+
+def line_order(gram: DenseGram) -> IntArray:
+    """Order the cells along a line so that cells which few queries tell apart lie together.
+
+    Two cells are ``M_ii + M_jj - 2 M_ij`` apart. The order by the Fiedler vector of M itself (ranges of one width) or of the
+    closeness (prefix sums, whose cells differ much in how often they are asked for), whichever makes the shorter way from cell
+    to cell, undoes any permutation of a workload of ranges, so that one given as a matrix is planned as well as one given by name.
+
+    Source: Atkins, Boman, Hendrickson 1998 (seriation of Robinson matrices).
+
+    >>> shuffled = AllRangesGram(5).dense()[np.ix_([2, 0, 4, 1, 3], [2, 0, 4, 1, 3])]
+    >>> order = line_order(DenseGram(shuffled, 15))
+    >>> bool(np.allclose(shuffled[np.ix_(order, order)], AllRangesGram(5).dense()))
+    True
+    """
+    from scipy.linalg import eigh
+
+    if gram.size < 3:
+        return np.arange(gram.size)
+    own = gram.diagonal()
+    apart = own[:, None] + own - 2 * gram.array
+    best, shortest = np.arange(gram.size), math.inf
+    for close in (gram.array, apart.max() - apart):
+        _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
+        # The constant vector may share its eigenvalue with others when the workload falls into parts.
+        fiedler = vectors[:, 1] if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]) else vectors[:, 0]
+        order = np.argsort(fiedler if fiedler[0] <= fiedler[-1] else -fiedler, kind="stable")
+        length = float(apart[order[1:], order[:-1]].sum())
+        if length < shortest * (1 - 1e-9):
+            best, shortest = order, length
+    return best

@@ -1,0 +1,77 @@
+"""Where the descent of p-Identity begins: layers of bumps, hierarchies, the total, and random rows."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.line._gram import Gram
+
+Window = tuple[int, int, FloatArray]
+# Largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding.
+TALLEST = 512.0
+# Above so many cells fewer starts and steps are affordable.
+LARGE = 6000
+
+
+def _bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
+    """``count`` parabolas, each overlapping half of its neighbours, on windows ``margin`` times as wide; count 0 is one flat row."""
+    if count == 0:
+        yield 0, size, np.full(size, height)
+        return
+    spacing = size / (count + 1)
+    for centre in spacing * np.arange(1, count + 1):
+        start, stop = max(0, math.floor(centre - margin * spacing)), min(size, math.ceil(centre + margin * spacing))
+        yield start, stop, height * np.maximum(0, 1 - ((np.arange(start, stop) + 0.5 - centre) / spacing) ** 2)
+
+
+def _blocks(size: int, width: int, height: float) -> Iterator[Window]:
+    """Flat rows on consecutive blocks of ``width`` cells, as in a hierarchy."""
+    for start in range(0, size, width):
+        yield start, min(size, start + width), np.full(min(size, start + width) - start, height)
+
+
+def ordered_starts(size: int) -> Iterator[list[Window]]:
+    """Layers of bumps at many scales, the total, and hierarchies of one or two layers of blocks."""
+    large = size > LARGE
+    for height in (0.3, 2.0):
+        yield list(_bumps(size, 0, height, 1))
+    spacings = [size / (count + 1) for count in (1, 2, 3, 4, 5, 6)] if size <= 256 else []
+    spacings += list((17.0, 34.0, 136.0) if large else 6 * math.sqrt(2) ** np.arange(2, 2 * math.log2(max(2, size / 24)), 1))
+    for spacing in spacings:
+        yield list(_bumps(size, max(1, round(size / spacing - 1)), 0.7, 1.25))
+    for finest in (17.0, 24.0) if large else (12.0, 17.0, 24.0, 34.0):
+        for ratio in (8, 12) if large else (4, 8, 12):
+            layers, spacing = [max(1, round(size / finest - 1))], finest * ratio
+            while size / spacing >= 2.5:
+                layers.append(round(size / spacing - 1))
+                spacing *= ratio
+                yield [row for count in layers for row in _bumps(size, count, 0.7, 1.25)]
+    width = max(2, round(math.sqrt(size) / 2))
+    while not large and width < size:
+        yield list(_blocks(size, width, 0.7))
+        yield [*_blocks(size, width, 0.7), *_bumps(size, 0, 0.5, 1)]
+        width *= 2
+
+
+def random_starts(size: int) -> Iterator[list[Window]]:
+    """Rows without any order of the cells."""
+    if size > 4096:
+        return
+    # On short attributes a row more or less changes what is found by parts in a thousand, and is soon tried.
+    counts = sorted({max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= 256 else (16,))})
+    for p in counts:
+        for seed in range(8 if size <= 64 else 6 if size <= 128 else 4 if size <= 256 else 2 if size <= 1024 else 1):
+            yield [(0, size, row) for row in np.random.default_rng(seed).random((p, size))]
+
+
+def total_start(gram: Gram) -> list[Window]:
+    """The best of all strategies of cells and total with two weights: a closed form of one variable.
+
+    With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the sum of all entries of M.
+    """
+    heights = np.geomspace(1e-3, TALLEST, 400)
+    total = float(gram.rows(np.ones((1, gram.size))).sum())
+    error = (1 + heights) ** 2 * (gram.trace() - heights**2 * total / (1 + gram.size * heights**2))
+    return list(_bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))

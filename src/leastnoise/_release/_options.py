@@ -1,0 +1,121 @@
+"""What a release does that its plan does not say, as one value: from the spec or an argument to the manifest."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from leastnoise._check import Exact, refuse
+from leastnoise._plan import guard_share
+from leastnoise._release._texts import checked_language
+
+FORMATS = ("csv", "parquet")
+SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
+"""Columns that not every table of a release has."""
+LEVEL = 0.95
+"""Coverage of intervals, where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a release does that its plan does not say; all but the guard is post-processing, and costs nothing.
+
+    The names are those of ``[output]`` in a spec, and ``guard`` of ``[plan]``; the manifest has them under ``options``.
+
+    Args:
+        level: of the intervals, above 0 and below 1.
+        formats: of the files with answers: csv, parquet or both.
+        non_negative: also give the biased column ``answer_non_negative``, beside the unbiased one.
+        integer: also give the biased column ``answer_integer`` of whole answers, made from the non-negative ones where they are there.
+        nnls: also give the biased columns ``answer_nnls``, by non-negative least squares over all measurements with the total fixed, and
+            ``nnls_rmse``, its simulated errors.
+        local_non_negative: also give the biased column ``answer_local``, from the nearest tables without negative cells that agree.
+        covariances: tables, by id or name, whose covariances are written too.
+        language: of the report: en or de.
+        contact: whom readers of the report ask about the data, such as an address; empty for none.
+        guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see `leastnoise.plan`): it pays for noisy
+            counts of rows read and used before the plan is paid, and stops the release where with confidence fewer than half are used.
+            None: there is none.
+
+    Raises:
+        InputError: something of the above cannot be used.
+
+    >>> ln.Options(level=0.9, nnls=True, covariances=["sex"]).covariances
+    ('sex',)
+    """
+
+    level: float = LEVEL
+    formats: Sequence[str] = FORMATS
+    non_negative: bool = False
+    integer: bool = False
+    nnls: bool = False
+    local_non_negative: bool = False
+    covariances: Sequence[str] = ()
+    language: str = "en"
+    contact: str = ""
+    guard: Exact | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", checked_level(self.level))
+        object.__setattr__(self, "formats", _formats(self.formats))
+        for name in ("non_negative", "integer", "nnls", "local_non_negative"):
+            _flag(name, asdict(self)[name])
+        object.__setattr__(self, "covariances", _texts("covariances", self.covariances))
+        checked_language(self.language)
+        if not isinstance(self.contact, str):
+            raise refuse("contact", self.contact, "a text")
+        object.__setattr__(self, "guard", guard_share(self.guard))
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The options for what only some plans can give."""
+        asked = {"nnls": self.nnls, "local_non_negative": self.local_non_negative, "covariances": bool(self.covariances)}
+        return tuple(name for name, wanted in asked.items() if wanted)
+
+    @property
+    def some(self) -> tuple[str, ...]:
+        """The columns asked for that not every table has."""
+        asked = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
+        return tuple(name for name, wanted in zip(SOMETIMES, asked, strict=True) if wanted)
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is any biased column."""
+        return self.non_negative or self.integer or self.nnls or self.local_non_negative
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, from which the same options are made; without a guard where there is none.
+
+        >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
+        True
+        """
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        guard = values.pop("guard")
+        return values if guard is None else {**values, "guard": str(guard)}
+
+
+def checked_level(value: object) -> float:
+    """Read the level of intervals.
+
+    >>> checked_level(0.9)
+    0.9
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
+    return float(value)
+
+
+def _formats(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not value or any(item not in FORMATS for item in value):
+        raise refuse("formats", value, "a list of 'csv' and 'parquet', at least one of them")
+    return tuple(dict.fromkeys(value))
+
+
+def _flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise refuse(name, value, "true or false")
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(entry, str) and entry for entry in value):
+        raise refuse(name, value, "a list of texts that are not empty")
+    return tuple(dict.fromkeys(value))
