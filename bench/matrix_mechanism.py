@@ -25,7 +25,7 @@ import numpy as np
 from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Prefix, all_range_ends, dense
-from leastnoise._mechanisms import candidates, choose
+from leastnoise._mechanisms import Search, candidates, choose
 from leastnoise._plan import Plan
 from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identity, marginals, matrix, prefix, queries, ranges
 
@@ -379,7 +379,7 @@ def prefix_release(size: int = 2**20) -> None:
     table = Table(asked.domain, {"x": cells})
     for strategy in ("level_tree", "node_tree"):
         marks = [time.process_time()]
-        plan = choose(asked, Privacy(PureDP(1)), strategy)[0]
+        plan = choose(asked, Privacy(PureDP(1)), Search(strategy))[0]
         marks.append(time.process_time())
         observation = simulate(plan.measured(), table, SeededEntropy(1))
         marks.append(time.process_time())

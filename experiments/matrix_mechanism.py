@@ -27,7 +27,7 @@ from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Haar, Identity, Operator, Tree
 from leastnoise._measurements import Block, Factor, Measurements
-from leastnoise._mechanisms import candidates, choose
+from leastnoise._mechanisms import Search, candidates, choose
 from leastnoise._table import Table
 from leastnoise._workload import Workload, queries, ranges
 
@@ -87,7 +87,7 @@ def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Mea
             raise InputError(best.reason)
         return best.plan.measured(), best.plan.strategy
     if name not in STRATEGIES:
-        plan = choose(asked, privacy, name)[0]
+        plan = choose(asked, privacy, Search(name))[0]
         return plan.measured(), plan.strategy
     size = asked.domain.size
     operators: dict[str, Operator] = {"cells": Identity(size), "hierarchy": Tree.full(size, 2), "wavelet": Haar(size)}

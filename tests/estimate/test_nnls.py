@@ -16,7 +16,7 @@ from leastnoise._estimate._nnls import _joint, _noise, _onto_simplices, _solved
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms import choose
+from leastnoise._mechanisms import Search, choose
 from leastnoise._workload import marginals, queries
 
 LINE = Domain(x=Integers(0, 127))
@@ -145,7 +145,7 @@ def test_cells_gain_everywhere_and_ranges_where_the_total_is_held() -> None:
     plans = {
         "hierarchy": along(Tree.full(128, 2)),
         "haar": along(Haar(128)),
-        "level_tree": choose(RANGES, Privacy(PureDP("1/100")), "level_tree")[0].measured(),
+        "level_tree": choose(RANGES, Privacy(PureDP("1/100")), Search("level_tree"))[0].measured(),
         "identity": along(Identity(128)),
     }
     for name, plan in plans.items():

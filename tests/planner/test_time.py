@@ -2,10 +2,14 @@
 
 import math
 
+import pytest
+
 from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
+from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._mechanisms._choose import SECONDS, _within, candidates
-from leastnoise._planner import PLANNERS, longest
+from leastnoise._mechanisms import SECONDS, Search
+from leastnoise._mechanisms._choose import _within, candidates
+from leastnoise._planner import PLANNERS
 from leastnoise._planner.line._factors import p_identity, p_identity_seconds
 from leastnoise._planner.line._gram import PrefixGram
 from leastnoise._workload import Workload, queries
@@ -37,8 +41,39 @@ def test_the_usual_noise_goes_first() -> None:
 
 def test_what_there_is_no_time_for_is_said() -> None:
     tried = {one.strategy: one for one in candidates(prefix(64), Privacy(PureDP(1)), seconds=0.1)}
-    assert "CPU seconds on an attribute of 64 cells; ask for it by name: strategy = 'p_identity'" in tried["p_identity"].reason
+    reason = "CPU seconds; give the plan more seconds, or ask for it by name: strategy = 'p_identity'"
+    assert reason in tried["p_identity"].reason
+    assert tried["p_identity"].more > 0.1
     assert tried["identity"].plan is not None
+    assert not tried["identity"].more
+
+
+def test_what_would_find_more_in_more_time_is_said() -> None:
+    asked = prefix(24)
+    begin = PLANNERS["p_identity"].seconds(asked)
+    known = {seconds: {one.strategy: one for one in candidates(asked, Privacy(PureDP(1)), seconds=seconds)} for seconds in (2.0, SECONDS)}
+    assert known[2.0]["p_identity"].plan is not None
+    assert known[2.0]["p_identity"].more == 0
+    short = [task.seconds for planner, task in _within(prefix(4096), Privacy(PureDP(1)), 20) if planner.name == "p_identity"]
+    most = PLANNERS["p_identity"].most
+    assert most is not None
+    assert begin < short[0] < most(prefix(4096))
+
+
+def test_estimates_are_of_the_product_and_not_of_its_longest_attribute() -> None:
+    domain = Domain(a=Integers(0, 1023), b=Integers(0, 1023), c=Integers(0, 4095))
+    one, two = queries(domain, a="prefix"), queries(domain, a="prefix", b="prefix")
+    cells = queries(domain, a="prefix", c="identity")
+    for name in ("haar", "eigen_design", "p_identity", "gaussian_optimum", "tilted"):
+        seconds = PLANNERS[name].seconds
+        assert seconds(two) > 4 * seconds(one)  # two attributes, each fitted three times
+        assert seconds(cells) == pytest.approx(seconds(one), abs=0.01)  # cells alone need no search
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "20", True])
+def test_seconds_are_a_number_above_0(seconds: object) -> None:
+    with pytest.raises(InputError, match=r"seconds must be a number above 0, such as 20; got"):
+        Search(seconds=seconds)  # type: ignore[arg-type]
 
 
 def test_more_time_finds_no_worse_strategies() -> None:
@@ -47,5 +82,3 @@ def test_more_time_finds_no_worse_strategies() -> None:
     little, much, by_name = (p_identity("a", gram, 1, seconds=time).factor for time in (begin, whole, math.inf))
     assert much.key() == by_name.key()
     assert little.key() != much.key()
-    assert longest(prefix(7)) == 7
-    assert PLANNERS["p_identity"].uses_more

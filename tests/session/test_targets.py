@@ -9,7 +9,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise._mechanisms import choose
+from leastnoise._mechanisms import Search, choose
 from leastnoise._session._objectives import prices, reached
 from leastnoise._session._targets import Goal, Least, answering, balanced, goals_of, least, of_size, ratios
 from leastnoise._workload import from_json, target
@@ -28,7 +28,7 @@ LEAST = {"pure": Least(), "replace": Least(neighbours="replace"), "rho": Least("
 @pytest.mark.parametrize("kind", LEAST)
 def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
     workload, privacy = asked(), LEAST[kind]
-    found = least(workload, privacy, "marginals")
+    found = least(workload, privacy, Search("marginals"))
     goals = goals_of(workload, 0.95)
     assert ratios(goals, found.plan).max() <= 1
     less = answering(workload, found.plan, privacy.privacy(found.size * Fraction(999, 1000)))
@@ -40,7 +40,7 @@ def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
 def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step():
     # Two tables on different attributes: under rho the shares s_j of the budget that make a_j / (s_j t_j^2) equal are a_j / t_j^2.
     workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(DOMAIN, work="identity").within(rmse=20)
-    found = balanced(workload, Privacy(ZCDP(1)), goals_of(workload, 0.95), "marginals")
+    found = balanced(workload, Privacy(ZCDP(1)), goals_of(workload, 0.95), Search("marginals"))
     one, other = ratios(goals_of(workload, 0.95), found.plan)
     assert one == pytest.approx(other, rel=0.01)
     variances = [table.rmse**2 for table in found.plan.expected_error().tables]
@@ -51,15 +51,15 @@ def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step(
 def test_a_worst_case_is_smaller_than_under_the_least_total():
     workload = asked()
     privacy, goals = Privacy(PureDP(1)), goals_of(workload, 0.95)
-    usual = choose(workload, privacy, "marginals")[0]
-    found = balanced(workload, privacy, goals, "marginals")
+    usual = choose(workload, privacy, Search("marginals"))[0]
+    found = balanced(workload, privacy, goals, Search("marginals"))
     assert found.ratio == pytest.approx(ratios(goals, found.plan).max())
     assert found.ratio < 0.9 * ratios(goals, usual).max()
 
 
 def test_margins_hold_the_truth_as_often_as_they_say():
     workload = asked()
-    plan = least(workload, Least(), "marginals").plan
+    plan = least(workload, Least(), Search("marginals")).plan
     education, work = np.arange(1000) % 16, np.arange(1000) % 9
     rows = pd.DataFrame({"sex": ["F", "M"] * 500, "education": education, "work": work})
     cells = np.bincount(education * 9 + work, minlength=144)
@@ -101,11 +101,11 @@ def test_what_is_no_target_is_refused():
 
 def test_a_margin_below_a_row_is_refused():
     with pytest.raises(InputError, match=r"the margin of sex must be at least 1; got '?9/10"):
-        least(ln.marginals(DOMAIN, ways=1).within(margin="0.9"), Least(), "identity")
+        least(ln.marginals(DOMAIN, ways=1).within(margin="0.9"), Least(), Search("identity"))
 
 
 def test_a_goal_without_a_limit_is_always_kept():
-    plan = choose(ln.marginals(DOMAIN, ways=1), Privacy(PureDP(1)), "identity")[0]
+    plan = choose(ln.marginals(DOMAIN, ways=1), Privacy(PureDP(1)), Search("identity"))[0]
     assert Goal(float("inf")).ratio(plan, 0) == 0
 
 
@@ -135,7 +135,7 @@ def test_relative_errors_follow_public_sizes():
 def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
     domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20))
     made = ln.plan(ln.queries(domain, a="identity") + ln.queries(domain, b="identity", weight=3), ZCDP(1), strategy="marginals")
-    one, other = prices(made, "marginals")
+    one, other = prices(made, Search("marginals"))
     assert (one.alone, other.alone) == (pytest.approx(0.25, rel=0.05), pytest.approx(0.75, rel=0.05))  # both know the total
     assert (one.saved, other.saved) == (pytest.approx(0.25, rel=0.05), pytest.approx(0.75, rel=0.05))
     with pytest.raises(InputError, match="from 2 to 24"):

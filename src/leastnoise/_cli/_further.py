@@ -58,19 +58,19 @@ def other_budgets(made: "Plan", sizes: str) -> dict[str, "Plan"]:
     return {size: answering(made.workload, made, of_size(made.privacy, size)) for size in given}
 
 
-def table_prices(made: "Plan", strategy: str) -> tuple["Price", ...]:
+def table_prices(made: "Plan", what: "Spec") -> tuple["Price", ...]:
     """What every table costs, with a display of progress.
 
     Args:
         made: a plan with its promise.
-        strategy: "auto" or one name.
+        what: the spec that it was made for.
     """
     from leastnoise._session import prices
 
     if made.promise is None:
         raise InputError("--prices is for plans whose error is known beforehand; this one depends on the data.")
     with within_memory(), Progress("pricing") as progress:
-        return prices(made, strategy, lambda name: progress.say(f"pricing {name}"))
+        return prices(made, what.search(lambda name: progress.say(f"pricing {name}")))
 
 
 def further_facts(plans: dict[str, "Plan"], priced: tuple["Price", ...]) -> dict[str, Any]:

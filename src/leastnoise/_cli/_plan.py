@@ -64,7 +64,7 @@ def plan(
     late = plan_warnings(what, made)
     warn(late)
     plans = {} if budgets is None else other_budgets(made, budgets)
-    costs = table_prices(made, what.strategy) if priced else ()
+    costs = table_prices(made, what) if priced else ()
     if as_json:
         show_json({**facts(made, seconds, what.options.level), **further_facts(plans, costs), "warnings": [*warned, *late]})
         return
@@ -99,7 +99,13 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
 
     what = read_spec(spec)
     with within_memory(), Progress("planning") as progress:
-        tried = tried_on(what.workload, what.planned_privacy, lambda name: progress.say(f"planning, tried {name}"), by_name=by_name)
+        tried = tried_on(
+            what.workload,
+            what.planned_privacy,
+            lambda name: progress.say(f"planning, tried {name}"),
+            seconds=what.seconds,
+            by_name=by_name,
+        )
     if as_json:
         found = [_candidate(candidate) for candidate in tried]
         show_json({"queries": what.workload.rows, "candidates": found, "not_comparable": list(BY_NAME)})
@@ -109,10 +115,28 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     columns = [("strategy", "left"), ("noise", "left"), ("expected\nsquared error", "right"), ("lower\nbound", "right")]
     columns += [("error / least\npossible", "right"), ("seconds", "right")]
     show_table(f"{whole(what.workload.rows)} queries, {_budget(usable[0][1])}", columns, rows, bold=0)
-    unusable = [[candidate.strategy, noise(candidate.noise.value), candidate.reason] for candidate in tried if candidate.plan is None]
+    wanting = [candidate for candidate in tried if candidate.more]
+    if wanting:
+        _show_wanting(wanting, what.seconds)
+    unusable = [
+        [candidate.strategy, noise(candidate.noise.value), candidate.reason]
+        for candidate in tried
+        if candidate.plan is None and not candidate.more
+    ]
     if unusable:
         show_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], unusable)
     click.echo(click.wrap_text(f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78))
+
+
+def _show_wanting(wanting: Sequence["Candidate"], seconds: float) -> None:
+    """What more time would bring."""
+    columns = [("more time", "left"), ("noise", "left"), (f"within {seconds:g} s", "left"), ("needs\nCPU seconds", "right")]
+    show_table(
+        "",
+        columns,
+        [[one.strategy, noise(one.noise.value), "stopped early" if one.plan else "left out", f"{one.more:.2g}"] for one in wanting],
+    )
+    click.echo(click.wrap_text("It may find less error: give planning more seconds under [plan].", 78) + "\n")
 
 
 def facts(made: "Plan", seconds: float, level: float) -> dict[str, Any]:
@@ -242,4 +266,5 @@ def _candidate(candidate: "Candidate") -> dict[str, Any]:
         "lower_bound": None if made is None else made.lower_bound(),
         "error_over_least_possible": None if made is None else ratio(made),
         "seconds": round(candidate.seconds, 3),
+        "more_seconds": candidate.more or None,
     }

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, readable
@@ -10,11 +10,11 @@ from leastnoise._accuracy import promised
 from leastnoise._check import InputError, refuse
 from leastnoise._fitting import fit
 from leastnoise._measurements import MOST_ROWS
+from leastnoise._mechanisms._protocol import SECONDS, Search
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Planner, Task, longest
+from leastnoise._planner import PLANNERS, Planner, Task
 from leastnoise._workload import Workload
 
-SECONDS = 20.0  # CPU seconds of one core for the automatic choice
 _MOST_BUDGET = 2**20
 
 
@@ -28,6 +28,7 @@ class Candidate:
         plan: the plan with its promise, or None if the strategy cannot be used.
         reason: why it cannot be used; empty if it can.
         seconds: wall time of planning.
+        more: about how many CPU seconds it would take, or need to find the best that it can, where it had less; else 0.
     """
 
     strategy: str
@@ -35,6 +36,7 @@ class Candidate:
     plan: Plan | None
     reason: str
     seconds: float
+    more: float = 0.0
 
     @property
     def total(self) -> float:
@@ -76,6 +78,7 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto", sec
         raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
     tasks = [(PLANNERS[strategy], Task(workload, privacy, noise)) for noise in noises(privacy)] if strategy != "auto" else None
     for planner, task in tasks or _within(workload, privacy, seconds):
+        wanted = (planner.most or planner.seconds)(workload) if task.noise.norm in planner.norms else 0.0
         start = time.perf_counter()
         plan, reason = None, ""
         try:
@@ -86,7 +89,7 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto", sec
             reason = str(error)
         except MemoryError as error:
             reason = too_large(error)
-        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start)
+        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, wanted if wanted > task.seconds else 0.0)
 
 
 def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[Planner, Task]]:
@@ -94,15 +97,21 @@ def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[
 
     Shares are of estimates, so that the same workload has the same plan on every machine.
     """
-    cells, left = longest(workload), seconds
+    left = seconds
+    costs = {planner: planner.seconds(workload) for planner in PLANNERS.values() if planner.automatic}
     found = []
     for noise in noises(privacy):
-        for planner in sorted((one for one in PLANNERS.values() if one.automatic), key=lambda one: one.seconds(cells)):
-            share = planner.seconds(cells) if noise.norm in planner.norms else 0.0
+        for planner in sorted(costs, key=costs.__getitem__):
+            share = costs[planner] if noise.norm in planner.norms else 0.0
             share = share if share <= left else 0.0
             left -= share
             found.append((planner, noise, share))
-    return [(planner, Task(workload, privacy, noise, share + left * (planner.uses_more and share > 0))) for planner, noise, share in found]
+    tasks = []
+    for planner, noise, share in found:
+        more = min(left, max(0.0, planner.most(workload) - share)) if planner.most is not None and share > 0 else 0.0
+        left -= more
+        tasks.append((planner, Task(workload, privacy, noise, share + more)))
+    return tasks
 
 
 def too_large(error: MemoryError) -> str:
@@ -158,16 +167,13 @@ def _reasons(tried: Sequence[Candidate]) -> str:
     return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
 
 
-def choose(
-    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None
-) -> tuple[Plan, tuple[Candidate, ...]]:
+def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -> tuple[Plan, tuple[Candidate, ...]]:
     """The plan of least expected total squared error.
 
     Args:
         workload: what is asked.
         privacy: the budget to plan for.
-        strategy: "auto" or one name.
-        progress: called with the name of every strategy that has been tried.
+        search: which strategies are tried, and how long; None for the automatic choice.
 
     Returns:
         The plan and everything that was tried, with the largest lower bound that any of them came with.
@@ -179,6 +185,7 @@ def choose(
     'identity'
     """
     _check_privacy(privacy)
+    search = search or Search()
     for measure in filter(None, workload.measures):
         most = MOST_ROWS * workload.domain.measures[measure].largest
         if not most < 2**62:
@@ -187,10 +194,10 @@ def choose(
                 "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
     tried = []
-    for candidate in candidates(workload, privacy, strategy):
+    for candidate in candidates(workload, privacy, search.strategy, search.seconds):
         tried.append(candidate)
-        if progress is not None:
-            progress(candidate.strategy)
+        if search.progress is not None:
+            search.progress(candidate.strategy)
     tried = sharpened(tried)
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:

@@ -36,7 +36,7 @@ from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run
+from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run, Search
 from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
 from leastnoise._plan import Plan
 from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets
@@ -403,9 +403,9 @@ class Dawa:
         """By name."""
         return strategy in STRATEGIES
 
-    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_dawa`."""
-        return plan_dawa(workload, privacy, strategy, progress)
+        return plan_dawa(workload, privacy, search.strategy, search.progress)
 
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""

@@ -23,7 +23,7 @@ from leastnoise._linop import Coarse, Identity, Operator, Ordered, Ranges, Total
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._dawa import PARTITION_SHARE, STRATEGIES
 from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run
+from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run, Search
 from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
 from leastnoise._plan import Plan
 from leastnoise._planner import FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, on_rectangles, plane_regime
@@ -318,9 +318,9 @@ class DawaPlane:
         """By name, for workloads on two attributes."""
         return strategy in STRATEGIES and on_two(workload)
 
-    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_plane`."""
-        return plan_plane(workload, privacy, strategy, progress)
+        return plan_plane(workload, privacy, search.strategy, search.progress)
 
     def ready(self, plan: Plan) -> Run:
         """See `plane_setting` and `carry_out_plane`."""

@@ -10,7 +10,7 @@ from leastnoise._check import InputError, quoted
 from leastnoise._estimate import Finding, Fixed, Outcome
 from leastnoise._kernel import Series
 from leastnoise._mechanisms._choose import choose
-from leastnoise._mechanisms._protocol import Explanation, Progress, Run
+from leastnoise._mechanisms._protocol import Explanation, Run, Search
 from leastnoise._plan import Plan, Promise
 from leastnoise._workload import Workload
 
@@ -24,9 +24,9 @@ class Linear:
         """Whatever no other mechanism takes."""
         return True
 
-    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """The plan of least expected error."""
-        return choose(workload, privacy, strategy, progress)[0]
+        return choose(workload, privacy, search)[0]
 
     def ready(self, plan: Plan) -> Run:
         """Its measurements must answer its questions, as well as it promises."""

@@ -3,19 +3,50 @@
 Adding a mechanism is one file with these answers, one line in ``_registry.py``, and one row in tests/mechanisms/conformance.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
 from leastnoise._accounting import Privacy
+from leastnoise._check import refuse
 from leastnoise._estimate import Finding, Outcome
 from leastnoise._kernel import Series, Terms
 from leastnoise._plan import Plan, Promise
 from leastnoise._workload import Workload
 
 Progress: TypeAlias = Callable[[str], None] | None
+SECONDS = 20.0
 Run: TypeAlias = Callable[[Series], Outcome]
 """The private half: carries a plan out by steps of a series, which is paid; it never sees a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a plan is looked for.
+
+    Args:
+        strategy: "auto" or one name.
+        seconds: about how many CPU seconds of one core "auto" may take; more may find less error. They are counted by estimates, so that
+            the same search finds the same plan everywhere.
+        progress: called with the name of every strategy that has been tried.
+
+    Raises:
+        InputError: the seconds are no number above 0.
+
+    >>> Search(seconds=60).seconds
+    60.0
+    """
+
+    strategy: str = "auto"
+    seconds: float = SECONDS
+    progress: Progress = None
+
+    def __post_init__(self) -> None:
+        given = self.seconds
+        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < math.inf:
+            raise refuse("seconds", given, "a number above 0, such as 20", "It says how much CPU time the search for a plan may take.")
+        object.__setattr__(self, "seconds", float(given))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +134,7 @@ class Mechanism(Protocol):
     def takes(self, strategy: str, workload: Workload) -> bool:
         """Whether it is the mechanism for this strategy and workload."""
 
-    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the public plan.
 
         Raises:

@@ -25,7 +25,7 @@ from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._findings import Looked, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Progress, Run
+from leastnoise._mechanisms._protocol import Explanation, Progress, Run, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
 from leastnoise._workload import Workload
@@ -261,9 +261,9 @@ class TruncatedSums:
         """By name."""
         return strategy == STRATEGY
 
-    def plan(self, workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None) -> Plan:
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_truncated_sums`."""
-        return plan_truncated_sums(workload, privacy, strategy, progress)
+        return plan_truncated_sums(workload, privacy, search.strategy, search.progress)
 
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""

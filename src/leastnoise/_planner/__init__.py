@@ -1,7 +1,7 @@
 """One folder for each thing that is planned; a planner turns a workload into a strategy and never sees data."""
 
 from leastnoise._planner._registry import PLANNERS
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, longest
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.aware._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets, on_rectangles
 from leastnoise._planner.aware._plane_blocks import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, plane_regime
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
@@ -29,7 +29,6 @@ __all__ = [
     "first_level",
     "first_levels",
     "limited_strategy",
-    "longest",
     "noise_along",
     "on_buckets",
     "on_rectangles",

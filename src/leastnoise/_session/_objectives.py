@@ -1,12 +1,11 @@
 """What may be least in place of the total squared error, what a plan makes of its targets, and what its tables cost."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from leastnoise._accounting import Privacy
 from leastnoise._check import InputError, quoted, refuse
-from leastnoise._mechanisms import choose
+from leastnoise._mechanisms import Search, choose
 from leastnoise._plan import Plan
 from leastnoise._release import LEVEL
 from leastnoise._session._targets import Goal, answering, balanced, goal, goals_of, part
@@ -15,17 +14,14 @@ from leastnoise._workload import Workload
 _PRICE_ROUNDS = 2
 
 
-def worst(
-    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None, level: float = LEVEL
-) -> Plan:
+def worst(workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL) -> Plan:
     """The plan whose largest ratio of error to limit is least.
 
     Args:
         workload: what is asked. The limit of a table is its target, if one of the tables has a target; else its error if it alone were
             planned for the whole budget.
         privacy: the budget to plan for.
-        strategy: "auto" or one name.
-        progress: called with the name of every strategy that has been tried.
+        search: which strategies are tried, and how long.
         level: of the intervals that margins are about.
 
     >>> asked = marginals(Domain(a=["x", "y"], b=[str(i) for i in range(50)]), upto=2)
@@ -40,10 +36,10 @@ def worst(
         for product in workload:
             key = (product.measure, product.operators)
             if key not in alone:
-                own = choose(Workload(workload.domain, (product,)), privacy, strategy, progress)[0]
+                own = choose(Workload(workload.domain, (product,)), privacy, search)[0]
                 alone[key] = Goal(own.expected_error().tables[0].rmse)
         goals = tuple(alone[product.measure, product.operators] for product in workload)
-    return balanced(workload, privacy, goals, strategy, progress=progress).plan
+    return balanced(workload, privacy, goals, search).plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +100,13 @@ class Price:
 MOST_PRICED = 24
 
 
-def prices(plan: Plan, strategy: str = "auto", progress: Callable[[str], None] | None = None) -> tuple[Price, ...]:
+def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     """What every table of a plan costs, as parts of its budget.
 
     Args:
         plan: with its promise, for at most 24 tables.
-        strategy: "auto" or one name.
-        progress: called with the name of every table.
+        search: which strategies are tried, and how long; its ``progress`` is called with the name of every table. None for the automatic
+            choice.
 
     Returns:
         Parts of epsilon, or of rho, by scaling errors: near enough for a decision, not exact for small noise.
@@ -125,34 +121,32 @@ def prices(plan: Plan, strategy: str = "auto", progress: Callable[[str], None] |
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
     errors = [Goal(table.rmse) for table in plan.expected_error().tables]
-    found = []
+    found, search = [], search or Search()
+    quiet = replace(search, progress=None)
     for place, product in enumerate(products):
-        if progress is not None:
-            progress(product.name)
+        if search.progress is not None:
+            search.progress(product.name)
         own, others = Workload(plan.domain, (product,)), Workload(plan.domain, products[:place] + products[place + 1 :])
-        alone = choose(own, plan.privacy, strategy)[0]
-        rest = balanced(others, plan.privacy, errors[:place] + errors[place + 1 :], strategy, rounds=_PRICE_ROUNDS)
+        alone = choose(own, plan.privacy, quiet)[0]
+        rest = balanced(others, plan.privacy, errors[:place] + errors[place + 1 :], quiet, rounds=_PRICE_ROUNDS)
         needed, left = (part(ratio, plan.privacy) for ratio in (errors[place].ratio(alone, 0), rest.ratio))
         found.append(Price(product.name, needed, 1 - min(1.0, left)))
     return tuple(found)
 
 
-def relative(
-    workload: Workload, privacy: Privacy, strategy: str = "auto", progress: Callable[[str], None] | None = None, _level: float = LEVEL
-) -> Plan:
+def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:
     """The plan of the least total squared error relative to the public sizes of the tables.
 
     Args:
         workload: what is asked; every table has a size.
         privacy: the budget to plan for.
-        strategy: "auto" or one name.
-        progress: called with the name of every strategy that has been tried.
+        search: which strategies are tried, and how long.
 
     Raises:
         InputError: a table has no size.
 
     >>> asked = marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)
-    >>> relative(asked, Privacy(PureDP(1)))
+    >>> relative(asked, Privacy(PureDP(1)), Search())
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: The objective 'relative' needs a public size for every table; none is given for 'a, b'.
     """
@@ -160,7 +154,7 @@ def relative(
     if without:
         raise InputError(f"The objective 'relative' needs a public size for every table; none is given for {quoted(', '.join(without))}.")
     products = tuple(replace(product, weight=product.weight / (product.size or 1)) for product in workload)
-    return answering(workload, choose(Workload(workload.domain, products), privacy, strategy, progress)[0])
+    return answering(workload, choose(Workload(workload.domain, products), privacy, search)[0])
 
 
 OBJECTIVES = {"worst": worst, "relative": relative}

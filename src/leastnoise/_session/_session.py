@@ -12,8 +12,10 @@ from leastnoise._check import Exact, InputError, one_of, refuse
 from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series
 from leastnoise._mechanisms import (
     BY_NAME,
+    SECONDS,
     Candidate,
     Run,
+    Search,
     candidates,
     choose,
     mechanism_for,
@@ -44,6 +46,7 @@ def plan(
     strategy: str = "auto",
     objective: str = "total",
     level: float = LEVEL,
+    seconds: float = SECONDS,
     guard: Exact | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Plan:
@@ -57,6 +60,8 @@ def plan(
         objective: "total" for the least total squared error; "worst" for the least of the largest ratio of a table's error to its target,
             or without targets to its error if it alone were planned; "relative" for errors relative to the tables' public sizes.
         level: of the intervals that margins are about, for the objective "worst"; `Least` has its own.
+        seconds: about how many CPU seconds of one core "auto" may take, by estimates: the plan is the same on every machine. More may find
+            less error; `compare` says what was left out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard with; the plan has the rest.
         progress: called with the name of every strategy that has been tried.
 
@@ -73,7 +78,7 @@ def plan(
     """
     share = guard_share(guard)
     privacy = budget if isinstance(budget, Least) else without_guard(_privacy(budget), share)
-    return planned(_workload(workload), privacy, strategy, progress, objective, checked_level(level))
+    return planned(_workload(workload), privacy, Search(strategy, seconds, progress), objective, checked_level(level))
 
 
 def _workload(workload: object) -> Workload:
@@ -95,8 +100,7 @@ def _privacy(budget: object) -> Privacy:
 def planned(
     workload: Workload,
     privacy: Privacy | Least,
-    strategy: str = "auto",
-    progress: Callable[[str], None] | None = None,
+    search: Search,
     objective: str = "total",
     level: float = LEVEL,
 ) -> Plan:
@@ -105,28 +109,28 @@ def planned(
     Args:
         workload: what is asked.
         privacy: the budget to plan for, or what is to be least.
-        strategy: "auto" or one name.
-        progress: called with the name of every strategy that has been tried.
+        search: which strategies are tried, and how long.
         objective: "total", "worst" or "relative".
         level: of the intervals that margins are about, for "worst".
 
     Raises:
         InputError: no such strategy, or it cannot be used, or not for this objective.
 
-    >>> planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), "dawa").measurements is None
+    >>> planned(queries(Domain(age=Integers(0, 15)), age="prefix"), Privacy(PureDP(1)), Search("dawa")).measurements is None
     True
     """
     one_of("objective", objective, ("total", *OBJECTIVES))
+    strategy = search.strategy
     if strategy in BY_NAME and (objective != "total" or isinstance(privacy, Least)):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     try:
         if isinstance(privacy, Least):
             if objective != "total":
                 raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
-            return least(workload, privacy, strategy, progress=progress).plan
+            return least(workload, privacy, search).plan
         if objective != "total":
-            return OBJECTIVES[objective](workload, privacy, strategy, progress, level)
-        return mechanism_for(strategy, workload).plan(workload, privacy, strategy, progress)
+            return OBJECTIVES[objective](workload, privacy, search, level)
+        return mechanism_for(strategy, workload).plan(workload, privacy, search)
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
 
@@ -145,7 +149,7 @@ def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> P
     >>> planned_spec(parse_spec(text, pathlib.Path("."))).strategy
     'identity'
     """
-    return planned(what.workload, what.planned_privacy, what.strategy, progress, what.objective, what.options.level)
+    return planned(what.workload, what.planned_privacy, what.search(progress), what.objective, what.options.level)
 
 
 def compare(
@@ -153,6 +157,7 @@ def compare(
     budget: Budget | Privacy | Least,
     progress: Callable[[str], None] | None = None,
     *,
+    seconds: float = SECONDS,
     by_name: bool = False,
 ) -> tuple[Candidate, ...]:
     """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
@@ -161,6 +166,7 @@ def compare(
         workload: what is asked.
         budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one of them.
         progress: called with the name of every strategy that has been tried.
+        seconds: about how many CPU seconds of one core all of them together may take, by estimates.
         by_name: also try the strategies that are never chosen by themselves.
 
     Raises:
@@ -170,7 +176,7 @@ def compare(
     ['identity', 'workload', 'marginals']
     """
     workload, privacy = _workload(workload), _privacy(budget)
-    tried = [*choose(workload, privacy, "auto", progress)[1]]
+    tried = [*choose(workload, privacy, Search(seconds=seconds, progress=progress))[1]]
     for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
         tried += candidates(workload, privacy, name)
         if progress is not None:

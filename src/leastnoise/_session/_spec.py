@@ -1,7 +1,7 @@
 """The spec file: source, privacy, domain, workload, plan and output in one TOML text."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +12,7 @@ from leastnoise._adapters import CSV, DatabaseTable
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
 from leastnoise._domain import Domain, known_keys
 from leastnoise._measurements import MOST_ROWS
+from leastnoise._mechanisms import SECONDS, Search
 from leastnoise._plan import guard_share, without_guard
 from leastnoise._release import Options, table_place, written
 from leastnoise._session._domain_spec import READING, domain_from_spec
@@ -40,6 +41,7 @@ class Spec:
         workload: what is asked, over the domain.
         rows: the number of rows where it is public, or None; for warnings alone.
         strategy: "auto" or the name of a strategy.
+        seconds: about how many CPU seconds of one core planning may take.
         objective: what is to be least: "total", "worst" or "relative".
         ledger: the ledger's file, or None for the one beside the files of the source.
         dataset: the data set's name in the ledger, or None for the source's file name.
@@ -53,6 +55,7 @@ class Spec:
     workload: Workload
     rows: int | None = None
     strategy: str = "auto"
+    seconds: float = SECONDS
     objective: str = "total"
     ledger: Path | None = None
     dataset: str | None = None
@@ -63,6 +66,10 @@ class Spec:
     def planned_privacy(self) -> Privacy | Least:
         """What a plan is made for: the budget without the guard's share, or the least, to which the guard's share comes."""
         return self.privacy if isinstance(self.privacy, Least) else without_guard(self.privacy, guard_share(self.options.guard))
+
+    def search(self, progress: Callable[[str], None] | None = None) -> Search:
+        """Which strategies are tried, and how long."""
+        return Search(self.strategy, self.seconds, progress)
 
     def data(self, place: Path | DatabaseTable) -> Any:
         """The data at a place, with the layout that the spec says."""
@@ -128,7 +135,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     source: dict[str, Any] = known_keys("[source]", found.get("source", {}), ["path", "table", "connection", "null", *_LAYOUT, *READING])
     data = _path(folder, source.get("path"), "[source] path")
     stored = _table(source)
-    plan = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "guard"])
+    plan: dict[str, Any] = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "seconds", "guard"])
     output = known_keys("[output]", found.get("output", {}), _OUTPUT)
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
     options = _options(output, guard_share(plan.get("guard")))
@@ -146,6 +153,7 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         rows=_rows(found["privacy"]),
         workload=workload,
         strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
+        seconds=Search(seconds=plan.get("seconds", SECONDS)).seconds,
         objective=one_of("[plan] objective", plan.get("objective", "total"), ("total", *OBJECTIVES)),
         ledger=_path(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),

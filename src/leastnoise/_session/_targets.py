@@ -19,7 +19,7 @@ from leastnoise._accuracy import interval_multiplier, lower_bound, promised
 from leastnoise._check import Exact, InputError, InternalError, exact_positive, one_of, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._fitting import rescaled
-from leastnoise._mechanisms import candidates, choose
+from leastnoise._mechanisms import Search, candidates, choose
 from leastnoise._plan import Plan
 from leastnoise._release import LEVEL
 from leastnoise._workload import Product, Workload
@@ -178,10 +178,9 @@ def balanced(
     workload: Workload,
     privacy: Privacy,
     goals: Sequence[Goal],
-    strategy: str = "auto",
+    search: Search | None = None,
     *,
     rounds: int = _ROUNDS,
-    progress: Callable[[str], None] | None = None,
 ) -> Balanced:
     """The plan whose largest ratio of squared error to squared limit is least.
 
@@ -189,16 +188,15 @@ def balanced(
         workload: what is asked; its own weights play no part.
         privacy: the budget to plan for.
         goals: of every table.
-        strategy: "auto" or one name.
+        search: which strategies are tried, and how long; None for the automatic choice.
         rounds: how many weights are tried for each of the best strategies, at most; a number and no time, so that the same workload has
             the same plan on every machine.
-        progress: called with the name of every strategy that has been tried.
 
     Raises:
         InputError: no strategy can be used.
     """
     first = _weighted(workload, goals, _even(goals), Noise.DISCRETE_LAPLACE)
-    tried = [(one, one.plan) for one in choose(first, privacy, strategy, progress)[1] if one.plan is not None]
+    tried = [(one, one.plan) for one in choose(first, privacy, search)[1] if one.plan is not None]
     tried.sort(key=lambda pair: float(ratios(goals, pair[1]).max()))
     found = (_balance(workload, privacy, goals, Balanced(plan, 0, 0, first, one.strategy), rounds) for one, plan in tried[:_FINALISTS])
     best = min(found, key=lambda one: one.ratio)
@@ -287,19 +285,17 @@ class Found:
 def least(
     workload: Workload,
     privacy: Least,
-    strategy: str = "auto",
+    search: Search | None = None,
     *,
     rounds: int = _ROUNDS,
-    progress: Callable[[str], None] | None = None,
 ) -> Found:
     """The least budget under which every table keeps its target, and the plan for it.
 
     Args:
         workload: with targets; its own weights play no part.
         privacy: what is to be least.
-        strategy: "auto" or one name.
+        search: which strategies are tried, and how long; None for the automatic choice.
         rounds: as for `balanced`.
-        progress: called with the name of every strategy that has been tried.
 
     Returns:
         A budget of four decimal digits.
@@ -316,8 +312,8 @@ def least(
     goals = goals_of(workload, privacy.level)
     size, found = Fraction(1), None
     for _ in range(_TRIES):  # errors of small noise do not scale exactly, and the best strategy may depend on the budget
-        name = strategy if found is None else found.strategy
-        found = balanced(workload, privacy.privacy(size), goals, name, rounds=rounds, progress=progress)
+        search = search if found is None else replace(search or Search(), strategy=found.strategy)
+        found = balanced(workload, privacy.privacy(size), goals, search, rounds=rounds)
         before, size = size, _size(workload, goals, found.plan, privacy.privacy, size)
         if abs(size / before - 1) < Fraction(1, 10):
             break

@@ -188,8 +188,9 @@ def test_slopes_and_curvature_of_levels_agree_with_differences(norm: int) -> Non
 def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
     code = (
         "import sys; from leastnoise._accounting import Privacy, PureDP; from leastnoise._domain import Domain, Integers;"
-        "from leastnoise._mechanisms import choose; from leastnoise._workload import queries;"
-        "choose(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), 'level_tree'); print('scipy' in sys.modules)"
+        "from leastnoise._mechanisms import Search, choose; from leastnoise._workload import queries;"
+        "choose(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), Search('level_tree'));"
+        "print('scipy' in sys.modules)"
     )
     found = subprocess.run(
         [sys.executable, "-c", code],

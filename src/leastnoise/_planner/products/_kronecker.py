@@ -14,7 +14,7 @@ from functools import partial
 
 from leastnoise._accuracy import basis
 from leastnoise._measurements import MOST_TABLE_CELLS, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute, rich, sweeps
 from leastnoise._planner.covers._designs import designed_strategy
 from leastnoise._planner.line._factors import (
     Fit,
@@ -34,7 +34,6 @@ from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.tables._tables import asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Product, QuerySet, Workload
 
-_SWEEPS = 3
 _MOST_BITS = 29
 
 
@@ -55,15 +54,15 @@ def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
     (('age',), True)
     """
     workload, norm = task.workload, task.norm
-    rich = _rich(workload)
-    if not rich:
+    attributes = rich(workload)
+    if not attributes:
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
     # The bits of all attributes of a table add up, and a sum of 2^32 rows times them must stay below 2^62.
-    bits = min(20, _MOST_BITS // len(rich))
-    for _ in range(_SWEEPS if len(rich) > 1 else 1):
-        for one in rich:
+    bits = min(20, _MOST_BITS // len(attributes))
+    for _ in range(sweeps(workload)):
+        for one in attributes:
             found_along = fitted(fit, one, summed(_grams(workload, one, along)), norm, bits)
             along[one], bounds[one] = found_along.factor, found_along.bound
     tables = asked_tables(workload)
@@ -79,21 +78,9 @@ def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
     return found
 
 
-def _rich(workload: Workload) -> list[str]:
-    """The attributes that are asked about by more than their cells."""
-    return [
-        one
-        for one in workload.domain.names
-        if any(
-            q.kind != "identity" for product in workload for n, q in zip(product.attributes, product.query_sets, strict=True) if n == one
-        )
-    ]
-
-
 def _p_identity(task: Task) -> Strategy:
     """p-Identity along every attribute, which share the time."""
-    count = len(_rich(task.workload))
-    share = task.seconds / max(1, count * (_SWEEPS if count > 1 else 1))
+    share = task.seconds / max(1, len(rich(task.workload)) * sweeps(task.workload))
     return kronecker("p_identity", partial(p_identity, seconds=share), task)
 
 
@@ -147,7 +134,7 @@ HAAR = Planner(
     measures="the Haar wavelet, with the best weight for every level",
     made_for="ranges",
     limits="attributes of 4096 cells",
-    seconds=lambda n: 20 * (n / 4096) ** 3,
+    seconds=each_attribute(lambda cells: 20 * (cells / 4096) ** 3),
 )
 LEVEL_TREE = Planner(
     name="level_tree",
@@ -167,7 +154,7 @@ EIGEN_DESIGN = Planner(
     measures="weighted eigenvectors of the workload",
     made_for="Gaussian noise",
     limits="attributes of 1024 cells",
-    seconds=lambda n: 1.4 * (n / 1024) ** 3,
+    seconds=each_attribute(lambda cells: 1.4 * (cells / 1024) ** 3),
 )
 P_IDENTITY = Planner(
     name="p_identity",
@@ -176,8 +163,8 @@ P_IDENTITY = Planner(
     made_for="any queries along an attribute under Laplace noise",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
-    seconds=lambda n: 0.9 * p_identity_seconds(n)[0] + 0.1 * p_identity_seconds(n)[1],
-    uses_more=True,
+    seconds=each_attribute(lambda cells: 0.9 * p_identity_seconds(cells)[0] + 0.1 * p_identity_seconds(cells)[1]),
+    most=each_attribute(lambda cells: p_identity_seconds(cells)[1]),
 )
 GAUSSIAN_OPTIMUM = Planner(
     name="gaussian_optimum",
@@ -187,5 +174,5 @@ GAUSSIAN_OPTIMUM = Planner(
     norms=(2,),
     instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity",
     limits="attributes of 4096 cells",
-    seconds=lambda n: 15 * (n / 4096) ** 2.5,
+    seconds=each_attribute(lambda cells: 15 * (cells / 4096) ** 2.5),
 )

@@ -22,7 +22,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute
 from leastnoise._planner.line._factors import gram_of
 from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
 from leastnoise._workload import Workload
@@ -313,5 +313,5 @@ TILTED = Planner(
     norms=(2,),
     instead="residual spaces are measured across totals, on which Laplace noise is not spent evenly; choose p_identity",
     limits="attributes of 1024 cells",
-    seconds=lambda n: 6 * (n / 256) ** 2.2,
+    seconds=each_attribute(lambda cells: 6 * (cells / 256) ** 2.2),
 )
