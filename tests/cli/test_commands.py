@@ -167,7 +167,15 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     out = run("compare", "people.toml").out
     assert "2,000,235 queries, epsilon = 1" in out
     assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
-    assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("identity")
+    assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
+    # A long attribute makes estimates long: what there is no time for is listed with what it needs.
+    short = [one["strategy"] for one in unusable if one["more_seconds"]]
+    assert "p_identity" in short
+    assert re.search(r"^p_identity +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
+    edit(folder, "[plan]", "[plan]\nseconds = 0")
+    refused = run("compare", "people.toml")
+    assert refused.code == 2
+    assert "seconds must be a number above 0, such as 20; got 0" in refused.err
 
 
 def test_compare_all_adds_what_is_used_by_name_alone(folder: Path, run: Run) -> None:
