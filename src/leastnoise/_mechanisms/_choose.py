@@ -196,8 +196,8 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
     tried = []
     for candidate in candidates(workload, privacy, search.strategy, search.seconds):
         tried.append(candidate)
-        if search.progress is not None:
-            search.progress(candidate.strategy)
+        if search.tell is not None:
+            search.tell(candidate.strategy)
     tried = sharpened(tried)
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:

@@ -405,7 +405,7 @@ class Dawa:
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_dawa`."""
-        return plan_dawa(workload, privacy, search.strategy, search.progress)
+        return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""

@@ -320,7 +320,7 @@ class DawaPlane:
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_plane`."""
-        return plan_plane(workload, privacy, search.strategy, search.progress)
+        return plan_plane(workload, privacy, search.strategy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
         """See `plane_setting` and `carry_out_plane`."""

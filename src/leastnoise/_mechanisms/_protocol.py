@@ -29,7 +29,7 @@ class Search:
         strategy: "auto" or one name.
         seconds: about how many CPU seconds of one core "auto" may take; more may find less error. They are counted by estimates, so that
             the same search finds the same plan everywhere.
-        progress: called with the name of every strategy that has been tried.
+        tell: called with the name of every strategy that has been tried.
 
     Raises:
         InputError: the seconds are no number above 0.
@@ -40,7 +40,7 @@ class Search:
 
     strategy: str = "auto"
     seconds: float = SECONDS
-    progress: Progress = None
+    tell: Progress = None
 
     def __post_init__(self) -> None:
         given = self.seconds

@@ -263,7 +263,7 @@ class TruncatedSums:
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_truncated_sums`."""
-        return plan_truncated_sums(workload, privacy, search.strategy, search.progress)
+        return plan_truncated_sums(workload, privacy, search.strategy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""

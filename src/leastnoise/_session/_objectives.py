@@ -105,7 +105,7 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
 
     Args:
         plan: with its promise, for at most 24 tables.
-        search: which strategies are tried, and how long; its ``progress`` is called with the name of every table. None for the automatic
+        search: which strategies are tried, and how long; its ``tell`` is called with the name of every table. None for the automatic
             choice.
 
     Returns:
@@ -122,10 +122,10 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
     errors = [Goal(table.rmse) for table in plan.expected_error().tables]
     found, search = [], search or Search()
-    quiet = replace(search, progress=None)
+    quiet = replace(search, tell=None)
     for place, product in enumerate(products):
-        if search.progress is not None:
-            search.progress(product.name)
+        if search.tell is not None:
+            search.tell(product.name)
         own, others = Workload(plan.domain, (product,)), Workload(plan.domain, products[:place] + products[place + 1 :])
         alone = choose(own, plan.privacy, quiet)[0]
         rest = balanced(others, plan.privacy, errors[:place] + errors[place + 1 :], quiet, rounds=_PRICE_ROUNDS)

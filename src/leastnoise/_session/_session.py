@@ -176,7 +176,7 @@ def compare(
     ['identity', 'workload', 'marginals']
     """
     workload, privacy = _workload(workload), _privacy(budget)
-    tried = [*choose(workload, privacy, Search(seconds=seconds, progress=progress))[1]]
+    tried = [*choose(workload, privacy, Search(seconds=seconds, tell=progress))[1]]
     for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
         tried += candidates(workload, privacy, name)
         if progress is not None:
