@@ -83,7 +83,9 @@ def to_column(array: Any) -> Column:
 
         return to_column(pc.run_end_decode(array))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
-        return Column(_numbers(array, False if pa.types.is_boolean(kind) else 0), _null_or_none(array))
+        return Column(
+            _numbers(array.cast(pa.uint8())).view(np.bool_) if pa.types.is_boolean(kind) else _numbers(array), _null_or_none(array)
+        )
     if pa.types.is_float16(kind):
         return Column(_numbers(array.view(pa.int16())).view(np.float16), _null_or_none(array))
     if pa.types.is_date32(kind):
@@ -108,16 +110,18 @@ def one_array(array: Any) -> Any:
 
 
 def _null(array: Any) -> BoolArray:
-    return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    import pyarrow as pa
+
+    return _numbers(array.is_null().cast(pa.uint8())).view(np.bool_)
 
 
 def _null_or_none(array: Any) -> BoolArray | None:
     return _null(array) if array.null_count else None
 
 
-def _numbers(array: Any, filler: object = 0) -> Array:
-    # what comes from the source itself cannot be written to, as Arrow gives it
-    found: Array = (array.fill_null(filler) if array.null_count else array).to_numpy(zero_copy_only=False)
+def _numbers(array: Any, filler: int = 0) -> Array:
+    # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import pandas, which takes most of a second.
+    found: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
     return found
 
 

@@ -36,6 +36,7 @@ _SEARCHABLE = 4_000_000  # operations of one neighbourhood beyond which there is
 _MOST_TABLES = 400_000
 _MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
 _MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
+_FEW = 7  # attributes; below, each less leaves a quarter of the pairs of tables, and so of the operations that a search is worth
 _LATTICE = 1 << 10  # up to so many tables in all, random weights on all of them are starts
 _LATTICE_ORIGIN = "random weights on all tables"
 _SHORTLIST = 10
@@ -70,7 +71,7 @@ def covering_design(
         coefficient: c_tau at least 0, shape (closure.count,).
         targets: the asked attribute sets (their tables are among the candidates).
         seed: of the search; the same seed gives the same design.
-        effort: work of the local search, about seconds of one core; 0 takes the best start without local search.
+        effort: work of the local search, about seconds of one core, on few attributes less; 0 takes the best start without local search.
 
     Returns:
         The best design found; never worse than the best weights inside the closure.
@@ -106,7 +107,7 @@ def covering_design(
             member=member,
             coefficient=coefficient[coefficient > 0],
             rng=rng,
-            left=effort * _OPERATIONS,
+            left=effort * _OPERATIONS * min(1.0, 4.0 ** (int(member.any(axis=1).sum()) - _FEW)),
         )
         if typical <= _SEARCHABLE:
             best = search_designs(search, starts)

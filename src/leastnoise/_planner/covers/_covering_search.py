@@ -16,6 +16,7 @@ from leastnoise._planner.tables._marginal_weights import improve_weights
 
 Tables = BoolArray  # one row a table, one column an attribute
 
+_REFRESHED = 1000  # steps of annealing between two times that weights are improved and sums are made anew
 _ROUND = 60_000  # operations that the bookkeeping of one neighbourhood is worth
 
 
@@ -110,41 +111,46 @@ def _anneal(search: Search, tables: Tables, theta: FloatArray, steps: int, hot: 
     rng, c = search.rng, search.coefficient
     tables = tables.copy()
     count = len(tables)
-    strength = search.strength(tables)
+    strength = search.strength(tables).tolist()
     member = search.member.astype(np.int8)
-    outside = (~tables).astype(np.int8) @ member  # attributes of each asked set outside each table
-    eigenvalue, error, floor = c, math.inf, 0.0
+    outside = list((~tables).astype(np.int8) @ member)  # of each table: attributes of each asked set outside it
+    within = [(np.flatnonzero(row).tolist(), np.flatnonzero(~row).tolist()) for row in tables]
+    information, eigenvalue, error, floor = np.zeros((count, len(c))), c, math.inf, 0.0
+    squares: list[float] = []
+    draws: list[list[float]] = []
     for step in range(steps):
-        if step % 1000 == 0:
-            information = (outside == 0) * strength[:, None]
+        if step % _REFRESHED == 0:
+            information = (np.stack(outside) == 0) * np.array(strength)[:, None]
             plain = theta**2 @ information
             floor = 0.03 * float(np.average(plain, weights=c)) * (1 - step / steps)
             for _ in range(2):
                 gain = information @ (c / (theta**2 @ information + floor) ** 2)
                 theta = np.maximum(theta * np.cbrt(theta * gain), 1e-9)
                 theta /= theta.sum()
+            squares = (theta**2).tolist()
             eigenvalue = theta**2 @ information + floor
             error = float((c / eigenvalue).sum())
-        temperature = hot * 0.02 ** (step / steps)
-        row, kind = int(rng.integers(count)), rng.random()
-        inside, free = np.flatnonzero(tables[row]), np.flatnonzero(~tables[row])
-        less = int(rng.choice(inside)) if kind >= 0.15 and len(inside) > 1 else -1
-        more = int(rng.choice(free)) if not 0.15 <= kind < 0.3 and len(free) else -1
+            draws = rng.random((_REFRESHED, 5)).tolist()
+        kind, which, out, back, luck = draws[step % _REFRESHED]
+        row = int(which * count)
+        inside, free = within[row]
+        less = inside[int(out * len(inside))] if kind >= 0.15 and len(inside) > 1 else -1
+        more = free[int(back * len(free))] if not 0.15 <= kind < 0.3 and free else -1
         changed, new_strength = outside[row], strength[row]
         if less >= 0:
             changed, new_strength = changed + member[less], new_strength * search.shape[less]
         if more >= 0:
             changed, new_strength = changed - member[more], new_strength / search.shape[more]
-        square = theta[row] ** 2
-        new = eigenvalue + square * (new_strength * (changed == 0) - strength[row] * (outside[row] == 0))
-        np.maximum(new, floor, out=new)
+        own = new_strength * (changed == 0)
+        new = np.maximum(eigenvalue + squares[row] * (own - information[row]), floor)
         new_error = float(c @ (1 / new))
-        if new_error < error or rng.random() < (error / new_error) ** (1 / temperature):
-            error, eigenvalue, outside[row], strength[row] = new_error, new, changed, new_strength
+        if new_error < error or luck < (error / new_error) ** (1 / (hot * 0.02 ** (step / steps))):
+            error, eigenvalue, outside[row], information[row], strength[row] = new_error, new, changed, own, new_strength
             if less >= 0:
                 tables[row, less] = False
             if more >= 0:
                 tables[row, more] = True
+            within[row] = np.flatnonzero(tables[row]).tolist(), np.flatnonzero(~tables[row]).tolist()
     return tables, theta
 
 
