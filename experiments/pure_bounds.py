@@ -1,0 +1,64 @@
+"""Why no convex relaxation gives a higher lower bound under pure privacy for prefix sums, ranges and marginals.
+
+    python -m experiments.pure_bounds
+
+The proof is in docs/results/pure-bounds.md. This checks its condition: that the least Gram matrix with ones on its diagonal is a mixture of
+partitions of the line into intervals.
+"""
+
+import numpy as np
+
+from leastnoise._check.arrays import FloatArray
+
+WORKLOADS = ("prefix", "ranges")
+SIZES = (8, 32, 128, 256)
+
+
+def asked(name: str, size: int) -> FloatArray:
+    """W^T W of all prefix sums or all ranges of a line.
+
+    >>> asked("prefix", 2).tolist(), asked("ranges", 2).tolist()
+    ([[2.0, 1.0], [1.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]])
+    """
+    first, last = np.minimum.outer(np.arange(size), np.arange(size)), np.maximum.outer(np.arange(size), np.arange(size))
+    return (size - last) * (1.0 if name == "prefix" else first + 1.0)
+
+
+def root(matrix: FloatArray) -> FloatArray:
+    """The positive semidefinite square root."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+
+
+def least(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The Gram matrix X of unit diagonal with the least tr(gram X^-1), and the multipliers d that prove it: X diag(d) X = gram.
+
+    >>> x, d = least(asked("prefix", 16))
+    >>> bool(abs(x @ np.diag(d) @ x - asked("prefix", 16)).max() < 1e-6)
+    True
+    """
+    d = np.diag(root(gram)) ** 2
+    while True:
+        half = np.sqrt(d)
+        x = root(gram * np.outer(half, half)) / np.outer(half, half)
+        if abs(np.diag(x) - 1).max() < 1e-10:
+            return x, d
+        d = d * np.diag(x)
+
+
+def intervals(x: FloatArray) -> FloatArray:
+    """The weights v of intervals of which x is the sum: x_ij is the sum of v_ab over a <= i, j <= b; v_ab for a <= b, 0 below.
+
+    >>> intervals(np.array([[1, 0.25], [0.25, 1]])).tolist()
+    [[0.75, 0.25], [0.0, 0.75]]
+    """
+    wide = np.pad(x, 1)
+    return np.triu(wide[1:-1, 1:-1] - wide[:-2, 1:-1] - wide[1:-1, 2:] + wide[:-2, 2:])
+
+
+if __name__ == "__main__":
+    print("| workload | cells | least weight of an interval |\n|---|---|---|")
+    for name in WORKLOADS:
+        for size in SIZES:
+            v = intervals(least(asked(name, size))[0])
+            print(f"| {name} | {size} | {v[np.triu_indices(size)].min():.3g} |")
