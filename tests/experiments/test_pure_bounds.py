@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-
 from experiments.pure_bounds import WORKLOADS, asked, intervals, least
 
 
