@@ -6,11 +6,11 @@ import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._greedy_h import MOST_DENSE, as_defined, gram_of
+from baselines._noisy_costs import cheapest_of_powers, noisy_costs, on_powers
 from baselines._tree import measured, whole_weights
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._interval_costs import GRID, cut_counts
 from leastnoise._kernel._laplace import discrete_laplace
-from leastnoise._kernel._partition import cheapest_of_powers, noisy_costs, on_powers
 from leastnoise._planner.line._gram import DenseGram
 
 FIRST_SHARE = Fraction(1, 4)
@@ -73,7 +73,7 @@ DAWA = Baseline(
     name="DAWA, Algorithm 1 as printed",
     dimensions=1,
     private=True,
-    proof="epsilon / 4 for the partition (its Theorem 2; theorem N of the kernel's PROOFS-partition.md), the rest for GreedyH on buckets.",
+    proof="epsilon / 4 for the partition (its Theorem 2; theorem N of PROOFS-noisy-costs.md), the rest for GreedyH on buckets.",
     source="Li, Hay, Miklau, Wang, PVLDB 2014",
     mechanism=dawa_as_printed,
     aware=True,

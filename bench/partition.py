@@ -14,8 +14,7 @@ import time
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np  # after the number of threads is set
-
-from leastnoise._kernel._interval_costs import power_of_two_costs
+from baselines._noisy_costs import power_of_two_costs
 
 
 def shape(name: str, size: int) -> np.ndarray:

@@ -44,7 +44,7 @@ class Proved:
 
 def pages() -> list[Path]:
     """Every page of proofs."""
-    return sorted([*(ROOT / "src").rglob("PROOFS-*.md"), *(ROOT / "experiments").rglob("PROOFS-*.md")])
+    return sorted(page for folder in ("src", "baselines", "experiments") for page in (ROOT / folder).rglob("PROOFS-*.md"))
 
 
 def proved() -> Iterator[Proved]:

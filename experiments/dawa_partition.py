@@ -20,13 +20,14 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
+from baselines._noisy_costs import noisy_costs
 from numpy.typing import NDArray
 
 from experiments.selections.partition_levels import pruned_levels
 from experiments.selections.partition_variants import noisy_aligned, sampled_powers
 from leastnoise._estimate import Halving, Levels, Shrunk, cheapest_blocks, shrink
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._partition import least_cost, noisy_costs
+from leastnoise._kernel._partition import least_cost
 from leastnoise._kernel._partition_sampling import exponential_mechanism
 from leastnoise._linop import AllRanges
 from leastnoise._planner import difference_costs

@@ -6,6 +6,7 @@ counts; the labels (V1 ...) refer to PROOFS-blocks.md.
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -20,6 +21,21 @@ from leastnoise._kernel._partition import Partition, noise_scale, read_cells
 Reals = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pruned(Partition):
+    """A partition with what was measured on the way.
+
+    Attributes:
+        widths: block widths of the levels, coarse to fine.
+        values: their noisy counts, one int64 array a level, to be used again.
+        scales: their noise scales, in records.
+    """
+
+    widths: tuple[int, ...]
+    values: tuple[IntArray, ...]
+    scales: tuple[Fraction, ...]
+
+
 def pruned_levels(
     x: IntArray,
     epsilon: Exact,
@@ -29,7 +45,7 @@ def pruned_levels(
     shares: Sequence[Exact],
     penalty: float = 3.0,
     distance: int = 1,
-) -> Partition:
+) -> Pruned:
     """Measure levels of blocks and join what noise alone explains.
 
     Args:
@@ -74,7 +90,7 @@ def pruned_levels(
         values.append(sums + discrete_laplace(numerator, denominator, len(sums), entropy))  # V1
         scales.append(Fraction(numerator, denominator))
     starts = prune(n, chain, values, [float(scale) for scale in scales], penalty)  # V2
-    return Partition(size=n, starts=starts, spent=spent, widths=chain, values=tuple(values), scales=tuple(scales))
+    return Pruned(size=n, starts=starts, spent=spent, widths=chain, values=tuple(values), scales=tuple(scales))
 
 
 def prune(size: int, widths: Sequence[int], values: Sequence[IntArray], scales: Sequence[float], penalty: float) -> IntArray:

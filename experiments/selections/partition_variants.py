@@ -1,6 +1,7 @@
 """Two more ways to a partition: noisy costs of aligned intervals, and the exponential mechanism on intervals of lengths 1, 2, 4, ...
 
-The labels (X6, N) refer to PROOFS-blocks.md beside this file, the others to PROOFS-partition.md beside the kernel.
+The labels (X6, N) refer to PROOFS-blocks.md beside this file, the others to PROOFS-partition.md beside the kernel
+and PROOFS-noisy-costs.md beside the baselines.
 """
 
 import math
@@ -8,14 +9,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from baselines._noisy_costs import on_powers
 
 from leastnoise._check import Exact, exact_positive, whole
-from leastnoise._check.arrays import IntArray
+from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel import Entropy, Partition
 from leastnoise._kernel._entropy import fresh_words
 from leastnoise._kernel._interval_costs import aligned_costs, grid_sensitivity
 from leastnoise._kernel._laplace import discrete_laplace
-from leastnoise._kernel._partition import cheapest_aligned, noise_scale, on_powers, read_cells, read_penalty
+from leastnoise._kernel._partition import leaves, noise_scale, read_cells, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, lowered, settle, weights_of
 
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
@@ -32,7 +34,7 @@ def noisy_aligned(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exa
         penalty: what each bucket costs besides its deviation, in records; public.
         distance: how many records neighbours differ by.
 
-    Guarantees: epsilon-DP (theorem N of PROOFS-partition.md, which holds for every family of intervals).
+    Guarantees: epsilon-DP (theorem N of the baselines' PROOFS-noisy-costs.md, which holds for every family of intervals).
 
     >>> from leastnoise._kernel import SeededEntropy
     >>> noisy_aligned(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=200).starts.tolist()
@@ -53,6 +55,28 @@ def noisy_aligned(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exa
         numerator, denominator = noise_scale(longest + grid_sensitivity(min(n, 2**power)), each, n)
         noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))
     return Partition(size=n, starts=cheapest_aligned(noisy)[1], spent=spent)
+
+
+def cheapest_aligned(costs: Sequence[IntArray]) -> tuple[int, IntArray]:
+    """Least cost and starts of the cheapest partition into aligned intervals; of equally cheap ones the coarser at every node.
+
+    Args:
+        costs: one int64 array a length 1, 2, 4, ..., each half as long as the one before, rounded up.
+
+    >>> cheapest_aligned([np.array([1, 1, 1]), np.array([9, 1]), np.array([9])])
+    (3, array([0, 1, 2]))
+    """
+    best = costs[0]
+    split: list[BoolArray] = []
+    for level in costs[1:]:
+        pairs = len(best) // 2
+        halves = best[: 2 * pairs].reshape(pairs, 2).sum(axis=1)
+        whole_ones = level[:pairs] <= halves  # Q2
+        joined = np.where(whole_ones, level[:pairs], halves)
+        # A node without a right half is its left half; its own noise is not used.
+        split.append(np.concatenate([~whole_ones, np.ones(len(level) - pairs, dtype=np.bool_)]))
+        best = np.concatenate([joined, best[2 * pairs :]])
+    return int(best[0]), leaves(len(costs[0]), split[::-1])
 
 
 def powers_charge(size: int) -> Fraction:

@@ -6,8 +6,9 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from baselines._noisy_costs import noisy_costs, on_powers
 from experiments.selections import partition_variants
-from experiments.selections.partition_variants import draw_powers, noisy_aligned, powers_charge, sampled_powers
+from experiments.selections.partition_variants import cheapest_aligned, draw_powers, noisy_aligned, powers_charge, sampled_powers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
@@ -18,13 +19,10 @@ from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._interval_costs import GRID, aligned_costs
 from leastnoise._kernel._partition import (
     Partition,
-    cheapest_aligned,
-    cheapest_of_powers,
+    least_aligned,
     least_cost,
     leaves,
     noise_scale,
-    noisy_costs,
-    on_powers,
     read_cells,
 )
 from leastnoise._kernel._partition_sampling import (
@@ -41,7 +39,7 @@ from leastnoise._kernel._partition_sampling import (
     times,
 )
 
-# The families, of which a release uses powers with noisy costs and aligned intervals with the exponential mechanism.
+# The families, of which a release uses aligned intervals with the exponential mechanism.
 NOISY = {"powers": noisy_costs, "aligned": noisy_aligned}
 SAMPLED = {"aligned": exponential_mechanism, "powers": sampled_powers}
 
@@ -94,23 +92,13 @@ def cost_of(levels, bucket, family):
 def test_the_cheapest_partition_is_that_of_all_partitions(n):
     generator = np.random.default_rng(n)
     for _ in range(30):
-        powers = [generator.integers(-9, 10, n - 2**k + 1) for k in range(n.bit_length())]
-        starts = cheapest_of_powers(powers)
-        costs = {tuple(b[0] for b in B): sum(cost_of(powers, b, "powers") for b in B) for B in partitions_of_powers(n)}
-        assert costs[tuple(starts.tolist())] == min(costs.values())
         aligned = [generator.integers(-9, 10, -(-n // 2**k)) for k in range((n - 1).bit_length() + 1)]
         least, starts = cheapest_aligned(aligned)
         costs = {tuple(b[0] for b in B): sum(cost_of(aligned, b, "aligned") for b in B) for B in aligned_partitions(n)}
-        assert least == min(costs.values()) == costs[tuple(starts.tolist())]
+        assert least == min(costs.values()) == costs[tuple(starts.tolist())] == least_aligned(aligned)
 
 
 def test_of_equally_cheap_partitions_the_rule_decides_and_not_the_data():
-    assert cheapest_of_powers([np.zeros(4, dtype=np.int64), np.zeros(3, dtype=np.int64), np.zeros(1, dtype=np.int64)]).tolist() == [
-        0,
-        1,
-        2,
-        3,
-    ]
     assert cheapest_aligned([np.zeros(4, dtype=np.int64), np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)])[1].tolist() == [0]
 
 
@@ -339,10 +327,10 @@ X = np.array([1, 2, 3, 4])
         (lambda: read_cells(np.zeros((2, 2), dtype=np.int64)), "array of shape \\(2, 2\\)"),
         (lambda: read_cells([1]), "got 'list'"),
         (lambda: read_cells(np.zeros(0, dtype=np.int64)), "n from 1 to 2\\^24"),
-        (lambda: noisy_costs(X, 0, SeededEntropy(1), penalty=1), "epsilon must be a number above 0; got 0"),
-        (lambda: noisy_costs(X, float("nan"), SeededEntropy(1), penalty=1), "epsilon must be a finite number"),
-        (lambda: noisy_costs(X, 1, SeededEntropy(1), penalty=-1), "penalty must be from 0 to"),
-        (lambda: noisy_costs(X, 1, SeededEntropy(1), penalty=1, distance=0), "distance must be a whole number of at least 1"),
+        (lambda: least_cost(X, 0, SeededEntropy(1), penalty=1), "epsilon must be a number above 0; got 0"),
+        (lambda: least_cost(X, float("nan"), SeededEntropy(1), penalty=1), "epsilon must be a finite number"),
+        (lambda: least_cost(X, 1, SeededEntropy(1), penalty=-1), "penalty must be from 0 to"),
+        (lambda: least_cost(X, 1, SeededEntropy(1), penalty=1, distance=0), "distance must be a whole number of at least 1"),
         (lambda: noise_scale(4096, Fraction(1, 2**60), 4), "epsilon must be larger for 4 cells"),
         (lambda: exponential_mechanism(X, "1e-13", SeededEntropy(1), penalty=1), "too small for the exponential mechanism"),
         (lambda: exponential_mechanism(X, 1, SeededEntropy(1), penalty=1, prior=-1), "prior must be from 0 to 1024"),

@@ -10,12 +10,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from baselines._noisy_costs import noisy_costs
 from experiments.selections.partition_levels import pruned_levels
 from experiments.selections.partition_variants import noisy_aligned, sampled_powers
 from scipy.stats import beta
 
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._partition import least_cost, noisy_costs
+from leastnoise._kernel._partition import least_cost
 from leastnoise._kernel._partition_sampling import exponential_mechanism
 
 ALARM = 1e-6

@@ -30,7 +30,6 @@ from leastnoise._kernel import (
     _plane,
 )
 from leastnoise._kernel._interval_costs import GRID
-from leastnoise._kernel._selections import CheapestPartition
 from leastnoise._linop import block_tree
 from leastnoise._table import Table
 
@@ -140,7 +139,7 @@ COSTS = {
 }
 
 
-# Kinds of choices with a law that can be listed; of CheapestPartition, the least of many noisy costs, the scales are tested below.
+# Every kind of choice, with what is asked of it.
 LAWS = {
     "SampledPartition": tuple(ON_LINE.values()),
     "SampledRectangles": tuple(ON_PLANE.values()),
@@ -186,73 +185,3 @@ def test_the_noise_of_a_least_cost_is_added_to_it(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(_plane, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))
         found.append(choose(COSTS[way], (3, 0, 5, 5), "add_remove", 1))
     assert found[1] == found[0] + Fraction(12345, GRID)
-
-
-# --- least noisy cost ------------------------------------------------------------------------------------------------------------
-
-
-def deviations(counts: tuple[int, ...], family: str) -> dict[tuple[int, int], Fraction]:
-    """Deviation from the mean of each interval of the family, by start and power, as written down."""
-    found = {}
-    for power in range(len(counts).bit_length()):
-        starts = range(0, len(counts), 2**power) if family == "aligned" else range(len(counts) - 2**power + 1)
-        for start in starts:
-            cells = [Fraction(one) for one in counts[start : start + 2**power]]
-            found[start, power] = sum((abs(one - sum(cells) / len(cells)) for one in cells), start=Fraction(0))
-    return found
-
-
-def test_one_record_changes_costs_by_at_most_what_the_scales_of_noisy_costs_assume() -> None:
-    """D_b by brute force: with the noise of every interval at least (D_c + D_b) / epsilon wide the theorem holds, for any counts."""
-    change: dict[int, Fraction] = {}
-    for counts in itertools.product(range(3), repeat=4):
-        before = deviations(counts, "powers")
-        for cell in range(4):
-            after = deviations(tuple(one + (place == cell) for place, one in enumerate(counts)), "powers")
-            for (start, power), value in after.items():
-                change[power] = max(change.get(power, Fraction(0)), abs(value - before[start, power]))
-    assert change == {0: 0, 1: 1, 2: Fraction(3, 2)}
-    for neighbours, rows in PRIVACIES:
-        scales = noisy(neighbours, rows, (3, 0, 5, 5), 1)[1]
-        distance = rows * (2 if neighbours == "replace" else 1)
-        for (_, power), scale in scales.items():
-            least = (change[2] + change[power]) * GRID * distance / EPSILON
-            assert least <= scale <= least + Fraction(1, 256)
-
-
-Noise = dict[tuple[int, int], Any]
-
-
-def noisy(neighbours: str, rows: int, counts: tuple[int, ...], seed: int) -> tuple[Any, Noise, Noise]:
-    """The partition with given noise on the costs, the scales that were asked for, and that noise, by start and power."""
-    generator = np.random.default_rng(seed)
-    scales, draws = {}, {}
-    power = itertools.count()
-
-    def sampler(numerator: int, denominator: int, count: int, entropy: object) -> np.ndarray:
-        k = next(power)
-        noise = generator.integers(-40 * GRID, 40 * GRID, count)
-        for place, draw in enumerate(noise.tolist()):
-            scales[place, k], draws[place, k] = Fraction(numerator, denominator), draw
-        return noise
-
-    selection = CheapestPartition(attributes=("age",), epsilon=EPSILON, penalty=Fraction(5))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_partition, "discrete_laplace", sampler)
-        found = choose(selection, counts, neighbours, rows)
-    return found, scales, draws
-
-
-def test_the_partition_is_the_least_of_costs_that_all_have_their_own_noise() -> None:
-    """Single cells included, each with one whole draw; over many draws every interval's noise decides."""
-    seen = set()
-    for seed in range(60):
-        counts = BASES[seed % len(BASES)]
-        found, _, draws = noisy("add_remove", 1, counts, seed)
-        costs = deviations(counts, "powers")
-        assert draws.keys() == costs.keys()
-        total = {B: sum(math.floor(GRID * costs[b]) + 5 * GRID + draws[b] for b in B) for B in map(tuple, FAMILIES["powers"](4))}
-        best = min(total, key=lambda B: total[B])
-        assert found.starts.tolist() == [start for start, _ in best]
-        seen.update(best)
-    assert len(seen) == len(deviations((0, 0, 0, 0), "powers"))

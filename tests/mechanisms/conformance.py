@@ -52,7 +52,7 @@ ROWS = (
     Row(mechanism="Linear", strategy="identity", workload=ON_PLANE, table=_table(PLANE), looks=False),
     *(
         Row(mechanism="Dawa", strategy=name, workload=ON_LINE, table=_table(LINE), refused=(ON_CUBE, LOTS))
-        for name in ("dawa", "dawa_tree", "dawa_levels", "dawa_printed")
+        for name in ("dawa", "dawa_tree", "dawa_levels")
     ),
     Row(
         mechanism="DawaPlane",

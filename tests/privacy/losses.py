@@ -49,7 +49,9 @@ from leastnoise._linop import (
 from leastnoise._linop import operators as classes_of_operators
 from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
 from leastnoise._mechanisms import BY_NAME, mechanism_for, mechanism_of, terms_of
+from leastnoise._plan import without_guard
 from leastnoise._planner import PLANNERS, NotApplicable, Task
+from leastnoise._session._guard import guard_measurements
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
 
@@ -285,22 +287,28 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
     The choices' own losses are tried over all neighbours in tests/kernel/test_selection_privacy.py.
     """
-    for name, (budget, (declared, noise)) in itertools.product(BY_NAME, KINDS.items()):
+    for (name, workload), (budget, (declared, noise)) in itertools.product(asked(), KINDS.items()):
         if budget == "(epsilon, delta), Laplace":
             continue
-        asked = {"line": queries(LONG, b="prefix"), "plane": queries(PLANE, a="prefix", b="prefix")}
+        ratios: dict[tuple[str, int], float] = {}
+        claim = float(claim_of(declared, noise))
+        for neighbours, rows in units:
+            found = _run(name, workload, privacy_of(declared, neighbours, rows))
+            if found is None:
+                break
+            ratios[neighbours, rows] = found
+        if ratios:
+            yield Row("mechanism", f"{name}: {' by '.join(workload.domain.names)}", budget, claim, ratios)
+
+
+def asked() -> Iterator[tuple[str, Workload]]:
+    """What mechanisms that look at the data are asked by name."""
+    for name in BY_NAME:
         if name == "truncated_sums":
-            asked = {"line": queries(PAID, pay="prefix", sum="wages")}
-        for label, workload in asked.items():
-            ratios: dict[tuple[str, int], float] = {}
-            claim = float(claim_of(declared, noise))
-            for neighbours, rows in units:
-                found = _run(name, workload, privacy_of(declared, neighbours, rows))
-                if found is None:
-                    break
-                ratios[neighbours, rows] = found
-            if ratios:
-                yield Row("mechanism", f"{name}: {label}", budget, claim, ratios)
+            yield name, queries(PAID, pay="prefix", sum="wages")
+        else:
+            yield name, queries(LONG, b="prefix")
+            yield name, queries(PLANE, a="prefix", b="prefix")
 
 
 def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
@@ -335,6 +343,18 @@ def _share(step: Any, privacy: Privacy) -> float:
     return float(step.epsilon / budget.epsilon)
 
 
+def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
+    """The guard of a release: a share of the budget for rows read and rows used."""
+    share = Fraction(1, 100)
+    for budget, (declared, noise) in KINDS.items():
+        if budget == "(epsilon, delta), Gaussian":  # its noise is Laplace
+            continue
+        rest = without_guard(Privacy(declared), share).budget
+        claim = claim_of(declared, noise) * share
+        found = {unit: loss(guard_measurements(privacy_of(rest, *unit), share)) for unit in units}
+        yield Row("guard", "guard", budget, float(claim), {unit: own / float(claim) for unit, own in found.items() if own is not None})
+
+
 def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Every private choice over all neighbours of some tables of four cells, from its own weights or scales."""
     for name, ways in LAWS.items():
@@ -347,7 +367,7 @@ def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 def rows() -> list[Row]:
     """The whole table; takes some minutes."""
-    return [*strategies(), *operators(), *sums(), *mechanisms(), *choices()]
+    return [*strategies(), *operators(), *sums(), *guards(), *mechanisms(), *choices()]
 
 
 HEAD = """# What is lost beside what is claimed
@@ -360,9 +380,8 @@ Written by `make losses` (`tests/privacy/losses.py`), some minutes. What there i
 strategy, operator, mechanism or choice fails the suite until it is here. For linear measurements the loss is the largest
 `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) of all differences `d` of up to k rows, which are
 listed. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what is chosen; the choices by
-themselves come last, from their own weights and scales over all neighbours of some tables of four cells. `CheapestPartition`, the choice
-of `dawa_printed`, is not among them: the law of the least of many noisy costs is not listed, its scales are tested one by one. Where
-several workloads were tried, the least share is given; an empty cell has too many pairs to be tried.
+themselves come last, from their own weights and scales over all neighbours of some tables of four cells. Where several workloads were
+tried, the least share is given; an empty cell has too many pairs to be tried.
 
 | kind | what | budget | claim | +-1 | +-2 | +-3 | replace 1 | replace 2 | replace 3 | why below 0.9 |
 |---|---|---|--:|--:|--:|--:|--:|--:|--:|---|

@@ -5,16 +5,18 @@ from typing import get_args
 
 import pytest
 
+from kernel.test_selection_privacy import LAWS
 from leastnoise._accounting import Budget, Noise
 from leastnoise._kernel import Selection
-from leastnoise._mechanisms import BY_NAME as MECHANISMS
+from leastnoise._mechanisms import BY_NAME, MECHANISMS, mechanism_for
+from leastnoise._mechanisms._linear import Linear
 from leastnoise._planner import PLANNERS
 from privacy import losses
 from privacy.losses import CLASSES, KINDS, LEAST, OPERATORS, PAGE, REASONS, Row
 
 # Of what is listed on the page, as much as the suite has time for.
 FEW = [("replace", 1), ("add_remove", 2)]
-KINDS_OF_ROWS = ("strategy", "operator", "sums", "mechanism", "choice")
+KINDS_OF_ROWS = ("strategy", "operator", "sums", "guard", "mechanism", "choice")
 LINES = [[cell.strip(" `") for cell in line[1:-1].split("|")] for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
 LINES = [line for line in LINES if line[0] in KINDS_OF_ROWS]
 
@@ -33,8 +35,11 @@ def test_everything_that_can_be_released_has_a_row() -> None:
     """A new strategy, operator, mechanism, choice, budget or noise fails here until ``make losses`` has seen it."""
     assert names("strategy") == set(PLANNERS)
     assert names("operator") == CLASSES == set(OPERATORS)
-    assert names("mechanism") == set(MECHANISMS)
-    assert names("choice") | {"CheapestPartition"} == {one.__name__ for one in get_args(Selection)}
+    assert names("mechanism") == set(BY_NAME)
+    looking = {type(mechanism_for(name, workload)) for name, workload in losses.asked()}
+    assert {type(one) for one in MECHANISMS} == {*looking, Linear}
+    assert names("guard") == {"guard"}
+    assert names("choice") == set(LAWS) == {one.__name__ for one in get_args(Selection)}
     assert {type(budget) for budget, _ in KINDS.values()} == set(get_args(Budget))
     assert {noise for _, noise in KINDS.values()} == set(Noise)
 
@@ -63,6 +68,11 @@ def test_operators_lose_what_they_claim() -> None:
 
 def test_sums_lose_what_they_claim() -> None:
     for row in losses.sums(FEW):
+        check(row)
+
+
+def test_the_guard_loses_what_it_claims() -> None:
+    for row in losses.guards():
         check(row)
 
 

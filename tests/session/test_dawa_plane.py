@@ -296,7 +296,7 @@ Change = Callable[[Plan], dict[str, object]]
         (lambda made: {"privacy": Privacy(PureDP(9))}, "are not those that this version carries out"),
         (lambda made: {"privacy": Privacy(ZCDP(1))}, "needs a budget of epsilon alone"),
         (lambda made: {"fallback": None}, "does not say what it measures without structure"),
-        (lambda made: {"strategy": "dawa_printed"}, "answers queries on one attribute"),
+        (lambda made: {"strategy": "dawa_tree"}, "answers queries on one attribute"),
     ],
 )
 def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, made: Plan, change: Change, message: str) -> None:

@@ -46,18 +46,16 @@ class Expanded:
         buckets: the measured queries on buckets.
         counts: least squares estimates of the buckets.
         covariance: of ``counts``, shape (k, k).
-        bounded: whether no aligned block may be below 0 or above the one it lies in.
         hidden: what the choice of the buckets may have left inside them; None if nothing told.
     """
 
     buckets: Coarse
     counts: FloatArray
     covariance: FloatArray
-    bounded: bool
     hidden: Hidden | None
 
     @staticmethod
-    def of(observation: Observation, *, bounded: bool, hidden: Hidden | None) -> "Expanded":
+    def of(observation: Observation, hidden: Hidden | None) -> "Expanded":
         """From the observation of one step on buckets."""
         (block,), (values,) = observation.measurements.blocks, observation.values
         (factor,) = block.factors
@@ -69,13 +67,11 @@ class Expanded:
         information = apply_transpose(inner, precision[:, None] * apply(inner, unit))
         covariance = np.asarray(np.linalg.inv((information + information.T) / 2), dtype=np.float64)
         counts = np.asarray(covariance @ apply_transpose(inner, precision * (values / observation.measurements.grid)), dtype=np.float64)
-        return Expanded(factor.operator, counts, (covariance + covariance.T) / 2, bounded, hidden)
+        return Expanded(factor.operator, counts, (covariance + covariance.T) / 2, hidden)
 
     @cached_property
     def cells(self) -> FloatArray:
-        """Shape (n,)."""
-        if not self.bounded:
-            return self._even
+        """Shape (n,): no aligned block is below 0 or above the one it lies in."""
         halving = Halving(self.buckets.size)
         return np.asarray(halving.together(*halving.differences(self._even[None, :]))[0])
 

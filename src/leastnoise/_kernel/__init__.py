@@ -9,12 +9,11 @@ from leastnoise._kernel._measure import simulate
 from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition
 from leastnoise._kernel._rehearsal import rehearse
-from leastnoise._kernel._selections import CheapestPartition, LeastBlockCost, LeastCost, SampledPartition, SampledRectangles, Selection
+from leastnoise._kernel._selections import LeastBlockCost, LeastCost, SampledPartition, SampledRectangles, Selection
 from leastnoise._kernel._series import Series
 from leastnoise._kernel._terms import Terms
 
 __all__ = [
-    "CheapestPartition",
     "Entropy",
     "Entry",
     "LeastBlockCost",

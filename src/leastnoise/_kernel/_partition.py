@@ -1,7 +1,8 @@
-"""Private partitions of the cells into intervals: what they have in common, and the ways that put noise on the costs.
+"""Private partitions of the cells into intervals: what they have in common, and the least cost, with noise.
 
 A partition B of n cells into intervals has the cost ``sum over b of dev(x, b) + penalty``; small costs are good. One record changes one
-bucket of each partition (C4). The labels (Q1 ...) refer to PROOFS-partition.md beside this file. Costs are integers, multiples of 1 / GRID.
+bucket of each partition (C4). The labels (C4, Q3 ...) refer to PROOFS-partition.md beside this file. Costs are integers, multiples of
+1 / GRID.
 """
 
 from collections.abc import Sequence
@@ -13,10 +14,8 @@ import numpy as np
 from leastnoise._check import Exact, exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._entropy import Entropy
-from leastnoise._kernel._interval_costs import GRID, aligned_costs, cut_counts, grid_sensitivity, on_grid, power_of_two_costs
+from leastnoise._kernel._interval_costs import GRID, aligned_costs, cut_counts
 from leastnoise._kernel._laplace import discrete_laplace
-
-Levels = list[IntArray]
 
 _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 
@@ -29,17 +28,11 @@ class Partition:
         size: number of cells n.
         starts: first cell of each bucket, increasing, the first 0; int64, shape (k,).
         spent: the pure epsilon that choosing it has cost, for the distance it was asked for.
-        widths: block widths of the levels measured on the way, coarse to fine; empty unless pruned from measurements.
-        values: their noisy counts, one int64 array a level, to be used again.
-        scales: their noise scales, in records.
     """
 
     size: int
     starts: IntArray
     spent: Fraction
-    widths: tuple[int, ...] = ()
-    values: tuple[IntArray, ...] = ()
-    scales: tuple[Fraction, ...] = ()
 
     def lengths(self) -> IntArray:
         """Number of cells of each bucket, int64 of shape (k,).
@@ -92,48 +85,6 @@ def read_penalty(penalty: Exact, size: int) -> int:
     return round(number * GRID)
 
 
-def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
-    """The partition of least noisy cost into intervals of lengths 1, 2, 4, ... at any start: Algorithm 1 of DAWA as printed.
-
-    Args:
-        x: counts, int64 of shape (n,); private.
-        epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
-        entropy: the source of the noise.
-        penalty: what each bucket costs besides its deviation, in records; public. The paper's is 1 / epsilon2.
-        distance: how many records neighbours differ by: k for add/remove of a unit of k rows, 2 k for replace.
-
-    Returns:
-        The partition; it cost exactly ``epsilon``.
-
-    Raises:
-        InputError: an argument is not of this kind; never because of a count.
-
-    Guarantees:
-        epsilon-DP (theorem N of PROOFS-partition.md). There is noise on every interval, single cells included, of scale
-        (D_c + D_b) / epsilon for an interval b, with D_b = 2 - 2/L and D_c the largest; and no clamp.
-
-    Source:
-        Li, Hay, Miklau, Wang, PVLDB 2014, Algorithm 1, Theorem 2 and the Remark.
-
-    >>> noisy_costs(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=200).starts.tolist()
-    [0, 2]
-    """
-    spent = exact_positive("epsilon", epsilon)
-    each = spent / whole("distance", distance, 1)  # Q3: group privacy
-    cells = read_cells(x)
-    n = len(cells)
-    fixed = read_penalty(penalty, n)
-    levels = on_powers(cells)
-    longest = grid_sensitivity(2 ** (len(levels) - 1))
-    if longest == 0:  # one cell: there is nothing to choose
-        return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)
-    noisy = []
-    for power, level in enumerate(levels):
-        numerator, denominator = noise_scale(longest + grid_sensitivity(2**power), each, n)
-        noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))  # Q1: every interval
-    return Partition(size=n, starts=cheapest_of_powers(noisy), spent=spent)
-
-
 def least_cost(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Fraction:
     """The least cost of any aligned partition, with noise: how many buckets' worth of structure the counts have.
 
@@ -157,69 +108,29 @@ def least_cost(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact,
     40.0
     """
     spent = exact_positive("epsilon", epsilon)
-    each = spent / whole("distance", distance, 1)
+    each = spent / whole("distance", distance, 1)  # Q3: group privacy
     cells = read_cells(x)
     fixed = read_penalty(penalty, len(cells))
-    least, _ = cheapest_aligned([level + fixed for level in aligned_costs(cells, "median")])
+    least = least_aligned([level + fixed for level in aligned_costs(cells, "median")])
     numerator, denominator = noise_scale(GRID, each, len(cells))
     return Fraction(least + int(discrete_laplace(numerator, denominator, 1, entropy)[0]), GRID)
 
 
-def on_powers(cells: IntArray) -> Levels:
-    """Deviations of all intervals of lengths 1, 2, 4, ..., in multiples of 1 / GRID.
-
-    >>> [(level / GRID).tolist() for level in on_powers(np.array([2, 3, 8]))]
-    [[0.0, 0.0, 0.0], [1.0, 5.0]]
-    """
-    return [on_grid(cost, 2**power) for power, cost in enumerate(power_of_two_costs(cells))]
-
-
-def cheapest_of_powers(costs: Levels) -> IntArray:
-    """Starts of the cheapest partition into intervals of lengths 1, 2, 4, ...; of equally cheap ones that with the shortest last bucket.
-
-    >>> cheapest_of_powers([np.array([5, 5, 5]), np.array([1, 7])]).tolist()
-    [0, 2]
-    """
-    n = len(costs[0])
-    lengths = 2 ** np.arange(len(costs))
-    ending = np.full((n + 1, len(costs)), np.iinfo(np.int64).max)
-    for power, level in enumerate(costs):
-        ending[2**power :, power] = level
-    best = np.zeros(n + 1, dtype=np.int64)
-    choice = np.zeros(n + 1, dtype=np.int64)
-    for stop in range(1, n + 1):
-        fitting = stop.bit_length()
-        total = best[stop - lengths[:fitting]] + ending[stop, :fitting]
-        choice[stop] = place = int(total.argmin())  # Q2: the first of equals
-        best[stop] = total[place]
-    starts = []
-    stop = n
-    while stop:
-        stop -= int(lengths[choice[stop]])
-        starts.append(stop)
-    return np.array(starts[::-1], dtype=np.int64)
-
-
-def cheapest_aligned(costs: Sequence[IntArray]) -> tuple[int, IntArray]:
-    """Least cost and starts of the cheapest partition into aligned intervals; of equally cheap ones the coarser at every node.
+def least_aligned(costs: Sequence[IntArray]) -> int:
+    """Least cost of any partition into aligned intervals.
 
     Args:
         costs: one int64 array a length 1, 2, 4, ..., each half as long as the one before, rounded up.
 
-    >>> cheapest_aligned([np.array([1, 1, 1]), np.array([9, 1]), np.array([9])])
-    (3, array([0, 1, 2]))
+    >>> least_aligned([np.array([1, 1, 1]), np.array([9, 1]), np.array([9])])
+    3
     """
     best = costs[0]
-    split: list[BoolArray] = []
     for level in costs[1:]:
         pairs = len(best) // 2
-        halves = best[: 2 * pairs].reshape(pairs, 2).sum(axis=1)
-        whole_ones = level[:pairs] <= halves  # Q2
-        joined = np.where(whole_ones, level[:pairs], halves)
-        # A node without a right half is its left half; its own noise is not used.
-        split.append(np.concatenate([~whole_ones, np.ones(len(level) - pairs, dtype=np.bool_)]))
-        best = np.concatenate([joined, best[2 * pairs :]])
-    return int(best[0]), leaves(len(costs[0]), split[::-1])
+        joined = np.minimum(level[:pairs], best[: 2 * pairs].reshape(pairs, 2).sum(axis=1))
+        best = np.concatenate([joined, best[2 * pairs :]])  # a node without a right half is its left half
+    return int(best[0])
 
 
 def leaves(size: int, split: Sequence[BoolArray]) -> IntArray:

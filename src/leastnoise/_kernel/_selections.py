@@ -10,7 +10,7 @@ from fractions import Fraction
 from leastnoise._check import exact_positive, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
-from leastnoise._kernel._partition import Partition, least_cost, noisy_costs
+from leastnoise._kernel._partition import Partition, least_cost
 from leastnoise._kernel._partition_sampling import exponential_mechanism
 from leastnoise._kernel._plane import RectanglePartition, least_block_cost, quadtree_mechanism
 
@@ -59,28 +59,6 @@ class SampledPartition:
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
         """The partition."""
         return exponential_mechanism(cells, self.epsilon, entropy, penalty=self.penalty, prior=self.prior, distance=distance)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheapestPartition:
-    """Take the partition of a table's cells that is cheapest after noise on every cost: DAWA's first stage; see ``noisy_costs``.
-
-    Args:
-        attributes: of the table, whose cells are taken in row-major order.
-        epsilon: what the partition may cost.
-        penalty: what each bucket costs besides its deviation, in records; the paper's is 1 / epsilon of the second stage.
-    """
-
-    attributes: tuple[str, ...]
-    epsilon: Fraction
-    penalty: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
-
-    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
-        """The partition."""
-        return noisy_costs(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,5 +132,5 @@ def _two(attributes: tuple[str, ...]) -> tuple[str, str]:
 
 
 PlaneSelection = LeastBlockCost | SampledRectangles
-Selection = LeastCost | SampledPartition | CheapestPartition | LeastBlockCost | SampledRectangles
+Selection = LeastCost | SampledPartition | LeastBlockCost | SampledRectangles
 """Every choice that a series knows."""

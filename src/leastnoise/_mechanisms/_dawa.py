@@ -31,7 +31,7 @@ from leastnoise._estimate import (
     shrunk_levels,
 )
 from leastnoise._fitting import fit, rescaled
-from leastnoise._kernel import CheapestPartition, LeastCost, SampledPartition, Series
+from leastnoise._kernel import LeastCost, SampledPartition, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
@@ -42,7 +42,7 @@ from leastnoise._plan import Plan
 from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets
 from leastnoise._workload import Workload
 
-STRATEGIES = ("dawa", "dawa_tree", "dawa_levels", "dawa_printed")
+STRATEGIES = ("dawa", "dawa_tree", "dawa_levels")
 # The default rule; docs/decisions/0010-private-partition.md.
 TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}
 EASIEST, EASY, HARD = 0.01, 0.10, 0.75  # least cost, in units of the noise, per cell
@@ -89,18 +89,16 @@ class Buckets(Drawn):
     """Hardly anything but structure: a private partition.
 
     Args:
-        bounded: whether no aligned block may be below 0 or above the one it lies in.
         starts: where the buckets begin, packed.
     """
 
     regime = "buckets"
 
-    bounded: bool
     starts: Any = None
 
     def estimator(self, observation: Observation) -> Estimator:
         """Uniform expansion."""
-        return Expanded.of(observation, bounded=bool(self.bounded), hidden=self.hidden)
+        return Expanded.of(observation, self.hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +256,7 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
     elif strategy == "dawa_levels":
         observed, found = _adaptive(setting, series, budget)
     else:
-        epsilon = _choice(budget, strategy)
-        observed, found = _on_partition(setting, series, budget, epsilon, printed=strategy == "dawa_printed")
+        observed, found = _on_partition(setting, series, budget, _choice(budget, strategy))
     return Outcome(setting.plan, join(observed, setting.privacy), found)
 
 
@@ -310,7 +307,7 @@ def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -
         The observations, and what was found.
     """
     if regime == "buckets":
-        return _on_partition(setting, series, budget, budget.pure_share(PARTITION_SHARE), printed=False)
+        return _on_partition(setting, series, budget, budget.pure_share(PARTITION_SHARE))
     if regime == "adaptive":
         return _adaptive(setting, series, budget)
     if regime == "shrunk":
@@ -378,20 +375,15 @@ def on_starts(setting: Setting, starts: np.ndarray, budget: Budget) -> Measureme
     return fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
-def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fraction, *, printed: bool) -> Measured:
+def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fraction) -> Measured:
     """A private partition, and its buckets; without it where it has too many."""
     rest = budget.without(epsilon)
-    names = (setting.attribute,)
-    if printed:
-        unit = Fraction(math.sqrt(_unit_variance(setting, rest) / 2)).limit_denominator(10**6)
-        found = series.choose(CheapestPartition(attributes=names, epsilon=epsilon, penalty=unit))
-    else:
-        found = series.choose(SampledPartition(attributes=names, epsilon=epsilon, prior=PRIOR))
+    found = series.choose(SampledPartition(attributes=(setting.attribute,), epsilon=epsilon, prior=PRIOR))
     if len(found.starts) > MOST_BUCKETS:
         return [series.measure(rescaled(fallback(setting.plan), setting.privacy.within(rest)))], Unused()
     observed = series.measure(on_starts(setting, found.starts, rest))
     hidden = choice_hides(float(epsilon), setting.privacy.distance, setting.size, float(PRIOR))
-    return [observed], Buckets(bounded=not printed, buckets=len(found.starts), starts=pack(found.starts), hidden=hidden)
+    return [observed], Buckets(buckets=len(found.starts), starts=pack(found.starts), hidden=hidden)
 
 
 class Dawa:

@@ -1,0 +1,208 @@
+"""The first stage of DAWA as printed: noise on the cost of every interval of lengths 1, 2, 4, ... at any start, and the cheapest partition.
+
+It is private (theorem N of PROOFS-noisy-costs.md beside this file, where the labels N, Q1 and Q2 are from; the others are from the kernel's
+PROOFS-partition.md). No release runs it: the partition follows its own noise.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._check import Exact, exact_positive, whole
+from leastnoise._check.arrays import IntArray
+from leastnoise._kernel import Entropy, Partition
+from leastnoise._kernel._interval_costs import grid_sensitivity, on_grid
+from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._kernel._partition import noise_scale, read_cells, read_penalty
+
+Ranks = npt.NDArray[np.int32]
+
+_SHORT = 128  # up to so many cells a pass for every cell of the window is quicker than the search in the sorted halves
+_BLOCK = 1 << 15  # windows at a time: the temporaries stay in the processor's cache
+
+
+class _Halves:
+    """The cells sorted by value, bit by bit of their ranks (a wavelet matrix): sums and numbers of smaller cells in any window.
+
+    Level by level from the leading bit of the rank, cells whose bit is 0 go stably to the front. ``zeros[l][i]`` counts those among the
+    first i of level l, ``sums[l][i]`` adds up their values. Memory: 12 bytes a cell and level.
+    """
+
+    def __init__(self, x: IntArray) -> None:
+        self.values, rank = np.unique(x, return_inverse=True)
+        self.bits = max(1, int(len(self.values) - 1).bit_length())
+        self.zeros: list[Ranks] = []
+        self.sums: list[IntArray] = []
+        cells, ranks = x, rank.reshape(-1).astype(np.int32)
+        for bit in range(self.bits - 1, -1, -1):
+            low = (ranks >> bit) & 1 == 0
+            zeros = np.zeros(len(x) + 1, dtype=np.int32)
+            np.cumsum(low, out=zeros[1:])
+            sums = np.zeros(len(x) + 1, dtype=np.int64)
+            np.cumsum(np.where(low, cells, 0), out=sums[1:])
+            self.zeros.append(zeros)
+            self.sums.append(sums)
+            cells, ranks = np.concatenate([cells[low], cells[~low]]), np.concatenate([ranks[low], ranks[~low]])
+
+    def below(self, start: int, stop: int, length: int, bound: IntArray) -> tuple[IntArray, IntArray]:
+        """Number and sum of the cells below ``bound`` (one a window) in the windows that begin at start .. stop - 1."""
+        limit = np.searchsorted(self.values, bound, side="left")  # as many ranks are below
+        everything = limit >= 1 << self.bits
+        left = np.arange(start, stop)
+        right = left + length
+        number = np.zeros(stop - start, dtype=np.int64)
+        total = np.zeros(stop - start, dtype=np.int64)
+        for level, bit in enumerate(range(self.bits - 1, -1, -1)):
+            zeros, sums = self.zeros[level], self.sums[level]
+            low, high = zeros[left].astype(np.int64), zeros[right].astype(np.int64)
+            taken = (limit >> bit) & 1 == 1
+            number += np.where(taken, high - low, 0)
+            total += np.where(taken, sums[right] - sums[left], 0)
+            front = int(zeros[-1])
+            left, right = np.where(taken, front + left - low, low), np.where(taken, front + right - high, high)
+        # A limit beyond the last rank has no bits of its own at all: every cell of the window is below.
+        return np.where(everything, length, number), np.where(everything, -1, total)
+
+
+def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
+    """Length times deviation from the mean, of all intervals of the given lengths.
+
+    Args:
+        x: counts of n cells, int64 in [0, largest_count(n)].
+        lengths: numbers of cells from 1 to n.
+
+    Yields:
+        For each length L an int64 array of shape (n - L + 1,): ``sum |L x_j - S|`` of the interval that begins at each cell, in counts
+        times cells, exact.
+
+    Raises:
+        InputError: a length that is not from 1 to n.
+
+    Guarantees:
+        One record more changes the deviation of an interval that contains it by at most 2 - 2/L, and no other.
+
+    Source:
+        Li, Hay, Miklau, Wang, PVLDB 2014, section 3.2. O(n log n) a length, by a wavelet matrix in the place of a search tree.
+
+    >>> [cost.tolist() for cost in costs_of_length(np.array([2, 3, 8]), (1, 2, 3))]
+    [[0, 0, 0], [2, 10], [22]]
+    """
+    n = len(x)
+    prefix = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(x, dtype=np.int64)])
+    halves: _Halves | None = None
+    for length in lengths:
+        whole("length", length, 1, n)
+        count = n - length + 1
+        cost = np.zeros(count, dtype=np.int64)
+        short = length <= _SHORT
+        if not short and halves is None:
+            halves = _Halves(x)
+        for start in range(0, count, _BLOCK):
+            stop = min(start + _BLOCK, count)
+            total = prefix[start + length : stop + length] - prefix[start:stop]
+            if short or halves is None:
+                part = cost[start:stop]
+                scaled = x[start : stop + length - 1] * length
+                for place in range(length):
+                    part += np.abs(scaled[place : place + stop - start] - total)
+                continue
+            bound = -(-total // length)  # the cells below the mean are those below its ceiling
+            number, below = halves.below(start, stop, length, bound)
+            below = np.where(below < 0, total, below)
+            cost[start:stop] = 2 * (number * total - length * below)
+        yield cost
+
+
+def power_of_two_costs(x: IntArray) -> list[IntArray]:
+    """``costs_of_length`` of the lengths 1, 2, 4, ... up to n, at every start.
+
+    Args:
+        x: as for ``costs_of_length``.
+
+    Returns:
+        One int64 array a length; 8 n log2(n) bytes together.
+
+    >>> [cost.tolist() for cost in power_of_two_costs(np.array([2, 3, 8, 1]))]
+    [[0, 0, 0, 0], [2, 10, 14], [36]]
+    """
+    return list(costs_of_length(x, [2**power for power in range(len(x).bit_length())]))
+
+
+def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
+    """The partition of least noisy cost into intervals of lengths 1, 2, 4, ... at any start: Algorithm 1 of DAWA as printed.
+
+    Args:
+        x: counts, int64 of shape (n,); private.
+        epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
+        entropy: the source of the noise.
+        penalty: what each bucket costs besides its deviation, in records; public. The paper's is 1 / epsilon2.
+        distance: how many records neighbours differ by: k for add/remove of a unit of k rows, 2 k for replace.
+
+    Returns:
+        The partition; it cost exactly ``epsilon``.
+
+    Raises:
+        InputError: an argument is not of this kind; never because of a count.
+
+    Guarantees:
+        epsilon-DP (theorem N). There is noise on every interval, single cells included, of scale
+        (D_c + D_b) / epsilon for an interval b, with D_b = 2 - 2/L and D_c the largest; and no clamp.
+
+    Source:
+        Li, Hay, Miklau, Wang, PVLDB 2014, Algorithm 1, Theorem 2 and the Remark.
+
+    >>> from leastnoise._kernel import SeededEntropy
+    >>> noisy_costs(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=200).starts.tolist()
+    [0, 2]
+    """
+    spent = exact_positive("epsilon", epsilon)
+    each = spent / whole("distance", distance, 1)  # Q3: group privacy
+    cells = read_cells(x)
+    n = len(cells)
+    fixed = read_penalty(penalty, n)
+    levels = on_powers(cells)
+    longest = grid_sensitivity(2 ** (len(levels) - 1))
+    if longest == 0:  # one cell: there is nothing to choose
+        return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)
+    noisy = []
+    for power, level in enumerate(levels):
+        numerator, denominator = noise_scale(longest + grid_sensitivity(2**power), each, n)
+        noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))  # Q1: every interval
+    return Partition(size=n, starts=cheapest_of_powers(noisy), spent=spent)
+
+
+def on_powers(cells: IntArray) -> list[IntArray]:
+    """Deviations of all intervals of lengths 1, 2, 4, ..., in multiples of 1 / GRID.
+
+    >>> from leastnoise._kernel._interval_costs import GRID
+    >>> [(level / GRID).tolist() for level in on_powers(np.array([2, 3, 8]))]
+    [[0.0, 0.0, 0.0], [1.0, 5.0]]
+    """
+    return [on_grid(cost, 2**power) for power, cost in enumerate(power_of_two_costs(cells))]
+
+
+def cheapest_of_powers(costs: list[IntArray]) -> IntArray:
+    """Starts of the cheapest partition into intervals of lengths 1, 2, 4, ...; of equally cheap ones that with the shortest last bucket.
+
+    >>> cheapest_of_powers([np.array([5, 5, 5]), np.array([1, 7])]).tolist()
+    [0, 2]
+    """
+    n = len(costs[0])
+    lengths = 2 ** np.arange(len(costs))
+    ending = np.full((n + 1, len(costs)), np.iinfo(np.int64).max)
+    for power, level in enumerate(costs):
+        ending[2**power :, power] = level
+    best = np.zeros(n + 1, dtype=np.int64)
+    choice = np.zeros(n + 1, dtype=np.int64)
+    for stop in range(1, n + 1):
+        fitting = stop.bit_length()
+        total = best[stop - lengths[:fitting]] + ending[stop, :fitting]
+        choice[stop] = place = int(total.argmin())  # Q2: the first of equals
+        best[stop] = total[place]
+    starts = []
+    stop = n
+    while stop:
+        stop -= int(lengths[choice[stop]])
+        starts.append(stop)
+    return np.array(starts[::-1], dtype=np.int64)

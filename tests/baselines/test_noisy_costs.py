@@ -1,0 +1,212 @@
+"""Noisy costs of intervals of lengths 1, 2, 4, ... and the cheapest partition: against their definitions, sensitivity and bounds."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from baselines._noisy_costs import cheapest_of_powers, costs_of_length, noisy_costs, power_of_two_costs
+
+from baselines import _noisy_costs as costs
+from leastnoise._check import InputError
+from leastnoise._kernel import SeededEntropy
+from leastnoise._kernel._interval_costs import GRID, cut_counts
+
+EPSILON = Fraction(3, 13)  # no scale is a multiple of the step to which it is rounded up
+BASES = [(3, 0, 15, 15), (4, 4, 6, 6), (3, 15, 0, 15)]
+
+
+def all_costs(x):
+    """Of every length from 1 to n."""
+    return list(costs_of_length(x, range(1, len(x) + 1)))
+
+
+def by_definition(x, start, length):
+    window = [Fraction(int(v)) for v in x[start : start + length]]
+    mean = sum(window) / length
+    return sum(abs(v - mean) for v in window)
+
+
+SHAPES = {
+    "sparse": lambda g, n: g.integers(0, 50, n) * (g.random(n) < 0.05),
+    "dense": lambda g, n: g.integers(0, 10**6, n),
+    "few values": lambda g, n: g.integers(0, 3, n),
+    "constant": lambda g, n: np.full(n, 7),
+    "rising": lambda g, n: np.arange(n) ** 2,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("short", [0, 128])
+def test_all_intervals_are_exact(shape, short, monkeypatch):
+    monkeypatch.setattr(costs, "_SHORT", short)
+    monkeypatch.setattr(costs, "_BLOCK", 7)
+    for n in (1, 2, 3, 8, 21):
+        x = SHAPES[shape](np.random.default_rng(n), n).astype(np.int64)
+        for length, found in enumerate(all_costs(x), start=1):
+            assert found.dtype == np.int64
+            assert found.tolist() == [length * by_definition(x, start, length) for start in range(n - length + 1)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_long_windows_agree_with_a_plain_sum(shape):
+    n = 3000
+    x = SHAPES[shape](np.random.default_rng(4), n).astype(np.int64)
+    for length, found in zip((129, 1000, 2048, 3000), costs_of_length(x, (129, 1000, 2048, 3000)), strict=True):
+        windows = np.lib.stride_tricks.sliding_window_view(x, length)
+        for start in range(0, n - length + 1, 97):
+            window = windows[start]
+            assert found[start] == np.abs(length * window - window.sum()).sum()
+
+
+def test_the_worked_example_of_the_paper():
+    x = np.array([2, 3, 8, 1, 0, 2, 0, 4, 2, 4])
+    by_length = all_costs(x)
+    found = [Fraction(int(by_length[length - 1][start]), length) for start, length in ((0, 2), (2, 1), (3, 4), (7, 3))]
+    assert found == [1, 0, 3, Fraction(8, 3)]
+    assert Fraction(int(by_length[9][0]), 10) == Fraction(172, 10)
+
+
+def test_powers_of_two():
+    x = np.random.default_rng(1).integers(0, 9, 37)
+    found = power_of_two_costs(x)
+    assert [len(cost) for cost in found] == [37, 36, 34, 30, 22, 6]
+    every = all_costs(x)
+    assert all((cost == every[2**power - 1]).all() for power, cost in enumerate(found))
+
+
+@pytest.mark.parametrize("length", range(1, 8))
+def test_the_sensitivity_of_the_deviation_is_two_minus_two_over_length(length):
+    generator = np.random.default_rng(length)
+    largest = Fraction(0)
+    for trial in range(300):
+        x = generator.integers(0, 4, length) if trial else np.zeros(length, dtype=np.int64)
+        more = x.copy()
+        more[generator.integers(length)] += 1
+        change = abs(int(all_costs(more)[-1][0]) - int(all_costs(x)[-1][0]))
+        largest = max(largest, Fraction(change, length))
+    assert largest == 2 - Fraction(2, length)  # reached by the empty interval
+
+
+def test_a_length_beyond_the_cells_is_refused():
+    with pytest.raises(InputError, match="length must be a whole number from 1 to 3; got 4"):
+        list(costs_of_length(np.array([1, 2, 3]), [4]))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 64, 1000])
+def test_nothing_overflows_at_the_largest_counts(n):
+    x = np.zeros(n, dtype=np.int64)
+    x[: (n + 1) // 2] = 2**63 - 1
+    cut = cut_counts(x)
+    (found,) = costs_of_length(cut, [n])
+    assert found[0] == n * by_definition(cut, 0, n)
+
+
+def partitions_of_powers(n):
+    if n == 0:
+        yield ()
+        return
+    for power in range(n.bit_length()):
+        for rest in partitions_of_powers(n - 2**power):
+            yield (*rest, (n - 2**power, power))
+
+
+def deviations(counts):
+    """Deviation from the mean of each interval, by start and power, as written down."""
+    found = {}
+    for power in range(len(counts).bit_length()):
+        for start in range(len(counts) - 2**power + 1):
+            cells = [Fraction(one) for one in counts[start : start + 2**power]]
+            found[start, power] = sum((abs(one - sum(cells) / len(cells)) for one in cells), start=Fraction(0))
+    return found
+
+
+def test_one_record_changes_costs_by_at_most_what_the_scales_of_noisy_costs_assume():
+    """D_b by brute force: with the noise of every interval at least (D_c + D_b) / epsilon wide the theorem holds, for any counts."""
+    change = {}
+    for counts in itertools.product(range(3), repeat=4):
+        before = deviations(counts)
+        for cell in range(4):
+            after = deviations(tuple(one + (place == cell) for place, one in enumerate(counts)))
+            for (start, power), value in after.items():
+                change[power] = max(change.get(power, Fraction(0)), abs(value - before[start, power]))
+    assert change == {0: 0, 1: 1, 2: Fraction(3, 2)}
+    for distance in (1, 2, 6):
+        scales = noisy((3, 0, 5, 5), 1, distance)[1]
+        for (_, power), scale in scales.items():
+            least = (change[2] + change[power]) * GRID * distance / EPSILON
+            assert least <= scale <= least + Fraction(1, 256)
+
+
+def noisy(counts, seed, distance=1):
+    """The partition with given noise on the costs, the scales that were asked for, and that noise, by start and power."""
+    generator = np.random.default_rng(seed)
+    scales, draws = {}, {}
+    power = itertools.count()
+
+    def sampler(numerator, denominator, count, entropy):
+        k = next(power)
+        noise = generator.integers(-40 * GRID, 40 * GRID, count)
+        for place, draw in enumerate(noise.tolist()):
+            scales[place, k], draws[place, k] = Fraction(numerator, denominator), draw
+        return noise
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(costs, "discrete_laplace", sampler)
+        found = noisy_costs(np.array(counts), EPSILON, SeededEntropy(1), penalty=5, distance=distance)
+    return found, scales, draws
+
+
+def test_the_partition_is_the_least_of_costs_that_all_have_their_own_noise():
+    """Single cells included, each with one whole draw; over many draws every interval's noise decides."""
+    seen = set()
+    for seed in range(60):
+        counts = BASES[seed % len(BASES)]
+        found, _, draws = noisy(counts, seed)
+        exact = deviations(counts)
+        assert draws.keys() == exact.keys()
+        total = {B: sum(math.floor(GRID * exact[b]) + 5 * GRID + draws[b] for b in B) for B in partitions_of_powers(4)}
+        best = min(total, key=lambda B: total[B])
+        assert found.starts.tolist() == [start for start, _ in best]
+        seen.update(best)
+    assert len(seen) == len(deviations((0, 0, 0, 0)))
+
+
+@pytest.mark.parametrize("n", range(1, 10))
+def test_the_cheapest_partition_is_that_of_all_partitions(n):
+    generator = np.random.default_rng(n)
+    for _ in range(30):
+        powers = [generator.integers(-9, 10, n - 2**k + 1) for k in range(n.bit_length())]
+        starts = cheapest_of_powers(powers)
+        totals = {tuple(b[0] for b in B): sum(int(powers[k][start]) for start, k in B) for B in partitions_of_powers(n)}
+        assert totals[tuple(starts.tolist())] == min(totals.values())
+
+
+def test_of_equally_cheap_partitions_the_rule_decides_and_not_the_data():
+    level = [np.zeros(4 - 2**k + 1, dtype=np.int64) for k in range(3)]
+    assert cheapest_of_powers(level).tolist() == [0, 1, 2, 3]
+
+
+def test_at_distance_2_the_draws_are_those_of_half_the_epsilon():
+    x = np.random.default_rng(1).integers(0, 40, 64)
+    for seed in range(5):
+        one, other = (
+            noisy_costs(x, epsilon, SeededEntropy(seed), penalty=2, distance=distance) for epsilon, distance in ((1, 2), ("0.5", 1))
+        )
+        assert (one.spent, other.spent) == (1, Fraction(1, 2))
+        assert np.array_equal(one.starts, other.starts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be a number above 0; got 0"),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number"),
+        ({"penalty": -1}, "penalty must be from 0 to"),
+        ({"distance": 0}, "distance must be a whole number of at least 1"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        noisy_costs(np.array([1, 2, 3, 4]), entropy=SeededEntropy(1), **{"epsilon": 1, "penalty": 1, **arguments})
