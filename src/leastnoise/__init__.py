@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan
     from leastnoise._release import Options, Release
-    from leastnoise._session import Least, audit, compare, plan, read_release, read_spec, release, resume
+    from leastnoise._session import Least, audit, compare, export, plan, read_release, read_spec, release, resume
     from leastnoise._session._fit import check
     from leastnoise._workload import (
         Workload,
@@ -47,7 +47,7 @@ _HOMES = {
     "_plan": ("Plan",),
     "_release": ("Options", "Release"),
     "_session._fit": ("check",),
-    "_session": ("Least", "audit", "compare", "plan", "read_release", "read_spec", "release", "resume"),
+    "_session": ("Least", "audit", "compare", "export", "plan", "read_release", "read_spec", "release", "resume"),
     "_workload": (
         "Workload",
         "all_ranges",
@@ -99,6 +99,7 @@ __all__ = [
     "cdf",
     "check",
     "compare",
+    "export",
     "identity",
     "level",
     "marginals",

@@ -18,6 +18,7 @@ from leastnoise._cli._audit import audit
 from leastnoise._cli._check import check
 from leastnoise._cli._demo import demo
 from leastnoise._cli._experiments import experiments
+from leastnoise._cli._export import export
 from leastnoise._cli._init import init
 from leastnoise._cli._ledger import ledger
 from leastnoise._cli._plan import compare, plan
@@ -57,7 +58,7 @@ def program() -> None:
     """
 
 
-for _command in (init, check, plan, compare, release, resume, show, answer, ledger, audit, demo, experiments):
+for _command in (init, check, plan, compare, release, resume, show, answer, export, ledger, audit, demo, experiments):
     program.add_command(_command)
 
 

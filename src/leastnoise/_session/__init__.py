@@ -1,12 +1,14 @@
 """The one place that wires adapters, planner, kernel, estimate and release together; the automatic choice of a strategy lives here."""
 
 from leastnoise._adapters import CSV, columns, ledger_beside
+from leastnoise._exports import FILL_IN
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
 from leastnoise._session._audit import Audit, audit
 from leastnoise._session._before import check_before, read_plan
 from leastnoise._session._elsewhere import enter_release
+from leastnoise._session._export import export
 from leastnoise._session._finish import Finished, finish_all, resume
 from leastnoise._session._objectives import Price, prices, reached
 from leastnoise._session._reading import outcome_from_json, read_release
@@ -21,6 +23,7 @@ __all__ = [
     "BLANK",
     "BY_NAME",
     "CSV",
+    "FILL_IN",
     "IN_MEMORY",
     "Audit",
     "Candidate",
@@ -39,6 +42,7 @@ __all__ = [
     "columns",
     "compare",
     "enter_release",
+    "export",
     "finish_all",
     "is_published",
     "ledger_beside",

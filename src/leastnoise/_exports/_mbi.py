@@ -1,0 +1,77 @@
+"""Measurements as mbi (private-pgm) takes them: one ``LinearMeasurement`` a measured table. The page docs/measurements.md reads it."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accuracy import block_variance
+from leastnoise._check import InputError, refuse
+from leastnoise._exports._export import Export, Published
+from leastnoise._linop import Identity, dense
+from leastnoise._measurements import Block, Measurements
+
+FORMAT = 1
+MOST_ENTRIES = 2**22  # of the matrices of one table
+_SHARED = "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
+
+
+def linear_measurements(published: Published) -> str:
+    """The counts that were measured, as JSON.
+
+    Args:
+        published: the release; sums of measures are left out, because mbi estimates distributions of rows.
+
+    Returns:
+        ``format``, ``domain`` (mbi's own ``domain.json``: cells of every attribute), ``labels``, and ``measurements``: each with its
+        ``clique``, ``noisy_measurement`` and ``stddev``, and, unless every cell was measured, ``matrices``: their Kronecker product is
+        the query, over the cells of the clique in row-major order. Rows are scaled so that one ``stddev`` holds for all of them.
+
+    Raises:
+        InputError: the noise of the measurements is not known on its own, no counts were measured, or a matrix is too large.
+    """
+    release = published.release
+    release.least_squares()  # refuses measurements that were chosen by their own noise
+    measured, values = release.measurements, release.observation.values
+    listed = [
+        _measurement(measured, block, counted / measured.grid)
+        for block, counted in zip(measured.blocks, values, strict=True)
+        if block.measure is None
+    ]
+    if not listed:
+        raise InputError(_SHARED + "This release measured sums alone; ask for counts too.")
+    domain = measured.domain
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "private": release.private,
+            "plan_digest": release.plan_digest,
+            "noise": measured.noise.value,
+            "domain": {name: domain.kind(name).size for name in domain.names},
+            "labels": {name: [str(label) for label in domain.kind(name).labels] for name in domain.names},
+            "measurements": listed,
+        },
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+
+
+def _measurement(measured: Measurements, block: Block, values: Any) -> dict[str, Any]:
+    """One table, its rows scaled to equal noise."""
+    if block.limits is not None:
+        raise InputError(_SHARED + "This release cut what a row adds by a rule of its own.")
+    found = {
+        "clique": list(block.attributes),
+        "stddev": math.sqrt(block_variance(measured, block)),
+        "noisy_measurement": (values * block.scaling()).tolist(),
+    }
+    if all(isinstance(factor.operator, Identity) and factor.even for factor in block.factors):
+        return found
+    entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
+    if not entries <= MOST_ENTRIES:
+        raise refuse(f"the queries on {' x '.join(block.attributes)}", entries, f"of at most {MOST_ENTRIES} entries in their matrices")
+    return found | {"matrices": [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]}
+
+
+MBI = Export("mbi", ".json", "measurements as mbi (private-pgm) takes them", linear_measurements)

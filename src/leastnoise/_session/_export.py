@@ -1,0 +1,38 @@
+"""A published release in another form; it costs nothing."""
+
+import os
+from pathlib import Path
+
+from leastnoise._check import InputError, one_of, read_json
+from leastnoise._exports import EXPORTS, Published
+from leastnoise._session._reading import read_release
+
+
+def export(directory: str | os.PathLike[str], form: str) -> str:
+    """A release that was written, as a text for other people or programs.
+
+    Args:
+        directory: the release.
+        form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked), ``registry`` (YAML for the registry of
+            deployments of differential privacy), ``mbi`` (JSON with the measurements as mbi takes them), ``quarto`` or ``notebook``.
+
+    Raises:
+        InputError: another form, no release, or one without what the form needs.
+
+    Guarantees: post-processing of what was published; it reads no data and costs nothing. The privacy loss that it states is that of all
+        that was published, a guard's share included.
+
+    >>> ln.export("/nowhere-at-all/release", "revue")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'quarto', 'notebook'; got 'revue'.
+    """
+    chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
+    release = read_release(directory)
+    place = Path(directory).expanduser()
+    manifest = read_json((place / "manifest.json").read_text(encoding="utf-8"))  # `read_release` has read it
+    try:
+        return chosen.text(Published(release, manifest, str(place)))
+    except KeyError:
+        raise InputError(
+            f"The release in {str(place)!r} is damaged: its manifest cannot be understood. Name the directory that leastnoise release wrote."
+        ) from None

@@ -1,0 +1,34 @@
+"""Stored releases, and the programs of the page about the format."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STORED = sorted((ROOT / "tests" / "data" / "releases").iterdir())
+
+
+def program():
+    """What the page about the format defines, run as it stands there."""
+    text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, "docs/measurements.md", "exec"), names)  # noqa: S102 - a page of this project
+    return names
+
+
+@pytest.fixture(scope="session")
+def page():
+    return program()
+
+
+@pytest.fixture(params=STORED, ids=lambda path: path.name)
+def stored(request):
+    """The directory of a stored release."""
+    return request.param
+
+
+@pytest.fixture
+def laplace():
+    return ROOT / "tests" / "data" / "releases" / "1-laplace"

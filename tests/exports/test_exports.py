@@ -1,0 +1,243 @@
+"""Every export of every stored release: complete, read by its own program where there is one, and honest about the privacy loss."""
+
+import json
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import yaml
+
+import leastnoise as ln
+from leastnoise._accounting import PureDP
+from leastnoise._check import InputError
+from leastnoise._exports import EXPORTS, FILL_IN, Published
+from leastnoise._exports._questions import QUESTIONS
+from leastnoise._linop import dense
+
+
+def test_another_form_is_refused(laplace):
+    with pytest.raises(InputError, match="must be one of 'review', 'registry', 'mbi', 'quarto', 'notebook'; got 'pdf'"):
+        ln.export(laplace, "pdf")
+
+
+def test_a_damaged_manifest_is_no_fault(laplace, tmp_path):
+    copy = shutil.copytree(laplace, tmp_path / "out")
+    value = json.loads((copy / "manifest.json").read_text())
+    del value["privacy"]["promise"]
+    (copy / "manifest.json").write_text(json.dumps(value))
+    with pytest.raises(InputError, match="damaged"):
+        ln.export(copy, "review")
+
+
+# --- review -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_review_asks_every_question_and_marks_what_people_must_answer(stored):
+    text = ln.export(stored, "review")
+    assert "**NOT PRIVATE" in text  # they came from seeds
+    for number, question in enumerate(QUESTIONS, 1):
+        _, found, after = text.partition(f"### {number}. {question.text}\n")
+        assert found, question
+        answer = after.split("\n#")[0].strip()
+        assert answer
+        assert (FILL_IN in answer) == bool(question.people)
+    assert text.count(f"**{FILL_IN}**:") == sum(bool(question.people) for question in QUESTIONS)
+
+
+def test_every_question_is_answered_or_marked():
+    assert [question.text for question in QUESTIONS if question.answer is None and not question.people] == []
+
+
+def guarded(folder, tmp_path):
+    """A stored release as it would be with a guard that took a hundredth of the whole."""
+    copy = shutil.copytree(folder, tmp_path / "guarded")
+    value = json.loads((copy / "manifest.json").read_text())
+    value["receipt"] = {"guard_share": "1/100", "guard_charge": "1/99", "guard_used": 790, "guard_read": 800, "guard_noise_std": 40.0}
+    (copy / "manifest.json").write_text(json.dumps(value))
+    return copy
+
+
+def test_the_whole_privacy_loss_is_stated(laplace, tmp_path):
+    copy = guarded(laplace, tmp_path)
+    release = ln.read_release(copy)
+    assert (release.plan.privacy.budget, release.privacy.budget) == (PureDP(1), PureDP("100/99"))
+    loss = yaml.safe_load(ln.export(copy, "registry"))["deployment"]["privacy_loss"]["privacy_parameters"]
+    assert Fraction(loss["epsilon"]) >= Fraction(100, 99)
+    assert loss["epsilon"] == pytest.approx(100 / 99)
+    assert "A guard counted rows first and cost 1/99 more" in ln.export(copy, "review")
+
+
+# --- the registry of deployments ----------------------------------------------------------------------------------------------
+
+# The registry's own template, by its keys.
+KEYS = {
+    "basic": {
+        "name",
+        "data_curators",
+        "description",
+        "intended_use",
+        "data_product_type",
+        "data_product_region",
+        "data_product_sector",
+        "publication_date",
+    },
+    "dp_variant": {"variant_name", "data_domain", "unprotected_quantities"},
+    "privacy_loss": {
+        "privacy_unit",
+        "privacy_unit_details",
+        "number_of_privacy_units",
+        "privacy_parameters",
+        "privacy_parameters_details",
+    },
+    "deployment_model": {
+        "model_name",
+        "model_name_details",
+        "trust_assumptions",
+        "actors",
+        "release_type",
+        "release_type_details",
+        "data_source_type",
+        "data_source_type_details",
+        "access_type",
+        "access_type_details",
+    },
+    "implementation": {
+        "preprocessing_and_hyperparameter_tuning",
+        "mechanisms",
+        "composition",
+        "post_processing",
+        "justification",
+        "utility",
+        "additional_information",
+    },
+    "administrative": {"evidence_sources", "status", "registry_authors", "tier"},
+}
+
+
+def test_an_entry_of_the_registry_has_its_keys(stored):
+    text = ln.export(stored, "registry")
+    assert "# NOT PRIVATE" in text
+    entry = yaml.safe_load(text)
+    assert set(entry) == {"url_slug", "deployment"}
+    assert set(entry["deployment"]) == set(KEYS)
+    for part, keys in KEYS.items():
+        assert set(entry["deployment"][part]) <= keys
+    product = entry["deployment"]["basic"]
+    assert product["publication_date"] == json.loads((stored / "manifest.json").read_text())["written"]
+    assert product["data_curators"] == [{"data_curator_name": FILL_IN, "data_curator_type": FILL_IN}]
+
+
+def test_losses_of_every_definition(stored):
+    privacy = ln.read_release(stored).privacy.budget
+    found = yaml.safe_load(ln.export(stored, "registry"))["deployment"]
+    variants = {"PureDP": "Pure DP", "ApproxDP": "Approximate DP", "ZCDP": "Zero-concentrated DP"}
+    assert found["dp_variant"]["variant_name"] == variants[type(privacy).__name__]
+    for name, value in found["privacy_loss"]["privacy_parameters"].items():
+        exact = getattr(privacy, name)
+        assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 2**50))
+
+
+# --- mbi ----------------------------------------------------------------------------------------------------------------------
+
+DETERMINED = ("1-laplace", "1-gaussian", "1-weights", "1-floored")
+
+
+@pytest.fixture(params=DETERMINED)
+def measured(request, laplace):
+    return laplace.parent / request.param
+
+
+def test_mbi_gets_rows_of_equal_noise(measured, page):
+    value = json.loads(ln.export(measured, "mbi"))
+    release = ln.read_release(measured)
+    assert value["domain"] == {name: release.plan.domain.kind(name).size for name in release.plan.domain.names}
+    counts = [table for table in page["tables"](measured) if table["measure"] is None]
+    assert len(counts) == len(value["measurements"])
+    for table, one in zip(counts, value["measurements"], strict=True):
+        assert one["clique"] == table["attributes"]
+        factor = one["stddev"] / np.sqrt([page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]])
+        assert one["noisy_measurement"] == pytest.approx((table["values"] * factor).tolist(), rel=0.02)
+        plain = matrix_of(table["matrices"]) * factor[:, None]
+        assert np.allclose(matrix_of(one["matrices"]) if "matrices" in one else np.eye(plain.shape[1]), plain, rtol=0.02)
+
+
+def matrix_of(matrices):
+    found = np.ones((1, 1))
+    for one in matrices:
+        found = np.kron(found, one)
+    return found
+
+
+@pytest.mark.parametrize("name", ["1-laplace", "1-gaussian", "1-weights"])
+def test_the_error_of_mbis_measurements_is_the_promised_one(laplace, name):
+    # The best unbiased estimate of the first table from what mbi is given has the error that the release states.
+    value, release = json.loads(ln.export(laplace.parent / name, "mbi")), ln.read_release(laplace.parent / name)
+    sizes = {one: size for one, size in value["domain"].items() if any(one in other["clique"] for other in value["measurements"])}
+    rows = []
+    for one in value["measurements"]:
+        each = [np.array(part) for part in one.get("matrices", [np.eye(sizes[attribute]) for attribute in one["clique"]])]
+        own = dict(zip(one["clique"], each, strict=True))
+        rows.append(matrix_of([own.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()]) / one["stddev"])
+    product = release.tables[0].product
+    asked = dict(zip(product.attributes, map(dense, product.operators), strict=True))
+    wanted = matrix_of([asked.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()])
+    std = np.sqrt(np.diag(wanted @ np.linalg.pinv(np.vstack(rows).T @ np.vstack(rows)) @ wanted.T))
+    assert std == pytest.approx(release.tables[0].noise_std.reshape(-1), rel=1e-6)
+
+
+def test_mbi_refuses_measurements_that_were_chosen_by_their_noise(laplace):
+    with pytest.raises(InputError, match="No interval is known for further answers from a release by 'dawa'"):
+        ln.export(laplace.parent / "1-dawa", "mbi")
+
+
+def test_mbi_needs_counts(page, tmp_path):
+    import pandas as pd
+
+    domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 10)})
+    rows = pd.DataFrame({"sex": ["F", "M"], "pay": [1, 2]})
+    plan = ln.plan(ln.queries(domain, sum="pay"), ln.PureDP(1), strategy="identity")
+    ln.release(plan, rows, seed=1, out=tmp_path / "out")
+    with pytest.raises(InputError, match="This release measured sums alone"):
+        ln.export(tmp_path / "out", "mbi")
+
+
+def test_mbi_reads_it(measured, page, tmp_path):
+    pytest.importorskip("mbi")
+    from mbi import estimation
+
+    file = tmp_path / "measurements.json"
+    file.write_text(ln.export(measured, "mbi"))
+    domain, found = page["linear_measurements"](file)
+    model = estimation.mirror_descent(domain, found, iters=50)
+    release = ln.read_release(measured)
+    name = found[-1].clique[0]
+    assert float(model.total) == pytest.approx(release.sum(release.tables[0].id).answer.item(), abs=200)
+    assert np.isfinite(np.asarray(model.project([name]).datavector())).all()
+
+
+# --- notebooks ----------------------------------------------------------------------------------------------------------------
+
+
+def cells_of_quarto(text):
+    return [part.split("```")[0] for part in text.split("```{python}\n")[1:]]
+
+
+def test_a_notebook_runs(stored):
+    notebook = json.loads(ln.export(stored, "notebook"))
+    assert "**NOT PRIVATE" in "".join(notebook["cells"][1]["source"])
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    names = {}
+    for text in code:
+        exec(compile(text, "notebook", "exec"), names)  # noqa: S102 - what a reader would run
+    assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()
+    assert [text.strip() for text in cells_of_quarto(ln.export(stored, "quarto"))] == code
+    assert all(set(cell) >= {"id", "metadata", "source", "cell_type"} for cell in notebook["cells"])
+
+
+def test_an_export_is_made_of_what_was_published(laplace):
+    release = ln.read_release(laplace)
+    manifest = json.loads((laplace / "manifest.json").read_text())
+    for one in EXPORTS.values():
+        assert one.text(Published(release, manifest, str(laplace))) == ln.export(laplace, one.name)
