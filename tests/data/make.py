@@ -27,6 +27,7 @@ def people() -> pd.DataFrame:
             "age": rng.integers(17, 33, rows),
             "month": rng.choice(["2024-01-15", "2024-02-15", "2024-03-15"], rows),
             "income": rng.integers(0, 100, rows),
+            "place": np.where(rng.random(rows) < 0.9, rng.integers(0, 128, rows), rng.integers(384, 512, rows)),
             **{f"a{number}": rng.integers(0, 2, rows) for number in range(14)},
         }
     )
@@ -42,7 +43,7 @@ def plans() -> dict[str, ln.Plan]:
     )
     tables = ln.queries(domain, sex="identity", month="identity", weight=2) + ln.queries(domain, sex="identity")
     asked = tables + ln.queries(domain, sex="identity", age="prefix") + ln.queries(domain, month="identity", sum="pay")
-    long = ln.queries(ln.Domain(age=ln.Integers(0, 127)), age="prefix")
+    steps = ln.queries(ln.Domain(place=ln.Coded(512)), place=ln.ranges([(0, end) for end in range(15, 512, 16)]))
     ages = ln.queries(ln.Domain(age=ln.Integers(17, 32)), age="prefix")
     coded = ln.Domain({f"a{number}": ln.Coded(2) for number in range(14)})
     return {
@@ -50,7 +51,7 @@ def plans() -> dict[str, ln.Plan]:
         "gaussian": ln.plan(tables, ln.ZCDP("1/2"), strategy="residual"),
         "weights": ln.plan(ages, ln.ZCDP("1/2"), strategy="hierarchy"),
         "floored": ln.plan(ln.marginals(coded, ways=1), ln.ApproxDP(3, "1e-3"), strategy="workload"),
-        "dawa": ln.plan(long, ln.PureDP("1/20"), strategy="dawa"),
+        "dawa": ln.plan(steps, ln.PureDP("1/20"), strategy="dawa"),
     }
 
 
@@ -59,7 +60,7 @@ def main(number: str) -> None:
     os.environ["LEASTNOISE_CHARTS"] = "never"
     for name, plan in plans().items():
         target = FOLDER / f"{number}-{name}"
-        ln.release(plan, people(), seed=14, out=target, formats=("csv",))
+        ln.release(plan, people(), seed=14, out=target, options=ln.Options(formats=("csv",)))
         (target / "report.html").unlink()
 
 

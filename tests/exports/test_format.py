@@ -34,9 +34,11 @@ def test_a_stored_release_is_read_by_the_page(stored, page):
         expected = [dense(factor.operator) for factor in block.factors]
         assert all(np.array_equal(one, other) for one, other in zip(table["matrices"], expected, strict=True))
         assert table["scales"] == pytest.approx(float(block.scale) / block.scaling())
-        # to a twelfth of a squared step of the noise
+        # to a sixth of a squared step of the noise
         known = [page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]]
-        assert known == pytest.approx(block_variance(release.measurements, block) / block.scaling() ** 2, rel=1e-6, abs=0.09 / table["grid"] ** 2)
+        assert known == pytest.approx(
+            block_variance(release.measurements, block) / block.scaling() ** 2, rel=1e-6, abs=0.17 / table["grid"] ** 2
+        )
 
 
 def test_the_answers_of_a_stored_release_follow_from_it_today(stored):

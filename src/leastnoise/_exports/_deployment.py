@@ -9,9 +9,9 @@ from typing import Any
 from leastnoise._accounting import ApproxDP, Privacy, PureDP
 from leastnoise._exports._export import FILL_IN, Export, Published
 
-_HEAD = """\
+_HEAD = f"""\
 # An entry for the registry of deployments of differential privacy, made from the manifest of a release by leastnoise.
-# Replace every "{blank}"; the registry's own tests say which of them may stay out.
+# Replace every "{FILL_IN}"; the registry's own tests say which of them may stay out.
 """
 
 
@@ -36,7 +36,7 @@ def deployment(published: Published) -> str:
     Args:
         published: the release.
     """
-    head = _HEAD.format(blank=FILL_IN)
+    head = _HEAD
     if not published.release.private:
         head += f"# {published.manifest['warning']}\n"
     return head + "\n".join(_lines(_entry(published), 0)) + "\n"

@@ -11,6 +11,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._exports._export import Export, Published
 from leastnoise._linop import Identity, dense
 from leastnoise._measurements import Block, Measurements
+from leastnoise._workload import queries
 
 FORMAT = 1
 MOST_ENTRIES = 2**22  # of the matrices of one table
@@ -24,8 +25,8 @@ def linear_measurements(published: Published) -> str:
         published: the release; sums of measures are left out, because mbi estimates distributions of rows.
 
     Returns:
-        ``format``, ``domain`` (mbi's own ``domain.json``: cells of every attribute), ``labels``, and ``measurements``: each with its
-        ``clique``, ``noisy_measurement`` and ``stddev``, and, unless every cell was measured, ``matrices``: their Kronecker product is
+        ``format``, ``domain`` (mbi's own ``domain.json``: cells of every attribute), ``labels``, ``total`` (rows), and ``measurements``: each with
+        its ``clique``, ``noisy_measurement`` and ``stddev``, and, unless every cell was measured, ``matrices``: their Kronecker product is
         the query, over the cells of the clique in row-major order. Rows are scaled so that one ``stddev`` holds for all of them.
 
     Raises:
@@ -49,12 +50,22 @@ def linear_measurements(published: Published) -> str:
             "plan_digest": release.plan_digest,
             "noise": measured.noise.value,
             "domain": {name: domain.kind(name).size for name in domain.names},
+            "total": _total(published),
             "labels": {name: [str(label) for label in domain.kind(name).labels] for name in domain.names},
             "measurements": listed,
         },
         ensure_ascii=False,
         allow_nan=False,
     )
+
+
+def _total(published: Published) -> dict[str, float] | None:
+    """The number of rows, which mbi takes from tables of cells alone and otherwise wants to be told; None if nothing determines it."""
+    try:
+        (table,) = published.release.answer(queries(published.release.plan.domain))
+    except InputError:
+        return None
+    return {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
 
 
 def _measurement(measured: Measurements, block: Block, values: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from leastnoise._exports._export import Export, Published
 
@@ -55,8 +56,8 @@ def notebook(published: Published) -> str:
     cells = []
     for number, cell in enumerate([Cell(code=False, text="# FILL IN"), *_cells(published)], 1):
         common = {"id": f"cell-{number}", "metadata": {}, "source": cell.text.splitlines(keepends=True)}
-        rest = {"cell_type": "code", "execution_count": None, "outputs": []} if cell.code else {"cell_type": "markdown"}
-        cells.append(common | rest)
+        code: dict[str, Any] = {"cell_type": "code", "execution_count": None, "outputs": []}
+        cells.append(common | (code if cell.code else {"cell_type": "markdown"}))
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
 

@@ -1,4 +1,4 @@
-"""What a review of a release asks, after the topics of NIST SP 800-226, in our own words; answered from the manifest as far as it can be."""
+"""What a review of a release asks, after the topics of NIST SP 800-226, in our own words; answered from the manifest where it can be."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

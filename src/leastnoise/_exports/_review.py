@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from leastnoise._exports._export import FILL_IN, Export, Published
 from leastnoise._exports._questions import QUESTIONS
 
-_HEAD = """\
+_HEAD = f"""\
 # Review of a differentially private release
 
 The questions follow the topics of NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees, in the words of leastnoise.
-Answers are taken from the manifest of the release. Only people can answer what is marked **{blank}**; {open} of {all} questions have such a
-mark.
+Answers are taken from the manifest of the release. Only people can answer what is marked **{FILL_IN}**; {sum(bool(one.people) for one in QUESTIONS)} of
+{len(QUESTIONS)} questions have such a mark.
 """
 
 
@@ -25,7 +25,7 @@ def review(published: Published) -> str:
 
 def _lines(published: Published) -> Iterator[str]:
     manifest = published.manifest
-    yield _HEAD.format(blank=FILL_IN, open=sum(bool(one.people) for one in QUESTIONS), all=len(QUESTIONS))
+    yield _HEAD
     yield f"Release of {manifest['written']}, plan `{published.release.plan_digest}`."
     if not published.release.private:
         yield f"\n**{manifest['warning']}**"

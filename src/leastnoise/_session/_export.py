@@ -24,7 +24,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
     >>> ln.export("/nowhere-at-all/release", "revue")
     Traceback (most recent call last):
-    leastnoise._check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'quarto', 'notebook'; got 'revue'.
+    leastnoise._check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'quarto', 'notebook'; ...
     """
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     release = read_release(directory)
@@ -33,6 +33,4 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     try:
         return chosen.text(Published(release, manifest, str(place)))
     except KeyError:
-        raise InputError(
-            f"The release in {str(place)!r} is damaged: its manifest cannot be understood. Name the directory that leastnoise release wrote."
-        ) from None
+        raise InputError(f"The release in {str(place)!r} is damaged: its manifest cannot be understood. Use an intact copy.") from None
