@@ -16,8 +16,8 @@ _ADVICE = "Choose another file with --out."
 def export(release: Path, form: str, out: Path) -> None:
     """Write a finished release in another form.
 
-    RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after NIST SP 800-226; what only people can answer
-    is marked), registry (YAML for the registry of deployments), mbi (measurements for private-pgm), quarto, notebook.
+    RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after NIST SP 800-226; what only people can
+    answer is marked), registry (YAML for the registry of deployments), mbi (measurements for private-pgm), quarto, notebook.
     """
     from leastnoise._session import FILL_IN
     from leastnoise._session import export as exported

@@ -81,7 +81,7 @@ def _entry(published: Published) -> dict[str, Any]:
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": f"{manifest['domain']['rows_outside']} {FILL_IN}: any tuning on the data.",
-                "mechanisms": f"leastnoise {manifest['versions']['leastnoise']}, strategy {plan['strategy']}: {plan['mechanism_in_words']}.",
+                "mechanisms": f"leastnoise, strategy {plan['strategy']}: {plan['mechanism_in_words']}.",
                 "composition": "The cost is computed exactly over all queries of the release, and a ledger adds up releases.",
                 "post_processing": manifest["post_processing"]["note"],
                 "justification": FILL_IN,

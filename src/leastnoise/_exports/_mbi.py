@@ -25,9 +25,9 @@ def linear_measurements(published: Published) -> str:
         published: the release; sums of measures are left out, because mbi estimates distributions of rows.
 
     Returns:
-        ``format``, ``domain`` (mbi's own ``domain.json``: cells of every attribute), ``labels``, ``total`` (rows), and ``measurements``: each with
-        its ``clique``, ``noisy_measurement`` and ``stddev``, and, unless every cell was measured, ``matrices``: their Kronecker product is
-        the query, over the cells of the clique in row-major order. Rows are scaled so that one ``stddev`` holds for all of them.
+        ``format``, ``domain`` (mbi's own ``domain.json``: cells of every attribute), ``labels``, ``total`` (rows), and ``measurements``:
+        each with its ``clique``, ``noisy_measurement`` and ``stddev``, and, unless every cell was measured, ``matrices``: their Kronecker
+        product is the query, over the cells of the clique in row-major order. Rows are scaled so that one ``stddev`` holds for all of them.
 
     Raises:
         InputError: the noise of the measurements is not known on its own, no counts were measured, or a matrix is too large.

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from leastnoise._exports._export import FILL_IN, Export, Published
 from leastnoise._exports._questions import QUESTIONS
 
+OPEN = sum(bool(one.people) for one in QUESTIONS)
 _HEAD = f"""\
 # Review of a differentially private release
 
 The questions follow the topics of NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees, in the words of leastnoise.
-Answers are taken from the manifest of the release. Only people can answer what is marked **{FILL_IN}**; {sum(bool(one.people) for one in QUESTIONS)} of
-{len(QUESTIONS)} questions have such a mark.
+Answers are taken from the manifest of the release. Only people can answer what is marked **{FILL_IN}**; {OPEN} of {len(QUESTIONS)}
+questions have such a mark.
 """
 
 
