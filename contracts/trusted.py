@@ -17,7 +17,8 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Dates, edges, decimals, levels and how texts are read: what decides a row's cell is all on this side (about 700 lines);
 # counting how rows fit, for the data's holder, is there too (100).
 # Budgets that are raised, shared out or for a period, and what was spent elsewhere: what a ledger allows is here (about 110 lines).
-CEILING = 7_480
+# Toeplitz strategies, near-optimal prefix sums under Gaussian noise at any size (57).
+CEILING = 7_540
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

@@ -18,10 +18,11 @@ from leastnoise._accuracy._gram import weighted_gram
 from leastnoise._accuracy._largest import largest_apart, largest_between
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, row_squares
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
+from leastnoise._accuracy._toeplitz import ToeplitzInverse
 from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import AllRanges, DiagonalAndRows, Identity, Operator, Total, Tree, dense
+from leastnoise._linop import AllRanges, DiagonalAndRows, Identity, Operator, Toeplitz, Total, Tree, dense
 from leastnoise._measurements import Factor
 
 
@@ -260,6 +261,8 @@ def basis(factor: Factor) -> Basis:
         return TreeInverse(operator, factor.weights.astype(float) ** 2)
     if isinstance(operator, DiagonalAndRows):
         return _woodbury(operator, factor.weights.astype(float))
+    if isinstance(operator, Toeplitz) and factor.even:
+        return ToeplitzInverse(operator)
     if operator.size > MOST_DENSE:
         raise InputError(
             f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "

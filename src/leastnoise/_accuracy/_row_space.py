@@ -25,12 +25,14 @@ from leastnoise._linop import (
     Operator,
     Prefix,
     Ranges,
+    Toeplitz,
     Tree,
     apply,
     dense,
 )
 
 MOST_DENSE = 4096
+_SPAN_EVERYTHING = (DiagonalAndRows, Haar, Toeplitz)
 _ZERO_EIGENVALUE = 1e-10
 _ZERO_PART = 1e-7
 _AT_ONCE = 2**22
@@ -84,7 +86,7 @@ class RowSpace:
         asked = _of_intervals(operator)
         if asked is not None:
             return self.includes(asked)
-        if isinstance(operator, (DiagonalAndRows, Haar)):  # these span everything
+        if isinstance(operator, _SPAN_EVERYTHING):
             return False
         rows, step = dense(operator), max(1, _AT_ONCE // self.size)
         return all(self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step))
@@ -158,7 +160,7 @@ def row_space(operator: Operator) -> RowSpace | None:
     known = _of_intervals(operator)
     if known is not None:
         return known
-    if isinstance(operator, (DiagonalAndRows, Haar)):
+    if isinstance(operator, _SPAN_EVERYTHING):
         return everything(n)
     if isinstance(operator, Contrasts):
         return RowSpace(n, n - 1, None, np.full((n, 1), n**-0.5))

@@ -30,6 +30,7 @@ from leastnoise._linop._operators import (
 )
 from leastnoise._linop._plane_order import BlockTree, block_tree
 from leastnoise._linop._rearranged import Coarse, Ordered
+from leastnoise._linop._toeplitz import Toeplitz
 
 __all__ = [
     "MOST_UNPACKED",
@@ -46,6 +47,7 @@ __all__ = [
     "Prefix",
     "Ranges",
     "SignedArray",
+    "Toeplitz",
     "Total",
     "Tree",
     "all_range_ends",

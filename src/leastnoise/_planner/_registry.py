@@ -16,6 +16,7 @@ from leastnoise._planner.products._kronecker import (
     LEVEL_TREE,
     NODE_TREE,
     P_IDENTITY,
+    TOEPLITZ_ROOT,
 )
 from leastnoise._planner.products._union import UNION
 from leastnoise._planner.tables._identity import IDENTITY
@@ -35,6 +36,7 @@ _ALL = (
     HAAR,
     LEVEL_TREE,
     NODE_TREE,
+    TOEPLITZ_ROOT,
     EIGEN_DESIGN,
     P_IDENTITY,
     GAUSSIAN_OPTIMUM,

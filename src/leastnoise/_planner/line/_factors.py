@@ -24,12 +24,14 @@ from leastnoise._planner.line._matrix import to_dyadic
 from leastnoise._planner.line._node_tree import fit_node_tree
 from leastnoise._planner.line._p_identity import fit_p_identity
 from leastnoise._planner.line._profile import reduce_l1_norm
+from leastnoise._planner.line._toeplitz_root import toeplitz_root
 from leastnoise._planner.line._tree import scaled_tree
 
 MOST_DENSE = 4096
 _MOST_EIGEN = 1024
 _MOST_TURNED = 16
 _WEIGHT_BITS = 20
+_MOST_ALONE = 20  # bits, where one attribute has them all
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,22 @@ def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted
         # Queries that do not even tell the total: a millionth of the norm on every cell, so that least squares has its product form.
         matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
     return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))), lower**2 * gram.queries)
+
+
+def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """The Toeplitz square root of the prefix sums, for Gaussian noise.
+
+    Raises:
+        NotApplicable: more than 4096 cells, and other queries than prefixes, all ranges and cells, whose errors would take long.
+
+    >>> square_root("a", PrefixGram(8), 2).factor.operator.rows
+    8
+    """
+    parts = [part for _, part in gram.parts] if isinstance(gram, ScaledSum) else [gram]
+    quick = all(isinstance(part, (PrefixGram, AllRangesGram)) or (isinstance(part, WidthGram) and part.width == 1) for part in parts)
+    if gram.size > MOST_DENSE and not quick:
+        raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges and cells alone")
+    return Fitted(Factor((name,), toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24)))
 
 
 def eigen_design(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:

@@ -1,0 +1,164 @@
+"""Least squares on a lower triangular Toeplitz strategy C with scaled columns D, in O(n log n): A = C D, so A^-1 = D^-1 C^-1.
+
+C^-1 is Toeplitz too; its coefficients r are those of the inverse power series, found by Newton's steps. With R their running sums, and b_p
+the places where the scale d changes, the first i + 1 cells are estimated from the noise of row j with the weight
+
+    E_ij = R_(i-j) / d_i + sum over the changes b_p <= i of (1 / d_before - 1 / d_after) R_(b_p - 1 - j),
+
+so the variances of all prefixes take one convolution for each run of equal scales.
+
+Source: the square root factorisation of prefix sums (Fichtenberger et al. 2023, arXiv 2202.11205); docs/mathematics.md, section 2.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from leastnoise._accuracy._largest import MOST_LISTED
+from leastnoise._accuracy._operators import apply_gram, interval_ends
+from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray
+from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Toeplitz, apply_transpose
+
+_MOST_WORK = 2**28  # cells times runs of equal scales
+_MOST_DENSE = 4096  # cells whose covariance is made as a matrix
+_NUMBERS = 2**22  # at a time
+
+
+def convolved(one: FloatArray, other: FloatArray, size: int) -> FloatArray:
+    """The first entries of the convolution of an array with another one, along the first axis.
+
+    >>> convolved(np.array([1.0, 2.0]), np.array([1.0, 1.0, 1.0]), 3).round(9).tolist()
+    [1.0, 3.0, 3.0]
+    """
+    length = 1 << max(1, len(one) + len(other) - 2).bit_length()
+    turned = np.fft.rfft(one, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
+    return np.asarray(np.fft.irfft(turned * np.fft.rfft(other, length, axis=0), length, axis=0)[:size])
+
+
+def inverse_series(coefficients: FloatArray) -> FloatArray:
+    """The coefficients of one over a power series, as many as are given.
+
+    >>> inverse_series(np.array([1.0, 1.0, 1.0])).round(9).tolist()
+    [1.0, -1.0, 0.0]
+    """
+    size, found = len(coefficients), np.array([1 / coefficients[0]])
+    while len(found) < size:
+        most = min(size, 2 * len(found))
+        wrong = convolved(coefficients[:most], found, most)
+        wrong[0] -= 2
+        found = convolved(found, -wrong, most)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class ToeplitzInverse:
+    """The inverse of G = A^T A for a Toeplitz strategy, never formed.
+
+    Args:
+        strategy: over ``size`` cells.
+
+    >>> round(ToeplitzInverse(Toeplitz([0, 1], [2, 1], [1, 1])).kappa, 9)
+    0.3125
+    """
+
+    strategy: Toeplitz
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.strategy.size
+
+    @cached_property
+    def series(self) -> FloatArray:
+        """r, shape (size,)."""
+        lengths = np.diff(self.strategy.starts, append=self.size)
+        return inverse_series(np.repeat(self.strategy.values.astype(float), lengths))
+
+    @property
+    def kappa(self) -> float:
+        """Variance of the total at unit noise."""
+        return float(self.prefix_variances[-1])
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """G^-1 1 / kappa, shape (size,)."""
+        solved = self.solve(np.ones(self.size))
+        return np.asarray(solved / solved.sum(), dtype=np.float64)
+
+    def lifted(self, v: FloatArray) -> FloatArray:
+        """A^-T v along the first axis: the norm of a query's is the standard error of its answer."""
+        scaled = v / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
+        return convolved(self.series, scaled[::-1], self.size)[::-1]
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """G^-1 v along the first axis."""
+        return np.asarray(convolved(self.series, self.lifted(v), self.size) / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1))))
+
+    def residual(self, v: FloatArray) -> FloatArray:
+        """R v along the first axis."""
+        solved = self.solve(v)
+        return solved - np.multiply.outer(self.mean, solved.sum(axis=0))
+
+    def variances(self, operator: Operator) -> FloatArray:
+        """q G^-1 q for every row of an operator: O(n log n) a row, but for cells, prefixes and many ranges of few cells."""
+        if isinstance(operator, Prefix):
+            return self.prefix_variances
+        if isinstance(operator, Identity):
+            return np.asarray(np.cumsum(self.series**2) / self.strategy.scales.astype(float) ** 2)
+        ends = interval_ends(operator) if self.size <= _MOST_DENSE and operator.rows > self.size else None
+        if ends is not None:
+            sums, (low, high) = np.zeros((self.size + 1,) * 2), ends
+            sums[1:, 1:] = self.solve(np.eye(self.size)).cumsum(axis=0).cumsum(axis=1)
+            return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
+        answer = np.empty(operator.rows)
+        step = max(1, _NUMBERS // max(operator.rows, operator.size))
+        for start in range(0, operator.rows, step):
+            chosen = np.zeros((operator.rows, min(step, operator.rows - start)))
+            chosen[np.arange(start, start + chosen.shape[1]), np.arange(chosen.shape[1])] = 1.0
+            answer[start : start + step] = (self.lifted(apply_transpose(operator, chosen)) ** 2).sum(axis=0)
+        return answer
+
+    def total_variance(self, operator: Operator) -> float:
+        """The sum of ``variances``, without listing rows where there are many."""
+        if isinstance(operator, AllRanges):
+            # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
+            asked = np.arange(self.size, 0.0, -1)
+            return float((self.size + 1) * self.prefix_variances.sum() - asked @ self.solve(asked))
+        return float(self.variances(operator).sum())
+
+    def largest_variance(self, operator: Operator) -> float:
+        """The largest of ``variances``; of very many ranges twice that of prefixes, or four times where a weight E is below 0."""
+        if isinstance(operator, AllRanges) and operator.rows > MOST_LISTED:
+            plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
+            return float(self.prefix_variances.max()) * (2 if plain else 4)
+        return float(self.variances(operator).max())
+
+    def mean_squares(self, operator: Operator) -> float:
+        """The sum over rows of (q mean)^2."""
+        return float(self.mean @ apply_gram(operator, self.mean))
+
+    @cached_property
+    def prefix_variances(self) -> FloatArray:
+        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to.
+
+        Raises:
+            InputError: the scales change so often that it would take long.
+        """
+        scales = self.strategy.scales.astype(float)
+        changes = np.flatnonzero(np.diff(scales)) + 1
+        if not (len(changes) + 1) * self.size <= _MOST_WORK:
+            raise InputError(f"The scales of a Toeplitz strategy change {len(changes)} times over {self.size} cells. Use fewer scales.")
+        sums = np.cumsum(self.series)
+        answer = np.cumsum(sums**2) / scales**2
+        before = np.zeros(self.size)  # what the cells before the current run weigh
+        length = 2 * self.size
+        turned = np.fft.rfft(sums, length)
+        for start, stop in pairwise(np.append(changes, self.size)):
+            before[:start] += (1 / scales[start - 1] - 1 / scales[start]) * sums[start - 1 :: -1]
+            both = np.fft.irfft(turned * np.fft.rfft(before, length), length)[start:stop]
+            answer[start:stop] += 2 * both / scales[start] + before @ before
+        answer.setflags(write=False)
+        return answer
