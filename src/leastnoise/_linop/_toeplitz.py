@@ -30,8 +30,8 @@ class Toeplitz:
     scales: IntArray
 
     def __post_init__(self) -> None:
-        for name in ("starts", "values", "scales"):
-            object.__setattr__(self, name, frozen(name, getattr(self, name), 1))
+        for name, given in (("starts", self.starts), ("values", self.values), ("scales", self.scales)):
+            object.__setattr__(self, name, frozen(name, given, 1))
         starts = self.starts
         if len(starts) != len(self.values) or starts[0] != 0 or starts[-1] >= self.size or not (np.diff(starts) > 0).all():
             raise refuse("starts", f"{len(starts)} from {starts[0]} to {starts[-1]}", f"{len(self.values)} ascending ones from 0 on")
