@@ -67,7 +67,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("an unknown strategy", 'strategy = "marginals"', 'strategy = "best"', ["strategy must be 'auto' or one of", "got 'best'"]),
     ("level is 1", "[privacy]", "[output]\nlevel = 1\n[privacy]", ["level must be a number above 0 and below 1", "got 1"]),
     ("level is NaN", "[privacy]", "[output]\nlevel = nan\n[privacy]", ["level must be a number above 0 and below 1", "got nan"]),
-    ("an unknown format", "[privacy]", '[output]\nformats = ["xlsx"]\n[privacy]', ["formats must be", "got ['xlsx']"]),
+    ("an unknown format", "[privacy]", '[output]\nformats = ["pdf"]\n[privacy]', ["formats must be", "got ['pdf']"]),
     ("a flag that is none", "[privacy]", '[output]\ninteger = "yes"\n[privacy]', ["[output] integer must be true or false; got 'yes'"]),
     ("not TOML", "[privacy]", "[privacy", ["is not valid TOML", "line 4"]),
     ("a blank", 'epsilon = "1"', 'epsilon = "FILL IN"', ["still has 1 place to fill in: privacy.epsilon"]),

@@ -68,7 +68,7 @@ def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"formats": ["xlsx"]}, "formats must be a list of 'csv' and 'parquet', at least one of them; got"),
+        ({"formats": ["pdf"]}, "formats must be a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one of them; got"),
         ({"formats": []}, "formats must be a list"),
         ({"formats": "csv"}, "formats must be a list"),
         ({"nnls": 1}, "nnls must be true or false; got 1"),

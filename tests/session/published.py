@@ -63,6 +63,7 @@ def releases(folder: Path) -> Iterator[Path]:
     counts = ln.queries(domain, sex="identity", age="identity")
     amounts = ln.queries(domain, pay="prefix", sum="sum")
     options = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True, "covariances": ("q1",)}
+    options["formats"] = ("csv", "parquet", "xlsx", "sdmx")
     asked = [
         (ln.plan(wide, ln.Privacy(ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2), strategy="identity"), None),
         (ln.plan(counts, ln.PureDP(1), strategy="identity"), ln.Options(**options)),

@@ -200,7 +200,7 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
         "level must be a number above 0 and below 1",
     ),
     ("options that are none", lambda _: ln.release(PLAN, PEOPLE, seed=1, options={"level": 0.9}), "options must be leastnoise.Options"),
-    ("formats that are none", lambda _: ln.Options(formats=("xlsx",)), "formats must be"),
+    ("formats that are none", lambda _: ln.Options(formats=("pdf",)), "formats must be"),
     ("a source that is none", lambda at: ln.release(PLAN, 17, ledger=at / "x.ledger"), "source must be"),
     ("a source that is not there", lambda at: ln.release(PLAN, at / "no.csv", ledger=at / "x.ledger"), "no.csv"),
     ("a column that is not there", lambda at: ln.release(PLAN, PEOPLE[["sex", "income"]], ledger=at / "x.ledger"), "age"),

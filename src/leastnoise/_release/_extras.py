@@ -15,6 +15,7 @@ from leastnoise._domain import Domain
 from leastnoise._estimate import Estimate, LocallyNonNegative, NonNegativeCells, Outcome, locally_non_negative, nnls
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
+from leastnoise._release._formats import check_formats
 from leastnoise._release._large import written
 from leastnoise._release._options import Options
 from leastnoise._workload import Product, Workload
@@ -33,12 +34,14 @@ def check_options(plan: Plan, options: Options) -> None:
         options: of the release.
 
     Raises:
-        InputError: too many cells, no measure that cannot be negative, an unknown table, or covariances that are not known.
+        InputError: a format that cannot hold the release, too many cells, no measure that cannot be negative, an unknown table, or
+            covariances that are not known.
 
     >>> domain = Domain(sex=["F", "M"])
     >>> total = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
     >>> check_options(promised(marginals(domain, ways=0), total), Options(covariances=["total"]))
     """
+    check_formats(options.formats, written(plan.workload.products))
     if not options.beside:
         return
     if plan.measurements is None:

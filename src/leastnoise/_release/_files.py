@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check.arrays import Array
+from leastnoise._release._formats import WRITERS
 from leastnoise._release._release import Release
 from leastnoise._release._tables import MAY_BE_UNKNOWN, NUMBERS, Label, Table, key_columns, label_array
 
@@ -28,7 +29,7 @@ class TableEntry:
     Args:
         query: its id.
         name: what it asks.
-        files: where its answers are, below the release's directory; with formats as suffixes.
+        files: where its answers are, below the release's directory; with formats as suffixes (``.sdmx.csv``), but for ``answers.xlsx``.
         attributes: its attributes.
         answers: how many.
         measure: what is summed, None for counts.
@@ -76,10 +77,16 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     import duckdb
 
     (directory / "answers").mkdir()
+    entries = []
     with duckdb.connect(":memory:") as database:
         database.execute(_QUIET)
-        written = (_batched if in_batches(release) else _one_by_one)(release, directory, database)
-        entries = [_entry(release, table, stem) for table, stem in written]
+        others = [WRITERS[name].open(release, directory) for name in release.options.formats if name in WRITERS]
+        for table, stem in (_batched if in_batches(release) else _one_by_one)(release, directory, database):
+            entries.append(_entry(release, table, stem))
+            for writer in others:
+                writer.add(table, stem)
+        for writer in others:
+            writer.close()
     _write_index(directory / "tables.csv", entries)
     return entries
 
@@ -103,7 +110,8 @@ def write_covariances(release: Release, directory: Path) -> None:
             first, second = np.triu_indices(len(matrix))
             columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
             columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
-            _copy(database, columns, {"query"}, [key], directory / f"covariances/{key}", release.options.formats)
+            formats = [one for one in release.options.formats if one in _OPTIONS] or ["csv"]
+            _copy(database, columns, {"query"}, [key], directory / f"covariances/{key}", formats)
 
 
 def _entry(release: Release, table: Table, stem: str) -> TableEntry:
@@ -272,7 +280,7 @@ def _copy(
             selected.append(f"batch.{short} AS {quoted}")
     query = f"SELECT {', '.join(selected)} FROM batch {' '.join(joins)} ORDER BY i"  # noqa: S608 - names are quoted
     database.execute(f"CREATE OR REPLACE TEMP VIEW answers AS {query}")
-    for one in formats:
+    for one in (one for one in formats if one in _OPTIONS):
         path = str(stem.with_name(f"{stem.name}.{one}")).replace("'", "''")
         database.execute(f"COPY (SELECT * FROM answers) TO '{path}' ({_OPTIONS[one]})")  # noqa: S608 - quoted
     database.unregister("batch")

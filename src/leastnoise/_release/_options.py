@@ -8,7 +8,9 @@ from leastnoise._check import Exact, refuse
 from leastnoise._plan import guard_share
 from leastnoise._release._texts import checked_language
 
-FORMATS = ("csv", "parquet")
+FORMATS = ("csv", "parquet", "xlsx", "sdmx")
+"""Of the files with answers."""
+USUAL = ("csv", "parquet")
 SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
 """Columns that not every table of a release has."""
 LEVEL = 0.95
@@ -23,7 +25,8 @@ class Options:
 
     Args:
         level: of the intervals, above 0 and below 1.
-        formats: of the files with answers: csv, parquet or both.
+        formats: of the files with answers: some of csv, parquet, xlsx (one Excel workbook, a sheet a table; the extra ``excel``) and sdmx
+            (SDMX-CSV 2.0, a file a table); of the latter two at most 200 tables and a million answers.
         non_negative: also give the biased column ``answer_non_negative``, beside the unbiased one.
         integer: also give the biased column ``answer_integer`` of whole answers, made from the non-negative ones where they are there.
         nnls: also give the biased columns ``answer_nnls``, by non-negative least squares over all measurements with the total fixed, and
@@ -44,7 +47,7 @@ class Options:
     """
 
     level: float = LEVEL
-    formats: Sequence[str] = FORMATS
+    formats: Sequence[str] = USUAL
     non_negative: bool = False
     integer: bool = False
     nnls: bool = False
@@ -106,7 +109,7 @@ def checked_level(value: object) -> float:
 
 def _formats(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not value or any(item not in FORMATS for item in value):
-        raise refuse("formats", value, "a list of 'csv' and 'parquet', at least one of them")
+        raise refuse("formats", value, "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one of them")
     return tuple(dict.fromkeys(value))
 
 

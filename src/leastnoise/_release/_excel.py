@@ -1,0 +1,101 @@
+"""Answers as one Excel workbook: a sheet a table with its unit and margins, and a list of the tables before them."""
+
+import datetime as dt
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leastnoise._check import InputError
+from leastnoise._release._texts import texts
+
+if TYPE_CHECKING:
+    from leastnoise._release._release import Release
+    from leastnoise._release._tables import Table
+
+NAME = "answers.xlsx"
+_LONGEST = 31  # a sheet's name
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
+_EXACT = 2**53  # whole numbers that the program holds exactly
+_HEAD = 4  # lines above the columns
+
+
+def check() -> None:
+    """Refuse where the library is missing.
+
+    Raises:
+        InputError: it is.
+    """
+    try:
+        import xlsxwriter  # noqa: F401 - whether it is there
+    except ImportError:
+        raise InputError("Answers as xlsx need the extra 'excel': pip install 'leastnoise[excel]'.") from None
+
+
+def sheet_name(table_id: str, name: str) -> str:
+    """The name of a table's sheet: unlike all others, and as the program wants it.
+
+    >>> sheet_name("q7", "sex x [region/land]")
+    'q7 sex x  region land'
+    """
+    return _FORBIDDEN.sub(" ", f"{table_id} {name}")[:_LONGEST].strip()
+
+
+class Workbook:
+    """The workbook of a release; a label is written as a text whatever it begins with, so that none becomes a formula.
+
+    Args:
+        release: the release.
+        directory: where; an existing directory.
+    """
+
+    def __init__(self, release: "Release", directory: Path) -> None:
+        import xlsxwriter
+
+        self._release = release
+        self._book = xlsxwriter.Workbook(str(directory / NAME), {"constant_memory": True, "tmpdir": str(directory)})
+        # Only the day is told, as in the manifest.
+        day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
+        self._book.set_properties({"title": "A differentially private release", "created": day})
+        self._bold = self._book.add_format({"bold": True})
+        self._index = self._book.add_worksheet("tables")
+        columns = ("query", "table", "sheet", "answers", "unit", f"typical margin ({self._percent()})")
+        self._line(self._index, 0, columns, bold=True)
+        self._rows = 1
+        self._index.set_column(1, 2, 32)
+
+    def add(self, table: "Table", stem: str) -> None:  # noqa: ARG002 - all tables are in one file
+        """Write a table to a sheet of its own."""
+        name = sheet_name(table.id, table.name)
+        unit = "rows" if table.product.measure is None else table.product.measure
+        self._line(self._index, self._rows, (table.id, table.name, name, table.cells, unit, table.typical_margin))
+        self._rows += 1
+        sheet = self._book.add_worksheet(name)
+        self._line(sheet, 0, (table.name,), bold=True)
+        said = f"Unit: {unit}. The true answer lies between low and high, answer minus and plus margin, in {self._percent()} of releases."
+        self._line(sheet, 1, (said,))
+        if not self._release.private:
+            self._line(sheet, 2, (texts().say("not_private"),), bold=True)
+        columns = table.columns()
+        columns["margin"] = columns["high"] - columns["answer"]
+        names = list(columns)
+        names.insert(names.index("answer") + 1, names.pop())
+        self._line(sheet, _HEAD, names, bold=True)
+        sheet.freeze_panes(_HEAD + 1, 0)
+        for place, row in enumerate(zip(*(columns[one].tolist() for one in names), strict=True), _HEAD + 1):
+            self._line(sheet, place, row)
+
+    def close(self) -> None:
+        """Write the file."""
+        self._book.close()
+
+    def _percent(self) -> str:
+        return f"{100 * self._release.level:g}%"
+
+    def _line(self, sheet: Any, row: int, values: Any, *, bold: bool = False) -> None:
+        style = [self._bold] if bold else []
+        for column, value in enumerate(values):
+            if isinstance(value, str) or (isinstance(value, int) and abs(value) > _EXACT):
+                sheet.write_string(row, column, str(value).encode("utf-8", "replace").decode(), *style)
+            elif math.isfinite(value):
+                sheet.write_number(row, column, value, *style)

@@ -1,0 +1,154 @@
+"""Answers as Excel workbooks and SDMX-CSV messages: read back equal by other programs, whatever labels say, or refused before payment."""
+
+import csv
+import datetime as dt
+import re
+import sys
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise._release import build, check_options
+from leastnoise._release._formats import MOST_TABLES, WRITERS
+from leastnoise._release._options import FORMATS
+
+MEAN = ["=1+1", "-2", "<= 5", "a\x07b", "x: y", "ü"]
+"""Labels that programs take for something else."""
+
+
+@pytest.fixture(scope="module")
+def plan():
+    domain = ln.Domain(
+        {"name": MEAN, "Answer": ln.Integers(1, 3), "month": ln.Dates("2024-01-01", "2024-03-31", by="month")},
+        measures={"pay": ln.Measure("pay", 0, 10, unit="0.5")},
+    )
+    asked = ln.queries(domain) + ln.queries(domain, name="identity", Answer="prefix") + ln.queries(domain, month="identity", sum="pay")
+    return ln.plan(asked, ln.PureDP(1), strategy="identity")
+
+
+@pytest.fixture(scope="module")
+def written(plan, tmp_path_factory):
+    rows = pd.DataFrame({"name": MEAN, "Answer": [1, 2, 3] * 2, "month": ["2024-02-01"] * 6, "pay": [1.5] * 6})
+    out = tmp_path_factory.mktemp("formats") / "out"
+    return out, ln.release(plan, rows, seed=4, out=out, options=ln.Options(formats=FORMATS, non_negative=True))
+
+
+def test_every_format_is_in_the_list():
+    assert {"csv", "parquet", *WRITERS} == set(FORMATS)
+
+
+# --- Excel --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_workbook_has_a_sheet_a_table_with_all_its_numbers(written):
+    out, release = written
+    book = openpyxl.load_workbook(out / "answers.xlsx")
+    assert len(book.sheetnames) == 1 + len(release.tables)
+    listed = list(book["tables"].iter_rows(min_row=2, values_only=True))
+    for table, (query, name, sheet, answers, unit, margin) in zip(release.tables, listed, strict=True):
+        assert (query, name, answers, unit) == (table.id, table.name, table.cells, table.product.measure or "rows")
+        assert margin == pytest.approx(table.typical_margin)
+        head, *rows = list(book[sheet].iter_rows(min_row=5, values_only=True))
+        columns = {name: list(values) for name, values in zip(head, zip(*rows, strict=True), strict=True)}
+        expected = table.columns()
+        assert list(columns)[list(columns).index("answer") + 1] == "margin"
+        assert columns.pop("margin") == pytest.approx((expected["high"] - expected["answer"]).tolist())
+        assert list(columns) == list(expected)
+        for column, values in expected.items():
+            # the file's standard has control characters as texts
+            wanted = [value.replace("\x07", "_x0007_") if isinstance(value, str) else value for value in values.tolist()]
+            assert columns[column] == (wanted if values.dtype.kind == "O" else pytest.approx(wanted))
+
+
+def test_no_label_becomes_a_formula(written):
+    out, _ = written
+    book = openpyxl.load_workbook(out / "answers.xlsx")
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+    assert "=1+1" in {cell.value for cell in cells}
+    assert {cell.data_type for cell in cells} <= {"s", "n", "inlineStr"}
+
+
+def test_a_workbook_says_what_it_is_and_no_time_of_day(written):
+    out, _ = written
+    book = openpyxl.load_workbook(out / "answers.xlsx")
+    assert book.properties.created.time() == dt.time()
+    assert "NOT PRIVATE" in book.worksheets[1]["A3"].value
+    assert "in 95% of releases" in book.worksheets[1]["A2"].value
+    assert sorted(path.name for path in out.iterdir()) == [
+        "answers", "answers.xlsx", "manifest.json", "measurements", "report.html", "tables.csv",
+    ]  # fmt: skip
+
+
+# --- SDMX-CSV -----------------------------------------------------------------------------------------------------------------
+
+ID = re.compile(r"[A-Za-z0-9_@$-]+")
+COMPONENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def test_messages_have_the_columns_and_ids_of_the_standard(written):
+    out, release = written
+    for table in release.tables:
+        (path,) = (out / "answers").glob(f"{table.id}-*.sdmx.csv")
+        with path.open(encoding="utf-8", newline="") as file:
+            head, *rows = list(csv.reader(file))
+        assert head[:3] == ["STRUCTURE", "STRUCTURE_ID", "ACTION"]
+        components = [entry.split(": ")[0] for entry in head[3:]]
+        assert all(COMPONENT.fullmatch(one) for one in components)
+        assert len(set(components)) == len(components)
+        dimensions = components.index("OBS_VALUE")
+        assert [entry.split(": ", 1)[1] for entry in head[3 : 3 + dimensions]] == list(table.product.attributes)
+        assert {tuple(row[:3]) for row in rows} == {("dataflow", rows[0][1], "I")}
+        assert re.fullmatch(r"LEASTNOISE:[A-Z0-9_-]+\(1\.0\.0\): .+", rows[0][1])
+        values = [dict(zip(components, row[3:], strict=True)) for row in rows]
+        for name, column in (("OBS_VALUE", "answer"), ("NOISE_STD", "noise_std"), ("LOW", "low"), ("HIGH", "high")):
+            assert [float(row[name]) for row in values] == table.numbers()[column].tolist()
+        assert {row["OBS_STATUS"] for row in values} == {"E: Estimated value"}
+        assert {row["CONF_LEVEL"] for row in values} == {"0.95"}
+        keys = [row[3 : 3 + dimensions] for row in rows]
+        assert all(ID.fullmatch(entry.split(": ")[0]) for key in keys for entry in key)
+        assert len({tuple(entry.split(": ")[0] for entry in key) for key in keys}) == len(rows)
+        named = [tuple(entry.split(": ", 1)[1] for entry in key) for key in keys]
+        places = np.unravel_index(np.arange(table.cells), table.answer.shape) if table.labels else ()
+        assert named == [tuple(str(table.labels[axis][at[cell]]) for axis, at in enumerate(places)) for cell in range(table.cells)]
+
+
+def test_a_code_is_a_label_where_it_can_be(written):
+    out, _ = written
+    (path,) = (out / "answers").glob("q3-*.sdmx.csv")
+    text = path.read_text(encoding="utf-8")
+    assert "MONTH: month,OBS_VALUE" in text.splitlines()[0]
+    assert "2024-02: 2024-02" in text
+    assert "PAY: pay" in text
+
+
+# --- refused before anything is paid ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_a_format_cannot_hold_is_refused(name):
+    domain = ln.Domain({f"a{number}": ln.Coded(2) for number in range(MOST_TABLES + 1)})
+    plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="workload")
+    with pytest.raises(InputError, match=f"'{name}' must be of at most 200 tables; got '201 tables'"):
+        check_options(plan, ln.Options(formats=(name,)))
+    check_options(plan, ln.Options(formats=("csv",)))
+    long = ln.plan(ln.queries(ln.Domain(x=ln.Coded(2**20)), x="identity"), ln.PureDP(1), strategy="identity")
+    with pytest.raises(InputError, match="must be of at most 1000000 answers; got '1048576 answers'"):
+        check_options(long, ln.Options(formats=(name,)))
+
+
+def test_a_missing_library_is_named(plan, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    with pytest.raises(InputError, match=re.escape("pip install 'leastnoise[excel]'")):
+        check_options(plan, ln.Options(formats=("xlsx",)))
+    check_options(plan, ln.Options(formats=("sdmx",)))
+
+
+def test_covariances_are_csv_where_no_table_format_is_asked_for(plan, tmp_path):
+    rows = pd.DataFrame({"name": MEAN, "Answer": [1] * 6, "month": ["2024-02-01"] * 6, "pay": [1.5] * 6})
+    release = ln.release(plan, rows, seed=1, out=tmp_path / "out", options=ln.Options(formats=("sdmx",), covariances=("q3",)))
+    assert [path.name for path in (tmp_path / "out" / "covariances").iterdir()] == ["q3.csv"]
+    assert build(release.outcome).tables["q1"].cells == 1
