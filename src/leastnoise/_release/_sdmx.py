@@ -1,6 +1,6 @@
 """Answers as SDMX-CSV 2.0 data messages (SDMX 3.0): a file a table, each component with its id and name (``labels=both``).
 
-Every table is a data flow ``LEASTNOISE:Q7_SEX_BY_REGION(1.0.0)`` of its own: its attributes are the dimensions, the answer is ``OBS_VALUE``,
+Every table is a data flow ``LEASTNOISE:Q7_SEX(1.0.0)`` of its own: its attributes are the dimensions, the answer is ``OBS_VALUE``,
 and attributes of the observation say how exact it is.
 """
 
