@@ -27,6 +27,7 @@ from leastnoise._cli._resume import resume
 from leastnoise._cli._show import show
 from leastnoise._cli._stop import interrupted, listen, what_was_paid
 from leastnoise._stopped import cause, runs
+from leastnoise._threads import SAID_BY
 
 BAD_INPUT = 2
 UNFINISHED = 3  # paid, and not published
@@ -72,9 +73,8 @@ def main() -> None:
     paid_before = len(runs())
     try:
         _open_streams()
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            # Planning is many small matrix products: threads that wait for each other cost up to eight times the time on a busy machine.
-            os.environ.setdefault(name, "1")
+        for name in SAID_BY:
+            os.environ.setdefault(name, "1")  # before NumPy reads it
         code = program.main(prog_name="leastnoise", standalone_mode=False) or 0  # a command's own exit code
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence

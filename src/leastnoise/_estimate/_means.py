@@ -12,6 +12,7 @@ from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._quantiles import HasLeastSquares
+from leastnoise._threads import one_thread
 from leastnoise._workload import identity, queries
 
 
@@ -60,6 +61,7 @@ class Means:
         return html_facts(repr(self), rows)
 
 
+@one_thread()
 def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), level: float = 0.95) -> Means:
     """Means of a measure by group, from sums and counts that were both measured.
 

@@ -21,6 +21,7 @@ from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._nnls import _noise
 from leastnoise._measurements import Observation
+from leastnoise._threads import one_thread
 from leastnoise._workload import Product, predicates, prefix, queries
 
 DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
@@ -115,6 +116,7 @@ class Cdf:
         return tuple(found)
 
 
+@one_thread()
 def cdf(
     source: HasLeastSquares,
     attribute: str,
@@ -192,6 +194,7 @@ def cdf(
     )
 
 
+@one_thread()
 def quantiles(source: HasLeastSquares, attribute: str, shares: Sequence[float], **options: Any) -> tuple[Quantile, ...]:
     """Several quantiles of a number with intervals that hold all at once, from what was measured already.
 

@@ -18,6 +18,7 @@ from leastnoise._release._large import is_large, is_part, written
 from leastnoise._release._options import Options, checked_level
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit, to_frame
 from leastnoise._release._texts import texts
+from leastnoise._threads import one_thread
 from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges
 
 MOST_IN_ONE_FRAME = 20_000_000
@@ -125,6 +126,7 @@ class Release:
         """
         return self.long()
 
+    @one_thread()
     def long(self, library: str | None = None) -> Any:
         """All answers as one data frame: query, cell, answer, noise_std, low, high, and the optional columns.
 
@@ -173,6 +175,7 @@ class Release:
         """
         return self.tables[table_id].plot()
 
+    @one_thread()
     def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:
         """Answers to further questions, from the measurements; they cost nothing.
 
@@ -244,6 +247,7 @@ class Release:
         (table,) = self.answer(queries(self.plan.domain, sets, sum=product.measure), level=level)
         return table
 
+    @one_thread()
     def with_nnls(self) -> "Release":
         """The same release with the biased columns ``answer_nnls`` and ``nnls_rmse`` beside the others; it costs nothing.
 
@@ -260,6 +264,7 @@ class Release:
         """
         return build(self.outcome, replace(self.options, nnls=True), self.receipt)
 
+    @one_thread()
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
         """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
 

@@ -21,6 +21,7 @@ from leastnoise._kernel import Entropy, rehearse
 from leastnoise._linop import apply
 from leastnoise._measurements import Block, Measurements, cost, row_scales
 from leastnoise._plan import Plan
+from leastnoise._threads import one_thread
 
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
@@ -80,6 +81,7 @@ class _Pair:
     scales: FloatArray
 
 
+@one_thread()
 def audit(
     plan: Plan,
     *,

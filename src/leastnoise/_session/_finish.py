@@ -15,6 +15,7 @@ from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
+from leastnoise._threads import one_thread
 
 if TYPE_CHECKING:
     from leastnoise._table import Table
@@ -227,6 +228,7 @@ def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: A
     return [one.release for one in finish_all(ledger, source, number=number, out=out, progress=progress)]
 
 
+@one_thread()
 def finish_all(
     ledger: Any, source: Any = None, *, number: int | None = None, out: Any = None, progress: RowProgress = None
 ) -> list[Finished]:

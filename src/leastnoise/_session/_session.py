@@ -36,9 +36,11 @@ from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._sight import check_known
 from leastnoise._session._spec import Spec
 from leastnoise._session._targets import Least, least
+from leastnoise._threads import one_thread
 from leastnoise._workload import Workload
 
 
+@one_thread()
 def plan(
     workload: Workload,
     budget: Budget | Privacy | Least,
@@ -152,6 +154,7 @@ def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> P
     return planned(what.workload, what.planned_privacy, what.search(progress), what.objective, what.options.level)
 
 
+@one_thread()
 def compare(
     workload: Workload,
     budget: Budget | Privacy | Least,
@@ -184,6 +187,7 @@ def compare(
     return tuple(sorted(sharpened(tried), key=lambda candidate: candidate.total))
 
 
+@one_thread()
 def release(
     plan: Plan,
     source: Any,

@@ -1,0 +1,100 @@
+"""The package computes with one thread of linear algebra, says so to both libraries, and leaves them as they were."""
+
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import pandas as pd
+import pytest
+import scipy.linalg  # noqa: F401 - its library is the second one
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import leastnoise as ln
+from leastnoise._threads import SAID_BY
+
+DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7))
+WORKLOAD = ln.marginals(DOMAIN, ways=1)
+ROWS = pd.DataFrame({"sex": ["F", "M", "M"], "age": [1, 2, 2]})
+
+
+def threads() -> list[int]:
+    return sorted(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Nobody says how many threads there are, and the libraries would take two."""
+    for name in SAID_BY:
+        monkeypatch.delenv(name, raising=False)
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        assert len(before) >= 2
+        assert set(before) == {2}
+        yield before
+        assert threads() == before
+
+
+def planned(seen: Callable[[], None]) -> ln.Plan:
+    return ln.plan(WORKLOAD, ln.PureDP(1), progress=lambda _: seen())
+
+
+def compared(seen: Callable[[], None]) -> None:
+    ln.compare(WORKLOAD, ln.PureDP(1), progress=lambda _: seen())
+
+
+def released(seen: Callable[[], None]) -> ln.Release:
+    return ln.release(planned(lambda: None), ROWS, seed=1, progress=lambda *_: seen())
+
+
+@pytest.mark.parametrize("compute", [planned, compared, released])
+def test_one_thread_computes_and_then_there_are_as_many_as_before(two: list[int], compute: Callable[..., object]) -> None:
+    seen: list[list[int]] = []
+    compute(lambda: seen.append(threads()))
+    assert seen
+    assert all(set(one) == {1} for one in seen)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda release: release.answers,
+        lambda release: release.answer(WORKLOAD),
+        lambda release: release.covariance("sex"),
+        lambda release: release.with_nnls(),
+        lambda release: ln.cdf(release, "age"),
+        lambda release: ln.quantiles(release, "age", [0.5]),
+    ],
+)
+def test_one_thread_answers(two: list[int], ask: Callable[[ln.Release], object]) -> None:
+    release = released(lambda: None)
+    seen: list[list[int]] = []
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        module = frame.f_globals.get("__name__", "")
+        # `answers` is a name for a function that computes, and `_threads` sets the limit
+        if event == "call" and module.startswith("leastnoise.") and "_threads" not in module and frame.f_code.co_name != "answers":
+            seen.append(threads())
+            if len(seen) == 10:
+                sys.setprofile(None)
+
+    sys.setprofile(watch)
+    try:
+        ask(release)
+    finally:
+        sys.setprofile(None)
+    assert seen
+    assert all(set(one) == {1} for one in seen)
+
+
+@pytest.mark.parametrize("name", SAID_BY)
+def test_who_says_how_many_is_obeyed(two: list[int], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "2")
+    seen: list[list[int]] = []
+    planned(lambda: seen.append(threads()))
+    assert seen
+    assert all(one == two for one in seen)
+
+
+def test_an_error_takes_the_limit_back(two: list[int]) -> None:
+    with pytest.raises(ln.InputError):
+        ln.plan(WORKLOAD, ln.PureDP(1), strategy="no such")
