@@ -18,7 +18,8 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # counting how rows fit, for the data's holder, is there too (100).
 # Budgets that are raised, shared out or for a period, and what was spent elsewhere: what a ledger allows is here (about 110 lines).
 # Toeplitz strategies, near-optimal prefix sums under Gaussian noise at any size (57).
-CEILING = 7_540
+# Bounds on the rows of a unit in one cell: kept so by every source, and what they are worth (130).
+CEILING = 7_675
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

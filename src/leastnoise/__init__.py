@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._adapters import CSV, DatabaseTable
     from leastnoise._check import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
-    from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
+    from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading
     from leastnoise._estimate import cdf, means, quantiles
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan
@@ -41,7 +41,7 @@ _HOMES = {
     "_check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
     "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
     "_adapters": ("CSV", "DatabaseTable"),
-    "_domain": ("Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "Reading"),
+    "_domain": ("Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCell", "Reading"),
     "_estimate": ("cdf", "means", "quantiles"),
     "_kernel": ("Ledger",),
     "_plan": ("Plan",),
@@ -88,6 +88,7 @@ __all__ = [
     "Measure",
     "Options",
     "PaidError",
+    "PerCell",
     "Plan",
     "Privacy",
     "PureDP",

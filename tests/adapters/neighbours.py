@@ -4,7 +4,8 @@
 
 Every pair is a source with some rows and the same source with one unit more: a row, a line, or the rows of one new unit. Both are
 read, with the same random keys for the rows that both have. What must hold: neither fails; every row of the first table is in the
-second; the second has at most ``max_rows`` rows more. Rows carry a serial number as an attribute, so that they are told apart.
+second; the second has at most ``max_rows`` rows more, and in one cell as many as ``max_per_cell`` allows. Rows carry a serial number as an
+attribute, so that they are told apart.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import pyarrow.parquet as pq
 
 from adapters.pools import ARROW, DUCKDB, FIELDS, JUNK, NO_PARQUET, PANDAS, POLARS
 from leastnoise._adapters import CSV, _lines, read
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading
 from leastnoise._table._columns import columns_of, counted_of
 
 TEXTS = [
@@ -262,6 +263,8 @@ class Pair:
         self.rng = rng = np.random.default_rng([SOURCES.index(kind), seed])
         units = bool(rng.random() < 0.6)
         self.unit = {"unit_column": "id", "max_rows": int(rng.integers(1, 4))} if units else {}
+        if units and seed % 2:
+            self.unit["max_per_cell"] = PerCell(1 + seed // 2 % self.unit["max_rows"], "a")
         self.domain = Domain(
             {"mark": Integers(0, 200, null="other", outside="other"), "a": kinds(rng), "b": kinds(rng)},
             measures={"m": Measure("b", -3, 20, unit="0.5", reading=reading(rng))},
@@ -350,6 +353,9 @@ class Pair:
         assert unused >= 0
         assert not lost, f"rows of others changed: {dict(lost)} became {dict(gained)}: {self.what}"
         assert gained.total() <= most, f"{gained.total()} rows more, {most} allowed: {self.what}"
+        if "max_per_cell" in self.unit:
+            often = Counter(row[1] for row in gained.elements())
+            assert max(often.values(), default=0) <= self.unit["max_per_cell"].rows, f"{often} in the cells of a: {self.what}"
         return gained.total()
 
 

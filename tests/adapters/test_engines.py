@@ -5,6 +5,7 @@ import itertools
 import math
 import subprocess
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -22,7 +23,7 @@ from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._engine import Wish
 from leastnoise._adapters._sql import amount_of, cell_of
-from leastnoise._domain import Bins, Categories, Coded, Decimals, Edges, Integers, Measure, Reading
+from leastnoise._domain import Bins, Categories, Coded, Decimals, Edges, Integers, Measure, PerCell, Reading
 from leastnoise._kernel._count import count
 from leastnoise._session import parse_spec
 from leastnoise._table import counted_of
@@ -225,7 +226,7 @@ def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):
     assert found == expected
 
 
-def kept_rows(unit, most, key, domain):
+def kept_rows(unit, most, key, domain, bound=None):
     """By hand, the rows that count: of each unit, numbered in the order of their cells and amounts, those with the least keyed hashes."""
     columns = [cell_encoder(domain.kind(name))(to_column(ARROW.column(name).combine_chunks())) for name in domain.names]
     columns += [amount_encoder(one)(to_column(ARROW.column(one.column).combine_chunks())) for one in domain.measures.values()]
@@ -235,15 +236,21 @@ def kept_rows(unit, most, key, domain):
             of.setdefault(str(value), []).append(row)
     for name, rows in of.items():
         places = sorted(range(1, len(rows) + 1), key=lambda place, name=name: hashlib.sha256(f"{key}:{name}:{place}".encode()).digest())
-        yield from (sorted(rows)[place - 1] for place in places[:most])
+        chosen, often = [], Counter()
+        for row in (sorted(rows)[place - 1] for place in places):
+            cell = None if bound is None else tuple(row[domain.names.index(one)] for one in bound.attributes)
+            often[cell] += 1
+            if bound is None or often[cell] <= bound.rows:
+                chosen.append(row)
+        yield from chosen[:most]
 
 
-@pytest.mark.parametrize("unit", ["u", "w"])
-def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit):
+@pytest.mark.parametrize(("unit", "bound"), [("u", None), ("w", None), ("u", PerCell(1, "t")), ("w", PerCell(1, ["t", "b"]))], ids=str)
+def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit, bound):
     domain = Domain({"t": Categories(["F", "M"], null="other", outside="other"), "b": KINDS[0]}, measures={"m": MEASURES[1]})
     tables = {None: [("t", "b"), ()], "m": [()]}
-    found, here = counts(engine, domain, tables, unit_column=unit, max_rows=2, entropy_bytes=lambda size: b"k" * size)
-    rows = [row for row in kept_rows(unit, 2, (b"k" * 16).hex(), domain) if min(row[:2]) >= 0]
+    found, here = counts(engine, domain, tables, unit_column=unit, max_rows=2, max_per_cell=bound, entropy_bytes=lambda size: b"k" * size)
+    rows = [row for row in kept_rows(unit, 2, (b"k" * 16).hex(), domain, bound) if min(row[:2]) >= 0]
     table = np.zeros((3, 18), dtype=int)
     np.add.at(table, tuple(np.array([row[:2] for row in rows]).T), 1)
     assert here

@@ -10,8 +10,9 @@ import pytest
 from leastnoise._adapters import read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._units import Units
-from leastnoise._domain import Categories, Coded, Domain
-from leastnoise._table import columns_of
+from leastnoise._check import InputError
+from leastnoise._domain import Categories, Coded, Domain, PerCell
+from leastnoise._table import columns_of, counted_of
 
 
 def entropy(keys):
@@ -115,3 +116,69 @@ def test_the_bound_holds_for_every_one_of_more_units_than_16_bits_can_number(for
         units.add(Column(part if form == "numbers" else part.astype(str).tolist()))
     keep = units.keep(most, generator.bytes)
     assert np.bincount(unit[keep], minlength=70_000).tolist() == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()
+
+
+CELLS = Domain(v=Coded(2), w=Coded(2))
+
+
+@pytest.mark.parametrize(
+    ("most", "bound"), [(1, PerCell(1, "v")), (2, PerCell(1, "v")), (3, PerCell(2, "v")), (3, PerCell(1, ["v", "w"]))], ids=str
+)
+def test_removing_a_unit_changes_at_most_m_rows_in_a_cell_and_k_in_all(most, bound):
+    """Tables of up to 5 rows over units {a, b, none} and values {0, 1, outside}; what others keep stays, row by row, with their keys."""
+    generator = np.random.default_rng(4)
+    largest, fullest = 0, 0
+    for rows in (3, 5):
+        for ids in itertools.islice(itertools.product(["a", "b", None], repeat=rows), 0, None, rows):
+            keys = generator.permutation(rows)
+            frame = pl.DataFrame(
+                {"id": list(ids), "v": generator.choice([0, 1, 9], size=rows), "w": generator.choice([0, 1], size=rows)},
+                schema={"id": pl.String, "v": pl.Int64, "w": pl.Int64},
+            )
+
+            def cells(frame, keys):
+                table = read(frame, CELLS, unit_column="id", max_rows=most, max_per_cell=bound, entropy_bytes=entropy(keys))
+                codes = columns_of(table).codes
+                return np.bincount(2 * codes["v"].astype(int) + codes["w"], minlength=4).reshape(2, 2)
+
+            before = cells(frame, keys)
+            for unit in ("a", "b", None):
+                stay = [row for row in range(rows) if ids[row] != unit]
+                change = before - cells(frame[stay], keys[stay])
+                assert (change >= 0).all()
+                in_cells = change.sum(axis=1) if bound.attributes == ("v",) else change
+                assert change.sum() <= (most if unit else 0)
+                assert in_cells.max() <= bound.rows
+                largest, fullest = max(largest, change.sum()), max(fullest, in_cells.max())
+    assert (largest, fullest) == (min(most, bound.rows * (2 if len(bound.attributes) == 1 else 4)), bound.rows)
+
+
+def test_within_a_cell_the_choice_is_uniform_and_looks_at_nothing_else():
+    """A unit with three rows in one cell and two in another keeps one of each: each of the 6 pairs; chi-square, bound for 1e-6 (35.9)."""
+    generator = np.random.default_rng(12)
+    kinds = {"v": Coded(2)}
+    tally = {}
+    for _ in range(3000):
+        units = Units(PerCell(1, "v"), kinds)
+        units.add(Column(["a"] * 5), [np.array([0, 1, 0, 0, 1])])
+        chosen = tuple(np.flatnonzero(units.keep(2, generator.bytes)))
+        tally[chosen] = tally.get(chosen, 0) + 1
+    assert sorted(tally) == [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)]
+    assert sum((count - 500) ** 2 / 500 for count in tally.values()) < 35.9
+
+
+def test_dropped_rows_have_a_cell_of_their_own():
+    frame = pl.DataFrame({"id": ["a"] * 4, "v": [9, 9, 0, 0]})
+    domain = Domain(v=Coded(2))
+    for keys in itertools.permutations(range(4)):
+        table = read(frame, domain, unit_column="id", max_rows=2, max_per_cell=PerCell(1, "v"), entropy_bytes=entropy(keys), usage=True)
+        assert columns_of(table).codes["v"].tolist() == [0]
+        assert counted_of(table.usage).tables[None, ("rows",)].tolist() == [1, 1]
+
+
+def test_bounds_in_cells_that_are_not_read_are_refused():
+    frame = pl.DataFrame({"id": ["a"], "v": [0], "w": [0]})
+    with pytest.raises(InputError, match="the attributes of max_per_cell must be attributes that are read: v; got"):
+        read(frame, CELLS, attributes=["v"], unit_column="id", max_per_cell=PerCell(1, "w"))
+    with pytest.raises(InputError, match="max_per_cell must be None where each row is a unit"):
+        read(frame, CELLS, max_per_cell=PerCell(1, "w"))

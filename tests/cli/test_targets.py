@@ -89,3 +89,20 @@ def test_compare_needs_a_budget(folder, run):
     found = run("compare", "people.toml")
     assert found.code == 2
     assert "least epsilon" in found.err
+
+
+def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
+    refused = run("plan", "people.toml", "--max-rows", "1,2")
+    assert (refused.code, "every row is a unit" in " ".join(refused.err.split())) == (2, True)
+    changed(folder, ('epsilon = "1"', 'rho = "1/2"\nunit = { column = "id", max_rows = 3, max_per_cell = 1, cell = "age" }'))
+    found = json.loads(run("plan", "people.toml", "--json", "--max-rows", "1, 4").out)["max_rows"]
+    assert [entry["privacy"]["max_rows"] for entry in found] == [1, 4]
+    assert [entry["privacy"]["max_per_cell"]["rows"] for entry in found] == [1, 1]
+    name = next(name for name in found[0]["rmse"] if "age" in name)
+    assert 1 < found[1]["rmse"][name] / found[0]["rmse"][name] < 3
+    shown = run("plan", "people.toml", "--max-rows", "1,4").out
+    assert "rmse where so many rows of a unit count" in shown
+    assert "a release that nobody paid for" in " ".join(shown.split())
+    for given, said in (("1,0", "max_rows must be a whole number of at least 1; got 0"), ("a", "got 'a'"), ("1,,2", "got ''")):
+        refused = run("plan", "people.toml", "--max-rows", given)
+        assert (refused.code, said in " ".join(refused.err.split())) == (2, True), refused.err

@@ -27,7 +27,7 @@ from leastnoise._accounting import (
     gaussian_mu_squared,
 )
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Coded, Domain, Integers, Measure
+from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCell
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._linop import (
@@ -54,6 +54,7 @@ from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._session._guard import guard_measurements
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
+from plan.spreading import worst
 
 LEAST = 0.9  # below this share of the claim a reason is written down
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
@@ -105,6 +106,7 @@ class Row:
 
 
 _NORMALISER = "the mechanism's proof bounds the change of the weights and that of their sum apart; on no table do both reach their bound"
+_MEET = "rows of two units that each keep to different cells share some of the four cells, and there less than both is left"
 # Why less is lost than is claimed, for rows with a ratio below 0.9.
 REASONS: dict[tuple[str, ...], str] = {
     ("choice", "SampledPartition"): _NORMALISER,
@@ -114,6 +116,12 @@ REASONS: dict[tuple[str, ...], str] = {
         "LeastCost",
     ): "the noise is for a change of the least cost by one record a row of the unit; rows replaced in four cells change it less",
     ("choice", "LeastBlockCost"): "as LeastCost",
+    ("bound", "max_per_cell, cells"): _MEET,
+    ("bound", "max_per_cell, tree"): _MEET,
+    (
+        "bound",
+        "max_per_cell, contrasts",
+    ): "as cells; and the bound for contrasts is that of any number of them, which few do not reach",
 }
 
 
@@ -355,6 +363,26 @@ def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         yield Row("guard", "guard", budget, float(claim), {unit: own / float(claim) for unit, own in found.items() if own is not None})
 
 
+def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
+    """Units of which one row may be in one cell of an attribute, under Gaussian noise."""
+    cells = {one: Factor((one,), Identity(DOMAIN.kind(one).size)) for one in DOMAIN.names}
+    across = {one: Factor((one,), Contrasts(DOMAIN.kind(one).size)) for one in DOMAIN.names}
+    together = {
+        "cells": [(cells["b"],), (cells["a"], cells["b"]), (cells["a"],)],
+        "contrasts": [(), (across["a"],), (across["b"],), (across["a"], across["b"])],
+        "tree": [(Factor(("a",), Tree.full(2, 2)), cells["b"])],
+    }
+    for (name, measured), budget in itertools.product(together.items(), ("rho, Gaussian", "(epsilon, delta), Gaussian")):
+        declared, noise = KINDS[budget]
+        claim, ratios = claim_of(declared, noise), {}
+        for neighbours, rows in units:
+            privacy = Privacy(declared, neighbours, "id", rows, PerCell(1, "b"))
+            plan = fit(DOMAIN, privacy, noise, [(Block(factors, Fraction(1)), 1.0) for factors in measured])
+            assert spent(plan) <= claim
+            ratios[neighbours, rows] = worst(plan) / (2 if noise == Noise.DISCRETE_GAUSSIAN else 1) / float(claim)
+        yield Row("bound", f"max_per_cell, {name}", budget, float(claim), ratios)
+
+
 def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Every private choice over all neighbours of some tables of four cells, from its own weights or scales."""
     for name, ways in LAWS.items():
@@ -367,7 +395,7 @@ def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 def rows() -> list[Row]:
     """The whole table; takes some minutes."""
-    return [*strategies(), *operators(), *sums(), *guards(), *mechanisms(), *choices()]
+    return [*strategies(), *operators(), *sums(), *guards(), *mechanisms(), *bounds(), *choices()]
 
 
 HEAD = """# What is lost beside what is claimed

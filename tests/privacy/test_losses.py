@@ -16,7 +16,7 @@ from privacy.losses import CLASSES, KINDS, LEAST, OPERATORS, PAGE, REASONS, Row
 
 # Of what is listed on the page, as much as the suite has time for.
 FEW = [("replace", 1), ("add_remove", 2)]
-KINDS_OF_ROWS = ("strategy", "operator", "sums", "guard", "mechanism", "choice")
+KINDS_OF_ROWS = ("strategy", "operator", "sums", "guard", "mechanism", "bound", "choice")
 LINES = [[cell.strip(" `") for cell in line[1:-1].split("|")] for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
 LINES = [line for line in LINES if line[0] in KINDS_OF_ROWS]
 
@@ -79,4 +79,11 @@ def test_the_guard_loses_what_it_claims() -> None:
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_mechanisms_lose_what_they_claim(neighbours: str) -> None:
     for row in losses.mechanisms([(neighbours, 1)]):
+        check(row)
+
+
+def test_bounds_in_cells_lose_what_they_claim() -> None:
+    found = list(losses.bounds(FEW))
+    assert {row.name for row in found} == names("bound")
+    for row in found:
         check(row)

@@ -64,8 +64,9 @@ def releases(folder: Path) -> Iterator[Path]:
     amounts = ln.queries(domain, pay="prefix", sum="sum")
     options = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True, "covariances": ("q1",)}
     options["formats"] = ("csv", "parquet", "xlsx", "sdmx")
+    bound = ln.PerCell(1, "sex")
     asked = [
-        (ln.plan(wide, ln.Privacy(ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2), strategy="identity"), None),
+        (ln.plan(wide, ln.Privacy(ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=bound), strategy="identity"), None),
         (ln.plan(counts, ln.PureDP(1), strategy="identity"), ln.Options(**options)),
         (ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"), None),
         (ln.plan(amounts, ln.PureDP(1), strategy="truncated_sums"), None),

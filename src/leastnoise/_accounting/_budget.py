@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, short_exact
 from leastnoise._check import Exact, InputError, one_of, refuse, whole
+from leastnoise._domain import PerCell
 
 Neighbours = Literal["add_remove", "replace"]
 Json = dict[str, str | int | None]
@@ -236,9 +237,11 @@ class Privacy:
         neighbours: "add_remove" (one unit more or less) or "replace" (one unit becomes another).
         unit_column: name of the column whose value names the unit; None if every row is a unit of its own.
         max_rows: the most rows of one unit that are counted; 1 if the unit is a row.
+        max_per_cell: how many of them may be in one cell; None if all may.
 
     Raises:
-        InputError: another word, an empty column name, max_rows below 1, or above 1 without a column.
+        InputError: another word, an empty column name, max_rows below 1, above 1 or bounded in a cell without a column, or a bound in a
+            cell above max_rows.
 
     >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
     5
@@ -248,8 +251,16 @@ class Privacy:
     neighbours: Neighbours
     unit_column: str | None
     max_rows: int
+    max_per_cell: PerCell | None
 
-    def __init__(self, budget: Budget, neighbours: str = "add_remove", unit_column: str | None = None, max_rows: int = 1) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        neighbours: str = "add_remove",
+        unit_column: str | None = None,
+        max_rows: int = 1,
+        max_per_cell: PerCell | None = None,
+    ) -> None:
         if not isinstance(budget, PureDP | ApproxDP | ZCDP):
             raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
         if unit_column is not None and (not isinstance(unit_column, str) or not unit_column.strip()):
@@ -257,10 +268,16 @@ class Privacy:
         rows = whole("max_rows", max_rows, 1)
         if unit_column is None and rows != 1:
             raise InputError(f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the unit (unit_column).")
+        if max_per_cell is not None and type(max_per_cell) is not PerCell:
+            raise refuse("max_per_cell", max_per_cell, "None or a PerCell, such as PerCell(1, 'month')")
+        if max_per_cell is not None and (unit_column is None or not max_per_cell.rows <= rows):
+            allowed = "at most max_rows, the rows of a unit in all cells" if unit_column else "none where the unit is a row"
+            raise refuse("max_per_cell", max_per_cell.rows, allowed)
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "neighbours", one_of("neighbours", neighbours, ["add_remove", "replace"]))
         object.__setattr__(self, "unit_column", unit_column)
         object.__setattr__(self, "max_rows", rows)
+        object.__setattr__(self, "max_per_cell", max_per_cell)
 
     @property
     def unit(self) -> str:
@@ -272,6 +289,8 @@ class Privacy:
         if self.unit_column is None:
             return f"one row ({self.neighbours})"
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+        if self.max_per_cell is not None:
+            rows += f", {self.max_per_cell.rows} in a cell of {' x '.join(self.max_per_cell.attributes)},"
         return f"at most {rows} of one value of the column {self.unit_column!r} ({self.neighbours})"
 
     @property
@@ -283,13 +302,23 @@ class Privacy:
         """
         return self.max_rows * (2 if self.neighbours == "replace" else 1)
 
+    @property
+    def squares(self) -> int:
+        """The largest sum of squared numbers of a unit's rows in the cells of ``max_per_cell``; without that, of all its rows in one cell.
+
+        >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCell(2, "month")).squares
+        9
+        """
+        many, rest = divmod(self.max_rows, self.max_rows if self.max_per_cell is None else self.max_per_cell.rows)
+        return many * ((self.max_rows - rest) // many) ** 2 + rest**2
+
     def within(self, budget: Budget) -> "Privacy":
         """Give the same unit and neighbours with another budget.
 
         >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
-        Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1)
+        Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1, max_per_cell=None)
         """
-        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows)
+        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows, self.max_per_cell)
 
     def share(self, part: Fraction) -> "Privacy":
         """Give the same unit and neighbours with a part of the budget."""
@@ -298,12 +327,14 @@ class Privacy:
     def same_unit(self, other: "Privacy") -> bool:
         """Tell whether two promises protect the same thing, so that their costs can be added.
 
+        Which rows of a unit are counted in a cell is no part of that: each cost holds for all that a unit may have in the source.
+
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False
         """
         return (self.neighbours, self.unit_column, self.max_rows) == (other.neighbours, other.unit_column, other.max_rows)
 
-    def to_json(self) -> dict[str, Json | str | int | None]:
+    def to_json(self) -> dict[str, Any]:
         """Give the values for a JSON object; `privacy_from_json` reads them back.
 
         >>> ln.Privacy(ln.ZCDP(1)).to_json()
@@ -314,6 +345,7 @@ class Privacy:
             "neighbours": self.neighbours,
             "unit_column": self.unit_column,
             "max_rows": self.max_rows,
+            **({} if self.max_per_cell is None else {"max_per_cell": self.max_per_cell.to_json()}),
         }
 
 
@@ -326,7 +358,8 @@ def privacy_from_json(data: object) -> Privacy:
     >>> privacy_from_json(Privacy(ZCDP(1), "replace").to_json()) == Privacy(ZCDP(1), "replace")
     True
     """
-    fields = fields_of("privacy", data, {"budget", "neighbours", "unit_column", "max_rows"})
+    bounded = isinstance(data, Mapping) and "max_per_cell" in data
+    fields = fields_of("privacy", data, {"budget", "neighbours", "unit_column", "max_rows", *(["max_per_cell"] if bounded else [])})
     column = fields["unit_column"]
     if column is not None and not isinstance(column, str):
         raise refuse("unit_column", column, "the name of a column, or null")
@@ -335,4 +368,5 @@ def privacy_from_json(data: object) -> Privacy:
         one_of("neighbours", fields["neighbours"], ["add_remove", "replace"]),
         column,
         whole("max_rows", fields["max_rows"], 1),
+        PerCell.read(fields["max_per_cell"]) if bounded else None,
     )

@@ -9,12 +9,17 @@ is at least the sum of those of the parts, if every tau is given to one part; pi
 together are diagonal in the tau; another product takes the tau of all its attributes, or, one product at most, all tau within its
 attributes.
 
+A unit of k rows of which at most m are in one cell of some attributes (``max_per_cell``, n cells) shifts the counts by a vector whose
+mean square over random cells is k^2 times that of one row on the tau without these attributes, and on the others kappa^2 times it,
+kappa^2 = (q n - k^2) / (n - 1), with q the sum of squares of the rows in a cell. So each part of the nuclear norm counts k or kappa fold
+in place of k.
+
 Source: Li and Miklau (arXiv 1202.3399), with closed forms for prefix sums, ranges and marginals; replace neighbours are derived in
 docs/mathematics.md.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +29,7 @@ from leastnoise._accuracy._blocks import Names, subsets
 from leastnoise._accuracy._noise import noise_variance
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, singular_values
 from leastnoise._check import InternalError
+from leastnoise._domain import Domain
 from leastnoise._linop import Identity, Operator
 from leastnoise._workload import Product, Workload
 
@@ -59,11 +65,34 @@ def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
     return math.sqrt(mean_square), along, math.sqrt(max(0.0, mean_square - along**2))
 
 
-def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
+def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
+    """By what the rows of a unit change the residual space of some attributes, beside one row: k, or less where they must be apart.
+
+    Args:
+        privacy: with the unit.
+        domain: of the attributes.
+        names: the attributes.
+
+    >>> privacy = ln.Privacy(ZCDP(1), unit_column="id", max_rows=2, max_per_cell=ln.PerCell(1, "month"))
+    >>> [spread(privacy, Domain(month=Coded(3), sex=["F", "M"]), names) for names in ((), ("sex",), ("month",))]
+    [2.0, 2.0, 1.0]
+    """
+    k, bound = privacy.max_rows, privacy.max_per_cell
+    if bound is None or not {*names} & {*bound.attributes}:
+        return float(k)
+    n = math.prod(domain.kind(name).size for name in bound.attributes)
+    return math.sqrt(max(0, privacy.squares * n - k**2) / (n - 1)) if n > 1 else float(k)
+
+
+def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = lambda _: 1.0) -> tuple[float, float]:
     """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
     Exact for marginals and for single products. A sum's data are counted in the largest value that one row can add, so that a row
     changes them by 1 as it does a count.
+
+    Args:
+        products: of one data vector.
+        worth: what the part of a residual space counts; no more for a space than for those of fewer attributes.
 
     Returns:
         The bound, and the part of it that lies across the total.
@@ -79,16 +108,17 @@ def nuclear_norm(products: Sequence[Product]) -> tuple[float, float]:
             share = float(product.weight) ** 2 / math.prod(operator.size for operator in product.operators)
             for tau in subsets(product.attributes):
                 gram[tau] = gram.get(tau, 0.0) + share
-    best = {tau: math.prod(domain.kind(name).size - 1 for name in tau) * math.sqrt(value) for tau, value in gram.items()}
+    best = {tau: math.prod(domain.kind(name).size - 1 for name in tau) * math.sqrt(value) * worth(tau) for tau, value in gram.items()}
     for product in others:
-        top = float(product.weight) * math.prod(nuclear_parts(operator)[2] for operator in product.operators)
+        top = worth(product.attributes) * float(product.weight) * math.prod(nuclear_parts(operator)[2] for operator in product.operators)
         best[product.attributes] = max(best.get(product.attributes, 0.0), top)
     total = math.fsum(best.values())
     whole, across = total, total - best.get((), 0.0)
     for product in others:
         rest = total - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
         own, along = (
-            float(product.weight) * math.prod(nuclear_parts(operator)[place] for operator in product.operators) for place in (0, 1)
+            worth(product.attributes) * float(product.weight) * math.prod(nuclear_parts(operator)[place] for operator in product.operators)
+            for place in (0, 1)
         )
         whole, across = max(whole, rest + own), max(across, rest + own - along)
     return whole, across
@@ -111,8 +141,13 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
     >>> round(lower_bound(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP("0.01")), Noise.DISCRETE_LAPLACE))
     40000
     """
-    norms = [nuclear_norm([product for product in workload if product.measure == measure]) for measure in workload.measures]
-    rows = privacy.max_rows
+    bound = privacy.max_per_cell if noise is not Noise.DISCRETE_LAPLACE else None
+    rows = privacy.max_rows if bound is None else bound.rows  # of a unit in one cell: the least noise of a query is for so many
+
+    def worth(names: Names) -> float:
+        return 1.0 if bound is None else spread(privacy, workload.domain, names) / rows
+
+    norms = [nuclear_norm([product for product in workload if product.measure == measure], worth) for measure in workload.measures]
     replace = privacy.neighbours == "replace"
     # Counts and sums share the sensitivity of a row, so their nuclear norms add up.
     norm = sum(across if replace else whole for whole, across in norms)

@@ -16,7 +16,7 @@ from sqlglot import exp
 from leastnoise._adapters._sql import Expression, Value, amount_of, cell_of, text, unit_of, whole
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Kind, Measure
+from leastnoise._domain import Kind, Measure, PerCell
 from leastnoise._table import Wanted, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 128 MiB of counts.
@@ -61,6 +61,7 @@ class Wish:
         tables: for each measure that is summed, or None for rows, the attributes of its marginals.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: how many rows of a unit count.
+        max_per_cell: how many of them in one cell of attributes that are read; None: all.
     """
 
     kinds: Mapping[str, Kind]
@@ -68,6 +69,7 @@ class Wish:
     tables: Mapping[str | None, Sequence[tuple[str, ...]]]
     unit_column: str | None
     max_rows: int
+    max_per_cell: PerCell | None = None
 
 
 def counted(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> dict[Wanted, IntArray] | None:
@@ -160,7 +162,7 @@ def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byt
     rows = _selected({name: column for name, column in columns.items() if column is not None}, raw.subquery("raw"))
     if wish.unit_column is not None:
         known = rows.where(exp.Not(this=exp.Paren(this=values[wish.unit_column].is_null)))
-        rows = _bounded(known, list(columns), engine, wish.max_rows, entropy_bytes)
+        rows = _bounded(known, list(columns), engine, wish, entropy_bytes)
     return rows
 
 
@@ -173,28 +175,34 @@ def _named(letter: str, expressions: Sequence[Expression | None]) -> dict[str, E
     return {f"{letter}{place}": one for place, one in enumerate(expressions)}
 
 
-def _bounded(rows: exp.Select, names: list[str], engine: Engine, most: int, entropy_bytes: Callable[[int], bytes]) -> exp.Select:
+def _bounded(rows: exp.Select, names: list[str], engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> exp.Select:
     """At most so many rows of each unit: they are numbered in the order of what they are encoded as, and the numbers chosen by a key."""
     key = entropy_bytes(_KEY_BYTES).hex()
     unit = exp.column("u0")
-    numbered = exp.select("*", _numbered(unit, [exp.column(name) for name in names if name != "u0"], "place")).from_(rows.subquery("units"))
-    parts = [text(f"{key}:"), unit, text(":"), exp.cast(exp.column("place"), "TEXT")]
-    ordered = exp.select("*", _numbered(unit, [engine.hashed(reduce(_joined, parts)), exp.column("place")], "turn"))
-    chosen = exp.select("*").from_(ordered.from_(numbered.subquery("numbered")).subquery("ordered"))
-    return chosen.where(exp.LTE(this=exp.column("turn"), expression=whole(most)))
+    numbered = _numbered(rows, [unit], [exp.column(name) for name in names if name != "u0"] or [unit], "place")
+    turns = [engine.hashed(reduce(_joined, [text(f"{key}:"), unit, text(":"), exp.cast(exp.column("place"), "TEXT")])), exp.column("place")]
+    if wish.max_per_cell is not None:
+        cell = [exp.column(f"c{list(wish.kinds).index(name)}") for name in wish.max_per_cell.attributes]
+        numbered = _at_most(_numbered(numbered, [unit, *cell], turns, "within"), "within", wish.max_per_cell.rows)
+    return _at_most(_numbered(numbered, [unit], turns, "turn"), "turn", wish.max_rows)
 
 
 def _joined(one: Expression, other: Expression) -> Expression:
     return exp.DPipe(this=one.copy(), expression=other.copy(), safe=True)
 
 
-def _numbered(unit: Expression, order: list[Expression], name: str) -> Expression:
+def _at_most(rows: exp.Select, name: str, most: int) -> exp.Select:
+    return exp.select("*").from_(rows.subquery(f"by_{name}")).where(exp.LTE(this=exp.column(name), expression=whole(most)))
+
+
+def _numbered(rows: exp.Select, same: list[Expression], order: list[Expression], name: str) -> exp.Select:
+    """The rows with their number among those that have the same."""
     window = exp.Window(
         this=exp.RowNumber(),
-        partition_by=[unit.copy()],
-        order=exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=True) for one in order or [unit]]),
+        partition_by=[one.copy() for one in same],
+        order=exp.Order(expressions=[exp.Ordered(this=one.copy(), nulls_first=True) for one in order]),
     )
-    return exp.alias_(window, name)
+    return exp.select("*", exp.alias_(window, name)).from_(rows.subquery(f"before_{name}"))
 
 
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:

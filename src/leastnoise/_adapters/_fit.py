@@ -17,8 +17,8 @@ from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._read import opened_for
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
-from leastnoise._check.arrays import BoolArray, IntArray
-from leastnoise._domain import Bins, Domain, Kind, kind_from_json, kind_to_json
+from leastnoise._check.arrays import IntArray
+from leastnoise._domain import Bins, Domain, Kind, PerCell, kind_from_json, kind_to_json
 
 _NULL, _OUTSIDE = -3, -2
 _LONGEST_SHOWN = 60
@@ -58,7 +58,7 @@ class Fit:
         lines: of CSV files, without headers; None of other sources.
         rows: that were read; lines that are no record are not among them.
         without_unit: rows whose unit is null.
-        cut: rows beyond ``max_rows`` of their unit.
+        cut: rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a cell.
         used: rows that a release would count.
         attributes: one a column of an attribute.
         measures: one a column of a measure.
@@ -81,6 +81,7 @@ def rows_fit(
     measures: Sequence[str],
     unit_column: str | None = None,
     max_rows: int = 1,
+    max_per_cell: PerCell | None = None,
     values: int = 0,
 ) -> Fit:
     """Read all rows and say how they fit.
@@ -92,6 +93,7 @@ def rows_fit(
         measures: those to read.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep.
+        max_per_cell: how many of them in one cell.
         values: how many of the most frequent values outside to name.
 
     Raises:
@@ -104,14 +106,14 @@ def rows_fit(
     opened, wanted = opened_for(source, kinds, sums, unit_column)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [_Tally(name, Bins(one.low, one.high, 1, outside="clip", reading=one.reading), values) for name, one in sums.items()]
-    units = None if unit_column is None else Units()
+    units = None if unit_column is None else Units(max_per_cell, kinds)
     inside, rows = [np.zeros(0, dtype=np.bool_)], 0
     for count, found in opened.chunks(wanted):
-        kept = [tally.add(column) for tally, column in zip(columns, found, strict=False)]
-        inside.append(np.logical_and.reduce([np.ones(count, dtype=np.bool_), *kept[: len(kinds)]]))
+        codes = [tally.add(column) for tally, column in zip(columns, found, strict=False)][: len(kinds)]
+        inside.append(np.logical_and.reduce([np.ones(count, dtype=np.bool_), *(own != DROP for own in codes)]))
         rows += count
         if units is not None:
-            units.add(found[-1])
+            units.add(found[-1], codes)
     whole = np.concatenate(inside)
     # any order will do: which rows are kept is not told, only how many
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
@@ -138,8 +140,8 @@ class _Tally:
         self._counts: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
 
-    def add(self, column: Column) -> BoolArray:
-        """Count a chunk; where its rows stay."""
+    def add(self, column: Column) -> IntArray:
+        """Count a chunk, and give its rows' cells."""
         marked, real = self._marked(column), self._real(column)
         strange = (marked == _NULL) | (marked == _OUTSIDE)
         places = {"null": marked == _NULL, "outside": marked == _OUTSIDE, "matched": ~strange, "dropped": strange & (real == DROP)}
@@ -148,7 +150,7 @@ class _Tally:
         self._counts.update({key: int(np.count_nonzero(where)) for key, where in places.items()})
         if self._values:
             self._see(column, np.flatnonzero(marked == _OUTSIDE))
-        return np.asarray(real != DROP)
+        return real
 
     def _see(self, column: Column, rows: IntArray) -> None:
         where, often = np.unique(rows if column.index is None else column.index[rows], return_counts=True)

@@ -14,7 +14,7 @@ from leastnoise._adapters._units import Units
 from leastnoise._adapters._usage import usage_table
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Domain, Kind, Measure, did_you_mean
+from leastnoise._domain import Domain, Kind, Measure, PerCell, did_you_mean
 from leastnoise._table import Table
 
 Progress = Callable[[int, int | None], object]
@@ -30,6 +30,7 @@ def read(
     measures: Sequence[str] | None = None,
     unit_column: str | None = None,
     max_rows: int = 1,
+    max_per_cell: PerCell | None = None,
     tables: Mapping[str | None, Sequence[tuple[str, ...]]] | None = None,
     usage: bool = False,
     entropy_bytes: Callable[[int], bytes] = os.urandom,
@@ -45,6 +46,7 @@ def read(
         measures: the measures to read, None for all of the domain.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if each row is a unit.
+        max_per_cell: how many of them in one cell of attributes that are read; None: all.
         tables: for each measure that is summed, or None for rows, the attributes of every marginal that will be asked of the table; None
             where that is not known. A source that is an engine then encodes, bounds and counts the rows itself, if it can.
         usage: also count how many rows are used and how many are not, as the table's ``usage``.
@@ -63,7 +65,8 @@ def read(
 
     Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a unit, adding or removing a row of the
         source changes at most one row of the table. With ``unit_column``, adding or removing all rows of one unit changes at most
-        ``max_rows`` rows of the table, rows that are dropped as outside the domain included: the proof is at `Units.keep`.
+        ``max_rows`` rows of the table, rows that are dropped as outside the domain included, and no more in one cell than
+        ``max_per_cell`` allows: the proof is at `Units.keep`.
         A row of a CSV file is a line, whatever it holds (see `leastnoise._adapters._lines`).
 
     Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a malformed line of a CSV file is dropped
@@ -80,35 +83,40 @@ def read(
         raise refuse("max_rows", max_rows, "1 where each row is a unit", "Name the unit_column whose rows are to be bounded.")
     kinds = {name: domain.kind(name) for name in (domain.names if attributes is None else attributes)}
     sums = {name: domain.measure(name) for name in (domain.measures if measures is None else measures)}
+    if unit_column is None and max_per_cell is not None:
+        raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", "Name the unit_column whose rows are to be bounded.")
+    units = None if unit_column is None else Units(max_per_cell, kinds)
     opened, wanted = opened_for(source, kinds, sums, unit_column)
     if opened.engine is not None and tables is not None:
         from leastnoise._adapters._engine import Wish, counted, used_and_not
 
-        wish = Wish(kinds=kinds, sums=sums, tables=tables, unit_column=unit_column, max_rows=most)
+        wish = Wish(kinds=kinds, sums=sums, tables=tables, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell)
         found = counted(opened.engine, wish, entropy_bytes)
         if found is not None:
-            beside = usage_table(*used_and_not(opened.engine, wish, entropy_bytes), unit_column, most) if usage else None
-            return Table.counted(domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most, usage=beside)
+            shares = used_and_not(opened.engine, wish, entropy_bytes) if usage else None
+            beside = None if shares is None else usage_table(*shares, unit_column, most, max_per_cell)
+            return Table.counted(
+                domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, usage=beside
+            )
     cells = [cell_encoder(kind) for kind in kinds.values()]
     amounts = [amount_encoder(measure) for measure in sums.values()]
     collected = _Collected(kinds, sums)
-    units = None if unit_column is None else Units()
-
     for rows, columns in opened.chunks(wanted):
+        codes = [encode(column) for encode, column in zip(cells, columns, strict=False)]
         collected.add(
             rows,
-            [encode(column) for encode, column in zip(cells, columns, strict=False)],
+            codes,
             [encode(column) for encode, column in zip(amounts, columns[len(cells) :], strict=False)],
         )
         if units is not None:
-            units.add(columns[-1])
+            units.add(columns[-1], codes)
         if progress is not None:
             progress(collected.read, opened.total)
     keep = None if units is None else units.keep(most, entropy_bytes)
-    codes, values, kept = collected.columns(keep)
+    columns_kept, values, kept = collected.columns(keep)
     counting = collected.read if keep is None else int(np.count_nonzero(keep))
-    beside = usage_table(kept, counting - kept, unit_column, most) if usage else None
-    return Table(domain, codes, values, unit_column=unit_column, max_rows=most, rows=kept, usage=beside)
+    beside = usage_table(kept, counting - kept, unit_column, most, max_per_cell) if usage else None
+    return Table(domain, columns_kept, values, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, rows=kept, usage=beside)
 
 
 def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measure], unit_column: str | None) -> tuple[Source, list[str]]:

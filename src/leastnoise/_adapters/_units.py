@@ -1,13 +1,16 @@
 """At most k rows of each privacy unit (E6 of PROOFS-adapters.md)."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._distinct import distinct
 from leastnoise._adapters._values import is_null, text
+from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, IntArray
+from leastnoise._domain import Kind, PerCell
 
 # Random bytes asked for at a time.
 _BLOCK = 2**20
@@ -23,11 +26,17 @@ class Units:
     [True, True, False, False]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bound: PerCell | None = None, kinds: Mapping[str, Kind] | None = None) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._chunks: list[IntArray] = []
+        names = list(kinds or {})
+        if bound is not None and not set(bound.attributes) <= set(names):
+            raise refuse("the attributes of max_per_cell", list(bound.attributes), "attributes that are read: " + ", ".join(names))
+        self._bound = bound
+        self._within = [(names.index(name), kinds[name].size) for name in bound.attributes] if bound and kinds else []
+        self._cells: list[IntArray] = []
 
-    def add(self, column: Column) -> None:
+    def add(self, column: Column, codes: Sequence[IntArray] = ()) -> None:
         """Number the units of a chunk.
 
         Two rows are of one unit if the string forms of their values are equal, or their bytes where these are not text. A null is no unit,
@@ -35,11 +44,16 @@ class Units:
 
         Args:
             column: the unit column of the chunk.
+            codes: of every attribute the rows' cells, where few rows of a unit are to be kept in one; -1 is a cell like the others.
         """
         values, where = distinct(column.data)
         found = np.fromiter((_number(self._numbers, _key(value)) for value in values), dtype=np.int64, count=len(values))
         units = column.rows(found if where is None else found[where], -1)
         self._chunks.append(units)
+        cell = np.zeros(len(units), dtype=np.int64)
+        for place, size in self._within:
+            cell = cell * (size + 1) + (codes[place] + 1)  # beyond int64 two cells may have one number, and share their bound
+        self._cells.append(cell)
 
     def _units(self) -> IntArray:
         return np.concatenate(self._chunks) if self._chunks else np.zeros(0, dtype=np.int64)
@@ -49,7 +63,7 @@ class Units:
         return self._units() >= 0
 
     def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes]) -> BoolArray:
-        """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any other value.
+        """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any value but the cells that are bounded.
 
         Args:
             max_rows: k, at least 1.
@@ -66,6 +80,10 @@ class Units:
         encoded tables too differ by at most k rows. A mechanism that is private for every pair of tables that far apart is private for
         every fixed choice of keys, hence on average over them. Replacing a unit is removing one and adding one: at most 2k rows.
 
+        With a bound m on the rows in a cell a unit keeps of its rows in each cell the m with the least keys, and of those the k with the
+        least keys. That too depends on its own rows and keys alone: the kept rows of others stay, and those that come or go are at most k,
+        and at most m in one cell.
+
         Rows without a unit are dropped. Kept as a unit of their own, any number of people would share its k rows; kept each as its own
         unit, one person could have more than k. Dropping them lets a change of one affect no other row.
 
@@ -78,14 +96,20 @@ class Units:
         for start in range(0, rows, _BLOCK):
             some = min(_BLOCK, rows - start)
             keys[start : start + some] = np.frombuffer(entropy_bytes(8 * some), dtype="<u8")
-        order = np.lexsort((keys, units))
-        ordered = units[order]
-        # the place of a row among its unit's rows, by key
-        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if rows else np.zeros(0, dtype=np.intp)
-        places = np.arange(rows) - np.repeat(starts, np.diff(np.append(starts, rows)))
-        keep = np.zeros(rows, dtype=np.bool_)
-        keep[order] = (places < max_rows) & (ordered >= 0)
-        return keep
+        if self._bound is not None:
+            units = np.where(_first(keys, self._bound.rows, units, np.concatenate(self._cells or [units])), units, -1)
+        return _first(keys, max_rows, units) & (units >= 0)
+
+
+def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolArray:
+    """The rows that are among the first of their group by their keys."""
+    order = np.lexsort((keys, *groups))
+    new = np.ones(len(keys), dtype=np.bool_)
+    new[1:] = np.logical_or.reduce([ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)])
+    starts = np.flatnonzero(new)
+    first = np.zeros(len(keys), dtype=np.bool_)
+    first[order] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys)))) < most
+    return first
 
 
 def _key(value: object) -> Hashable | None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from leastnoise._check import InputError, refuse
 from leastnoise._cli._expected import expected
 from leastnoise._cli._memory import within_memory
@@ -58,6 +60,35 @@ def other_budgets(made: "Plan", sizes: str) -> dict[str, "Plan"]:
     return {size: answering(made.workload, made, of_size(made.privacy, size)) for size in given}
 
 
+def other_rows(what: "Spec", sizes: str) -> dict[str, "Plan"]:
+    """The best plans where other numbers of rows of a unit count, with a display of progress.
+
+    Args:
+        what: the spec, whose unit has a column.
+        sizes: whole numbers, with commas between them.
+
+    Returns:
+        Plans by the text of their number.
+
+    Raises:
+        InputError: every row is a unit, the errors depend on the data, or a number cannot be used.
+    """
+    from leastnoise._session import planned_spec, with_max_rows
+
+    given = [size.strip() for size in sizes.split(",")]
+    if len(given) > _MOST_BUDGETS:
+        raise refuse("the number of --max-rows", len(given), f"at most {_MOST_BUDGETS}")
+    specs = {size: replace(what, privacy=with_max_rows(what.privacy, size)) for size in given}
+    with within_memory(), Progress("planning") as progress:
+        plans = {}
+        for size, spec in specs.items():
+            progress.say(f"planning for {size} rows of a unit")
+            plans[size] = planned_spec(spec)
+    if any(plan.promise is None for plan in plans.values()):
+        raise InputError("--max-rows is for plans whose error is known beforehand; this one depends on the data.")
+    return plans
+
+
 def table_prices(made: "Plan", what: "Spec") -> tuple["Price", ...]:
     """What every table costs, with a display of progress.
 
@@ -73,33 +104,52 @@ def table_prices(made: "Plan", what: "Spec") -> tuple["Price", ...]:
         return prices(made, what.search(lambda name: progress.say(f"pricing {name}")))
 
 
-def further_facts(plans: dict[str, "Plan"], priced: tuple["Price", ...]) -> dict[str, Any]:
+def further_facts(plans: dict[str, "Plan"], priced: tuple["Price", ...], by_rows: dict[str, "Plan"]) -> dict[str, Any]:
     """For the JSON object of a plan: nothing if nothing was asked."""
     found: dict[str, Any] = {}
-    if plans:
-        found["budgets"] = [
-            {
-                "privacy": plan.privacy.to_json(),
-                "expected_total_squared_error": plan.expected_error().total_squared_error,
-                "rmse": _errors(plan),
-            }
-            for plan in plans.values()
-        ]
+    for name, some in (("budgets", plans), ("max_rows", by_rows)):
+        if some:
+            found[name] = [
+                {
+                    "privacy": plan.privacy.to_json(),
+                    "expected_total_squared_error": plan.expected_error().total_squared_error,
+                    "rmse": _errors(plan),
+                }
+                for plan in some.values()
+            ]
     if priced:
         found["prices"] = [{"table": price.table, "alone": price.alone, "saved": price.saved} for price in priced]
     return found
 
 
-def show_further(plans: dict[str, "Plan"], priced: tuple["Price", ...]) -> None:
-    """Print a table of errors by budget, and one of prices."""
-    if plans:
-        errors = [_errors(plan) for plan in plans.values()]
-        columns = [("table", "fold"), *((size, "right") for size in plans)]
-        rows = [[name, *(number(found[name]) for found in errors)] for name in errors[0]]
-        show_table("rmse under other budgets", columns, rows)
+def show_further(plans: dict[str, "Plan"], priced: tuple["Price", ...], by_rows: dict[str, "Plan"]) -> None:
+    """Print a table of errors by budget, one by the rows of a unit that count, and one of prices."""
+    _show_errors("rmse under other budgets", plans)
+    _show_errors("rmse where so many rows of a unit count", by_rows, budgets=True)
+    if by_rows:
+        click.echo(
+            click.wrap_text(
+                "Choose max_rows from what is known in public of how many rows people have: more rows of a unit are left out with fewer, "
+                "and that is no part of these errors. A number read off the data would be a release that nobody paid for.",
+                78,
+            )
+        )
     if priced:
         columns = [("table", "fold"), ("needs alone", "right"), ("leaving it\nout saves", "right")]
         show_table("Parts of the budget", columns, [[price.table, _percent(price.alone), _percent(price.saved)] for price in priced])
+
+
+def _show_errors(title: str, plans: dict[str, "Plan"], *, budgets: bool = False) -> None:
+    from leastnoise._accounting import charge_text, whole_budget
+
+    if not plans:
+        return
+    errors = [_errors(plan) for plan in plans.values()]
+    rows = [[name, *(number(found[name]) for found in errors)] for name in errors[0]]
+    sizes = [charge_text(plan.privacy.budget, whole_budget(plan.privacy.budget)) for plan in plans.values()]
+    if budgets and len({*sizes}) > 1:  # the least that keeps every target
+        rows.append(["budget", *sizes])
+    show_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
 
 
 def _percent(part: float) -> str:

@@ -9,7 +9,7 @@ import click
 
 from leastnoise._cli._expected import expected
 from leastnoise._cli._explain import explained, show_steps
-from leastnoise._cli._further import further_facts, other_budgets, show_further, table_prices, with_epsilon
+from leastnoise._cli._further import further_facts, other_budgets, other_rows, show_further, table_prices, with_epsilon
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
 from leastnoise._cli._progress import Progress
@@ -28,6 +28,7 @@ _EXISTS = "Choose another file, or remove it first."
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the plan itself to this new file.")
 @click.option("--epsilon", help="Plan for this epsilon in place of the spec's.")
 @click.option("--budgets", help="Also the errors under other budgets of the same kind, such as 0.1,1,10; nothing is planned again.")
+@click.option("--max-rows", "rows", help="Also the errors where other numbers of rows of a unit count, such as 1,2,4,8; each is planned.")
 @click.option(
     "--prices", "priced", is_flag=True, help="Also what every table costs: alone, and what leaving it out saves. Plans many times."
 )
@@ -37,6 +38,7 @@ def plan(
     out: Path | None,
     epsilon: str | None,
     budgets: str | None,
+    rows: str | None,
     priced: bool,  # noqa: FBT001 - the same
 ) -> None:
     """Expected error of every query set, before any budget is spent.
@@ -63,13 +65,14 @@ def plan(
         write_new(out, made.to_json() + "\n", _EXISTS)
     late = plan_warnings(what, made)
     warn(late)
+    by_rows = {} if rows is None else other_rows(what, rows)
     plans = {} if budgets is None else other_budgets(made, budgets)
     costs = table_prices(made, what) if priced else ()
     if as_json:
-        show_json({**facts(made, seconds, what.options.level), **further_facts(plans, costs), "warnings": [*warned, *late]})
+        show_json({**facts(made, seconds, what.options.level), **further_facts(plans, costs, by_rows), "warnings": [*warned, *late]})
         return
     show_plan(made, seconds, what.options.level)
-    show_further(plans, costs)
+    show_further(plans, costs, by_rows)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
 

@@ -12,6 +12,7 @@ from leastnoise._domain._levels import RESERVED, Label, Level
 from leastnoise._domain._measure import Measure
 from leastnoise._domain._names import attribute_name, did_you_mean, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
+from leastnoise._domain._per_cell import PerCell
 from leastnoise._domain._reading import BLANKS, Reading, number_pattern
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Label",
     "Level",
     "Measure",
+    "PerCell",
     "Reading",
     "attribute_name",
     "did_you_mean",

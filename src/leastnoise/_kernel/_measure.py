@@ -6,8 +6,9 @@ The argument that what is measured is private has four steps; the labels stand i
      neighbour changes it by the columns that ``cost`` bounds. ``cost`` reads the operators themselves, not what a planner says
      of them, and the limits of sums, which ``count`` enforces row by row; its sums are exact: ``column_sums`` refuses what might leave
      int64, and everything else is Python's integers and fractions.
-(K2) The table keeps at most ``max_rows`` rows of a unit and was encoded row by row over the plan's own domain, so neighbouring data give
-     tables that differ by at most that many rows. Only the columns that the plan names are in it: a block on another is refused.
+(K2) The table keeps at most ``max_rows`` rows of a unit (and in one cell no more than ``max_per_cell``) and was encoded row by row over
+     the plan's own domain, so neighbouring data give tables that differ by at most that many rows. Only the columns that the plan names
+     are in it: a block on another is refused.
 (K3) The budget the plan declares covers that cost, and the ledger has it left; the charge is on the disk before the first random bit is
      drawn. Whatever happens afterwards, the budget is gone. So is the mark that drawing was begun: what one receipt pays for is drawn once,
      whatever is killed and finished later (PROOFS-ledger.md, theorem 4). What was drawn is on the disk before it is returned.
@@ -71,7 +72,7 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
     """(K2): the table was encoded over this domain and was bounded for this unit."""
     if table.domain != domain:
         raise InputError("The table was encoded over another domain than the plan's. Read the source again with the domain of the plan.")
-    if (table.unit_column, table.max_rows) != (privacy.unit_column, privacy.max_rows):
+    if (table.unit_column, table.max_rows, table.max_per_cell) != (privacy.unit_column, privacy.max_rows, privacy.max_per_cell):
         raise InputError("The table was bounded for another privacy unit than the plan's. Read the source again with the unit of the plan.")
 
 

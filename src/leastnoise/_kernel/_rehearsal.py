@@ -55,7 +55,8 @@ def rehearse(
         measurements, domain=domain, blocks=tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     )
     rows = len(next(iter(codes.values()), ()))
-    unit = {"unit_column": measurements.privacy.unit_column, "max_rows": measurements.privacy.max_rows}
+    privacy = measurements.privacy
+    unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
     verify(measurements, Table(measurements.domain, _arrays(codes), _arrays(values), rows=rows, **unit))  # type: ignore[arg-type]
     trials = np.repeat(np.arange(count), rows)
     table = Table(

@@ -4,7 +4,8 @@ from leastnoise._measurements._limits import Limits
 from leastnoise._measurements._measurements import MOST_ROWS, MOST_TABLE_CELLS, Block, Factor, Measurements
 from leastnoise._measurements._observation import Observation
 from leastnoise._measurements._scales import row_scales
-from leastnoise._measurements._sensitivity import column_norm, cost, sum_up
+from leastnoise._measurements._sensitivity import column_norm, cost
+from leastnoise._measurements._sums import sum_up
 
 __all__ = [
     "MOST_ROWS",

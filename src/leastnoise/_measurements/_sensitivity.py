@@ -18,10 +18,9 @@ from leastnoise._check.arrays import IntArray
 from leastnoise._linop import Contrasts, column_sums, non_negative
 from leastnoise._measurements._apart import largest_distance
 from leastnoise._measurements._measurements import Block, Factor, Measurements
+from leastnoise._measurements._spread import spread_distance
+from leastnoise._measurements._sums import EXACT_BITS, GUARD_BITS, sum_up
 
-# Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
-_EXACT_BITS = 512
-GUARD_BITS = 128
 # Columns of several uneven blocks are added up cell by cell on tables up to this size; beyond it their maxima are added, which is never
 # less.
 _JOINT_CELLS = 2**16
@@ -55,7 +54,8 @@ def cost(plan: Measurements) -> Cost:
         most k such vectors (add_remove) or of k differences c - c' of two of them, of which each may be 0 instead: a unit may have fewer
         than k rows, or rows outside the domain that do not count (replace). The returned value is at least max |difference|_1 for Laplace
         and max |difference|_2^2 (or half of it, as rho) for the Gaussians: k max|c| and k^2 max|c|^2, or k max|c - c'| and
-        k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst.
+        k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst. Where they cannot be equal, because few may be in one
+        cell, the Gaussians lose less (S1 to S4 of PROOFS-spread.md).
 
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
     (discrete).
@@ -69,7 +69,8 @@ def cost(plan: Measurements) -> Cost:
     norm = column_norm(plan, power)
     if plan.privacy.neighbours == "replace":
         norm = _replaced(plan, norm, power)
-    return plan.noise.cost(norm * rows**power)
+    lost, bound = norm * rows**power, plan.privacy.max_per_cell
+    return plan.noise.cost(lost if bound is None or power == 1 else min(lost, spread_distance(plan, bound)))
 
 
 def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:
@@ -165,26 +166,6 @@ def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]
     return Fraction(int(entry.max())), None if entry.min() == entry.max() else entry
 
 
-def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
-    """Sum count * value exactly if the sum is a short fraction, else with each value rounded up (M3).
-
-    Args:
-        terms: pairs of a multiplicity and a value, both at least 0.
-
-    >>> sum_up([(2, Fraction(1, 3)), (1, Fraction(1, 3))])
-    Fraction(1, 1)
-    """
-    pairs = list(terms)
-    exact = Fraction(0)
-    for count, value in pairs:
-        exact += count * value
-        if exact.denominator.bit_length() > _EXACT_BITS:
-            break
-    else:
-        return exact
-    return Fraction(sum(math.ceil(count * value * (1 << GUARD_BITS)) for count, value in pairs), 1 << GUARD_BITS)
-
-
 def _top(columns: Iterable[_Column]) -> Fraction:
     return math.prod((column.top for column in columns), start=Fraction(1))
 
@@ -206,7 +187,7 @@ def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colum
     shape = tuple(plan.domain.kind(name).size for name in names)
     constants = [weight * _top(column for column in columns if column.entries is None) for weight, columns in blocks]
     unit = math.lcm(*(constant.denominator for constant in constants))
-    if unit.bit_length() > _EXACT_BITS:
+    if unit.bit_length() > EXACT_BITS:
         unit = 1 << GUARD_BITS
     summed = np.zeros(shape, dtype=object)
     for (_, columns), constant in zip(blocks, constants, strict=True):

@@ -1,7 +1,7 @@
 """What a planner is and what it returns."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -14,6 +14,8 @@ from leastnoise._domain import Domain
 from leastnoise._linop import column_sums
 from leastnoise._measurements import Block, Factor, Limits
 from leastnoise._workload import Workload
+
+_MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
 
 
 class NotApplicable(InputError):
@@ -152,6 +154,27 @@ class Planner:
                 f"strategy = '{self.name}'"
             )
         return self.propose(task)
+
+
+def spread_share(privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False) -> float:
+    """What a unit can change a block of cells by, squared, over the same for rows in one cell: below 1 where few may be in one.
+
+    Args:
+        privacy: with the unit.
+        domain: of the attributes.
+        names: the attributes of a block of cells, or of contrasts.
+        contrasts: which of them; the share of contrasts is what they add to the cost of the blocks on fewer attributes.
+
+    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=4, max_per_cell=ln.PerCell(1, "month"))
+    >>> [spread_share(privacy, Domain(month=Coded(8)), ["month"], contrasts=own) for own in (False, True)]
+    [0.25, 0.14285714285714285]
+    """
+    bound = privacy.max_per_cell
+    if bound is None or not {*bound.attributes} <= {*names}:
+        return 1.0
+    share = privacy.squares / privacy.max_rows**2
+    across = math.prod(1 - 1 / domain.kind(name).size for name in bound.attributes)
+    return max(1 - (1 - share) / across, share / _MOST_GAIN) if contrasts and across > 0 else share
 
 
 def block_norm(domain: Domain, block: Block, norm: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import covers
+from leastnoise._accounting import Privacy, covers
 from leastnoise._accuracy import block_variance
 from leastnoise._domain import Domain
 from leastnoise._estimate import REPETITIONS, projection_method
@@ -139,9 +139,14 @@ def _privacy(release: Release) -> dict[str, Any]:
         "parameters": parameters,
         "promise": words.promise(release.privacy),
         "neighbours": release.privacy.neighbours,
-        "unit": {"column": release.privacy.unit_column, "max_rows": release.privacy.max_rows, "in_words": words.change(release.privacy)},
+        "unit": _unit(release.privacy),
         "cost": {**spent.to_json(), "in_words": words.cost_words(spent), "within_budget": covers(plan.privacy.budget, spent)},
     }
+
+
+def _unit(privacy: Privacy) -> dict[str, Any]:
+    bound = {} if privacy.max_per_cell is None else {"max_per_cell": privacy.max_per_cell.to_json()}
+    return {"column": privacy.unit_column, "max_rows": privacy.max_rows, **bound, "in_words": words.change(privacy)}
 
 
 def _domain(domain: Domain) -> dict[str, Any]:

@@ -264,7 +264,10 @@ def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
     if drops(domain):
         found.append(f"{dropped_words(domain, said)} {said.say('not_covered_dropped')}")
     if privacy.unit_column is not None:
-        found.append(said.say("limit_unit", column=repr(privacy.unit_column), count=privacy.max_rows))
+        values: dict[str, object] = {"column": repr(privacy.unit_column), "count": privacy.max_rows}
+        if privacy.max_per_cell is not None:
+            values |= {"rows": privacy.max_per_cell.rows, "names": said.listed([*privacy.max_per_cell.attributes])}
+        found.append(said.say("limit_unit" if privacy.max_per_cell is None else "limit_unit_cell", **values))
     found.append(said.say("limit_sample"))
     if any(product.measure is not None for product in release.workload):
         found.append(said.say("limit_sums"))
@@ -299,7 +302,8 @@ def cut_words(privacy: Privacy, said: Texts = ENGLISH) -> str | None:
     """
     if privacy.unit_column is None:
         return None
-    return said.some("cut", privacy.max_rows, column=repr(privacy.unit_column))
+    cut, bound = said.some("cut", privacy.max_rows, column=repr(privacy.unit_column)), privacy.max_per_cell
+    return cut if bound is None else f"{cut} {said.some('cut_cell', bound.rows, names=said.listed([*bound.attributes]))}"
 
 
 def notices(release: Release, said: Texts = ENGLISH) -> list[str]:

@@ -7,6 +7,7 @@ from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
 from leastnoise._session._audit import Audit, audit
 from leastnoise._session._before import check_before, read_plan
+from leastnoise._session._cells import with_max_rows
 from leastnoise._session._elsewhere import enter_release
 from leastnoise._session._export import export
 from leastnoise._session._finish import Finished, finish_all, resume
@@ -65,4 +66,5 @@ __all__ = [
     "settle",
     "spec_warnings",
     "unknown_releases",
+    "with_max_rows",
 ]

@@ -176,16 +176,23 @@ def _worst_pair(plan: Measurements) -> _Pair:
     one, two = max(pairs, key=told)
     shifts = apart(one, two)
     places = np.array(sorted(shifts), dtype=np.int64)
-    each = np.array([shifts[place] for place in places.tolist()], dtype=np.float64) * plan.privacy.max_rows
-    together = told((one, two)) ** (1 / power) * plan.privacy.max_rows
+    own = _equal_rows(plan)
+    each = np.array([shifts[place] for place in places.tolist()], dtype=np.float64) * own
+    together = told((one, two)) ** (1 / power) * own
     alone = float(np.max(np.abs(each) / scales[places]))
     units = max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), math.floor(4 / together)))
-    count = units * plan.privacy.max_rows
+    count = units * own
     tables = tuple({} if place is None else {name: [value] * count for name, value in rows[place].items()} for place in (one, two))
     empty: dict[str, list[int]] = {name: [] for name in (*plan.domain.names, *plan.domain.measures)}
     second = none if two is None else columns[two]
     centres = np.array([second.get(place, 0) for place in places.tolist()], dtype=np.int64) * count
     return _Pair((tables[0], tables[1] or empty), units, places, centres, each * units, scales[places])
+
+
+def _equal_rows(plan: Measurements) -> int:
+    """How many equal rows a unit may have; where few may be in a cell, others that it may have elsewhere are not tried."""
+    bound = plan.privacy.max_per_cell
+    return plan.privacy.max_rows if bound is None else bound.rows
 
 
 def _candidates(plan: Measurements) -> Iterator[dict[str, int]]:
@@ -239,7 +246,7 @@ def _draws(
     plan: Measurements, pair: _Pair, trials: int | None, seconds: float, entropy: Entropy | None
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """Batches of what the two tables give in the queries in which they differ."""
-    most = max(1, _BATCH // max(sum(block.rows for block in plan.blocks), pair.units * plan.privacy.max_rows))
+    most = max(1, _BATCH // max(sum(block.rows for block in plan.blocks), pair.units * _equal_rows(plan)))
     end, done = time.monotonic() + seconds, 0
     wanted = trials if trials is not None else math.inf
     while done < wanted and (trials is not None or done < _LEAST_TRIALS or time.monotonic() < end):

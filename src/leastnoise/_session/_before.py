@@ -131,7 +131,11 @@ def read_plan(path: Path, what: Spec) -> Plan:
     made = Plan.from_json(text)
     asked = what.planned_privacy
     wanted = asked.privacy(_SMALL) if isinstance(asked, Least) else asked
-    same = made.privacy.same_unit(wanted) and type(made.privacy.budget) is type(wanted.budget)
+    same = (
+        made.privacy.same_unit(wanted)
+        and made.privacy.max_per_cell == wanted.max_per_cell
+        and type(made.privacy.budget) is type(wanted.budget)
+    )
     same = same and (isinstance(asked, Least) or made.privacy == wanted)
     pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
     pairs["[[workload]]"] = (made.workload.to_json(), what.workload.to_json())

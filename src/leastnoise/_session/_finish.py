@@ -97,6 +97,7 @@ def read_table(plan: Plan, source: Any, progress: RowProgress = None, *, usage: 
         measures=measures,
         unit_column=plan.privacy.unit_column,
         max_rows=plan.privacy.max_rows,
+        max_per_cell=plan.privacy.max_per_cell,
         tables=_tables(plan),
         usage=usage,
         progress=progress,

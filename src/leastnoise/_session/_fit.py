@@ -6,6 +6,7 @@ from typing import Any
 
 from leastnoise._adapters._fit import ColumnFit, Fit, rows_fit
 from leastnoise._check import InputError, whole
+from leastnoise._domain import PerCell
 from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
 from leastnoise._session._spec import Spec
@@ -51,6 +52,7 @@ def check(
     *,
     unit_column: str | None = None,
     max_rows: int = 1,
+    max_per_cell: PerCell | None = None,
     values: int = 0,
 ) -> Checked:
     """Read the data and say how their rows fit the domain: for the eyes of whoever holds them alone.
@@ -60,6 +62,7 @@ def check(
         source: the data; None: those that the spec names.
         unit_column: with a workload: the column whose values are the privacy units.
         max_rows: with a workload: at most this many rows of a unit count.
+        max_per_cell: with a workload: how many of them in one cell.
         values: how many of the most frequent values outside to name of each column; these are values of rows.
 
     Returns:
@@ -77,7 +80,7 @@ def check(
     """
     workload = what.workload if isinstance(what, Spec) else what
     if isinstance(what, (Spec, Plan)):
-        unit_column, max_rows = what.privacy.unit_column, what.privacy.max_rows
+        unit_column, max_rows, max_per_cell = what.privacy.unit_column, what.privacy.max_rows, what.privacy.max_per_cell
     attributes, measures = asked_about(workload)
     found = rows_fit(
         _given(source, what),
@@ -86,6 +89,7 @@ def check(
         measures=measures,
         unit_column=unit_column,
         max_rows=max_rows,
+        max_per_cell=max_per_cell,
         values=whole("values", values, 0, 1000),
     )
     return Checked(found, values)
@@ -108,7 +112,7 @@ def _page(fit: Fit, values: int) -> Iterator[str]:
     if fit.without_unit:
         yield f"without unit   {_part(fit.without_unit, fit.rows)}; they are left out"
     if fit.cut:
-        yield f"cut            {_part(fit.cut, fit.rows)}, beyond max_rows of their unit"
+        yield f"cut            {_part(fit.cut, fit.rows)}, beyond max_rows of their unit or max_per_cell"
     yield f"rows used      {_part(fit.used, fit.rows)}"
     for column in fit.attributes:
         yield from _column(column, fit.rows, values, ("dropped", "taken to the nearest cell", "counted as other"))

@@ -29,6 +29,7 @@ from leastnoise._planner import PLANNERS
 from leastnoise._release import LEVEL, Options, Release, check_options, check_target, checked_level, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
 from leastnoise._session._before import check_ledger, open_ledger
+from leastnoise._session._cells import check_cell, protected
 from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._memory import check_memory
@@ -122,6 +123,7 @@ def planned(
     True
     """
     one_of("objective", objective, ("total", *OBJECTIVES))
+    check_cell(workload, privacy)
     strategy = search.strategy
     if strategy in BY_NAME and (objective != "total" or isinstance(privacy, Least)):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
@@ -179,6 +181,7 @@ def compare(
     ['identity', 'workload', 'marginals']
     """
     workload, privacy = _workload(workload), _privacy(budget)
+    check_cell(workload, privacy)
     tried = [*choose(workload, privacy, Search(seconds=seconds, tell=progress))[1]]
     for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
         tried += candidates(workload, privacy, name)
@@ -262,7 +265,9 @@ def release(
             book = (
                 Ledger.open(str(ledger))
                 if Path(str(ledger)).exists()
-                else Ledger.create(str(ledger), dataset or _adapters.dataset_name(source) or "data", with_guard(plan.privacy, share))
+                else Ledger.create(
+                    str(ledger), dataset or _adapters.dataset_name(source) or "data", protected(with_guard(plan.privacy, share))
+                )
             )
         found = {} if share is None else guarded(book, table, plan.privacy, share).facts()
         kept = Asked(asked, _adapters.location(source), found)

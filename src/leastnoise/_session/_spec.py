@@ -10,11 +10,12 @@ from typing import Any
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
-from leastnoise._domain import Domain, known_keys
+from leastnoise._domain import Domain, PerCell, known_keys
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import SECONDS, Search
 from leastnoise._plan import guard_share, without_guard
 from leastnoise._release import Options, table_place, written
+from leastnoise._session._cells import per_cell
 from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
@@ -139,18 +140,19 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     output = known_keys("[output]", found.get("output", {}), _OUTPUT)
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
     options = _options(output, guard_share(plan.get("guard")))
-    privacy = _privacy(found["privacy"], options.level)
+    rows = _rows(found["privacy"])
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, data)
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
     workload = _workload(domain, found["workload"])
+    privacy = _privacy(found["privacy"], options.level, workload)
     for key in options.covariances:
         table_place(written(workload.products), key)  # refuses a name that no table has, or several have
     return Spec(
         source=stored or data,
         layout=_layout(source),
         privacy=privacy,
-        rows=_rows(found["privacy"]),
+        rows=rows,
         workload=workload,
         strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
         seconds=Search(seconds=plan.get("seconds", SECONDS)).seconds,
@@ -252,9 +254,9 @@ def _rows(value: object) -> int | None:
     return None if rows is None else whole("[privacy] rows", rows, 1, MOST_ROWS)
 
 
-def _privacy(value: object, level: float) -> Privacy | Least:
+def _privacy(value: object, level: float, workload: Workload) -> Privacy | Least:
     table: dict[str, Any] = known_keys("[privacy]", value, ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
-    protected = (table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row")))
+    protected = (table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row"), workload))
     for of in ("epsilon", "rho"):
         if table.get(of) == LEAST:
             if of == "rho" and "epsilon" in table:
@@ -274,16 +276,23 @@ def _budget(table: Mapping[str, Any]) -> Budget:
     raise InputError(f"[privacy] must have epsilon, or epsilon and delta, or rho; got {', '.join(given) or 'none of them'}.")
 
 
-def _unit(value: object) -> tuple[str | None, int]:
+def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell | None]:
     if value == "row":
-        return None, 1
+        return None, 1, None
     if not isinstance(value, Mapping):
         raise refuse("[privacy] unit", value, "'row' or a table such as { column = 'person_id', max_rows = 5 }")
-    table: dict[str, Any] = known_keys("[privacy] unit", value, ["column", "max_rows"])
+    table: dict[str, Any] = known_keys("[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell"])
     if "column" not in table or "max_rows" not in table:
         got = ", ".join(table) or "neither"
         raise InputError(f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a unit count.")
-    return table["column"], table["max_rows"]
+    if "max_per_cell" not in table:
+        if "cell" in table:
+            raise refuse("[privacy] unit cell", table["cell"], "left out where there is no max_per_cell")
+        return table["column"], table["max_rows"], None
+    cell = table.get("cell")
+    if not (cell is None or isinstance(cell, (str, list))):
+        raise refuse("[privacy] unit cell", cell, "an attribute or a list of them")
+    return table["column"], table["max_rows"], per_cell(workload, table["max_per_cell"], cell)
 
 
 def _workload(domain: Domain, value: object) -> Workload:

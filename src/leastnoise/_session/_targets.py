@@ -18,6 +18,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier, lower_bound, promised
 from leastnoise._check import Exact, InputError, InternalError, exact_positive, one_of, refuse
 from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import PerCell
 from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import Search, candidates, choose
 from leastnoise._plan import Plan
@@ -46,6 +47,7 @@ class Least:
         neighbours: "add_remove" or "replace".
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: at most this many rows of a unit count.
+        max_per_cell: how many of them in one cell; None if all may.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -60,6 +62,7 @@ class Least:
     neighbours: str = "add_remove"
     unit_column: str | None = None
     max_rows: int = 1
+    max_per_cell: PerCell | None = None
 
     def __post_init__(self) -> None:
         one_of("what is to be least", self.of, ("epsilon", "rho"))
@@ -70,7 +73,7 @@ class Least:
     def privacy(self, size: Fraction) -> Privacy:
         """The budget of this epsilon or rho, with neighbours and unit."""
         budget = ZCDP(size) if self.of == "rho" else PureDP(size) if self.delta is None else ApproxDP(size, self.delta)
-        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows)
+        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows, self.max_per_cell)
 
 
 def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._domain import Domain
+from leastnoise._domain import Domain, PerCell
 from leastnoise._table._columns import Codes, Columns, Counted, Values, Wanted, keep
 
 
@@ -25,6 +25,7 @@ class Table:
         values: for each measure that was read, the amount of every row in units: integers within the measure's bounds.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: the most rows of one unit that were kept.
+        max_per_cell: how many of them in one cell; None if all might.
         rows: the number of rows; needed where no column was read, because only the total is asked for.
         usage: the handle on a second table, of how many rows of the source are used and how many are not; None if nobody asked.
 
@@ -34,6 +35,7 @@ class Table:
         measures: those that were read, in the order of the domain.
         unit_column: as above.
         max_rows: as above.
+        max_per_cell: as above.
         usage: as above.
 
     Raises:
@@ -46,13 +48,14 @@ class Table:
     <Table of private rows over Domain(sex=Categories(['F', 'M']))>
     """
 
-    __slots__ = ("__weakref__", "attributes", "domain", "max_rows", "measures", "unit_column", "usage")
+    __slots__ = ("__weakref__", "attributes", "domain", "max_per_cell", "max_rows", "measures", "unit_column", "usage")
 
     domain: Domain
     attributes: tuple[str, ...]
     measures: tuple[str, ...]
     unit_column: str | None
     max_rows: int
+    max_per_cell: PerCell | None
     usage: "Table | None"
 
     def __init__(
@@ -63,6 +66,7 @@ class Table:
         *,
         unit_column: str | None = None,
         max_rows: int = 1,
+        max_per_cell: PerCell | None = None,
         rows: int | None = None,
         usage: "Table | None" = None,
     ) -> None:
@@ -75,7 +79,7 @@ class Table:
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
-        self._have(domain, tuple(columns), tuple(sums), unit_column, max_rows, usage)
+        self._have(domain, tuple(columns), tuple(sums), unit_column, max_rows, max_per_cell, usage)
         keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
 
     @classmethod
@@ -88,6 +92,7 @@ class Table:
         *,
         unit_column: str | None = None,
         max_rows: int = 1,
+        max_per_cell: PerCell | None = None,
         usage: "Table | None" = None,
     ) -> "Table":
         """The handle on rows that stay where they are, and of which marginals have been counted there.
@@ -99,6 +104,7 @@ class Table:
             tables: for a measure, or None for rows, and some attributes their marginal: int64, flat, row-major.
             unit_column: as above.
             max_rows: as above.
+            max_per_cell: as above.
             usage: as above.
 
         Raises:
@@ -119,7 +125,7 @@ class Table:
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
             kept[measure, tuple(names)] = _frozen(counts)
-        made._have(domain, read, sums, unit_column, max_rows, usage)
+        made._have(domain, read, sums, unit_column, max_rows, max_per_cell, usage)
         keep(made, Counted(tables=kept))
         return made
 
@@ -130,10 +136,11 @@ class Table:
         measures: tuple[str, ...],
         unit_column: str | None,
         max_rows: int,
+        max_per_cell: PerCell | None,
         usage: "Table | None",
     ) -> None:
         facts: dict[str, object] = {"domain": domain, "attributes": attributes, "measures": measures}
-        facts |= {"unit_column": unit_column, "max_rows": max_rows, "usage": usage}
+        facts |= {"unit_column": unit_column, "max_rows": max_rows, "max_per_cell": max_per_cell, "usage": usage}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 

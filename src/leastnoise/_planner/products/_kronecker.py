@@ -73,7 +73,7 @@ def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
         if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
             sets.append(joint)
     bound = _certificate(workload, bounds)
-    found = weighted_strategy(name, workload, along, tables, norm, {"unit_bound": bound} if bound > 0 else {})
+    found = weighted_strategy(name, workload, along, tables, norm, {"unit_bound": bound} if bound > 0 else {}, privacy=task.privacy)
     if norm == 1 and any(len(sets) > 2 for sets in tables.values()):
         found = min(found, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
     return found

@@ -30,7 +30,7 @@ def identity(task: Task) -> Strategy:
         if not cells <= MOST_TABLE_CELLS:
             raise NotApplicable(f"the joint table of {' x '.join(names)} has {cells} cells; at most {MOST_TABLE_CELLS} are allowed")
         tables[measure] = [names]
-    return weighted_strategy("identity", workload, {}, tables, norm)
+    return weighted_strategy("identity", workload, {}, tables, norm, privacy=task.privacy)
 
 
 IDENTITY = Planner(

@@ -20,7 +20,7 @@ def marginals(task: Task) -> Strategy:
     [('a',), ('b',)]
     """
     workload, norm = task.workload, task.norm
-    return weighted_strategy("marginals", workload, {}, asked_tables(workload), norm)
+    return weighted_strategy("marginals", workload, {}, asked_tables(workload), norm, privacy=task.privacy)
 
 
 MARGINALS = Planner(

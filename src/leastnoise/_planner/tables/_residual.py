@@ -13,7 +13,7 @@ from fractions import Fraction
 from leastnoise._domain import Domain
 from leastnoise._linop import Contrasts
 from leastnoise._measurements import Block, Factor
-from leastnoise._planner._strategy import Planner, Strategy, Task, each_attribute
+from leastnoise._planner._strategy import Planner, Strategy, Task, each_attribute, spread_share
 from leastnoise._planner.tables._marginal_weights import grouped_budgets
 from leastnoise._planner.tables._tables import error_sums, factor_along
 
@@ -40,7 +40,8 @@ def residual(task: Task) -> Strategy:
                 continue
             blocks.append(contrasts(domain, tau, measure))
             errors.append(asked)
-            norms.append(largest * math.sqrt(math.prod(1 - 1 / domain.kind(name).size for name in tau)))
+            share = spread_share(task.privacy, domain, tau, contrasts=True)
+            norms.append(largest * math.sqrt(share * math.prod(1 - 1 / domain.kind(name).size for name in tau)))
     weights = grouped_budgets(errors, norms, 2).theta.tolist()
     return Strategy("residual", tuple(zip(blocks, weights, strict=True)))
 

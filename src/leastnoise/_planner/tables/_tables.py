@@ -13,11 +13,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from leastnoise._accounting import Privacy
 from leastnoise._accuracy import basis, subsets
 from leastnoise._domain import Domain
 from leastnoise._linop import Dense, Identity
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
-from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm
+from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm, spread_share
 from leastnoise._planner.tables._marginal_weights import optimal_weights
 from leastnoise._planner.tables._residual_algebra import attribute_sets, downward_closure, incidence
 from leastnoise._workload import Product, Workload
@@ -75,6 +76,7 @@ def weighted_strategy(
     start: Mapping[str | None, Sequence[float]] | None = None,
     signed: Mapping[str | None, Sequence[Names]] | None = None,
     limits: Limits | None = None,
+    privacy: Privacy | None = None,
 ) -> Strategy:
     """The best weights of given tables, recovery by least squares included.
 
@@ -90,6 +92,7 @@ def weighted_strategy(
         signed: for every table the attributes, of two cells each and without a strategy along them, that are measured by the difference
             of the cells; by default none.
         limits: of all sums, which then must be all that is asked.
+        privacy: whose unit may have few rows in one cell; then tables of these cells cost less.
 
     Returns:
         The strategy; tables that get no weight are left out.
@@ -129,6 +132,9 @@ def weighted_strategy(
         coefficients.append(np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in ordered]))
         blocks += own
     cost = np.array([block_norm(domain, block, norm) for block in blocks])
+    if privacy is not None and norm == 2:
+        bare = [[f.attributes[0] for f in block.factors if isinstance(f.operator, Identity)] for block in blocks]
+        cost *= np.sqrt([spread_share(privacy, domain, names) for names in bare])
     if len(blocks) == 1:
         error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * cost[0] ** 2)
         return Strategy(name, ((blocks[0], 1.0),), details or {}, error)

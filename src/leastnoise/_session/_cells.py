@@ -1,0 +1,94 @@
+"""Which attributes the cells are of in which a unit has few rows, and what is refused: decision 0029."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leastnoise._accounting import Privacy
+from leastnoise._check import InputError, refuse
+from leastnoise._domain import PerCell
+from leastnoise._session._targets import Least
+from leastnoise._workload import Workload
+
+_MOST_DIGITS = 10
+
+
+def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCell:
+    """The bound on a unit's rows in a cell; of the attributes that every table has, if none are named, so that all tables gain by it.
+
+    Args:
+        workload: what is asked.
+        rows: at most so many rows of a unit count in one cell.
+        attributes: whose values together are a cell; None for those that every table has.
+
+    Raises:
+        InputError: none are named, and the tables have none in common.
+
+    >>> domain = Domain(month=Coded(12), store=Coded(9), size=Coded(3))
+    >>> per_cell(queries(domain, month="identity", store="identity") + queries(domain, month="identity", size="identity"), 1, None)
+    PerCell(rows=1, attributes=('month',))
+    """
+    if attributes is not None:
+        return PerCell(rows, attributes)
+    shared = set.intersection(*({*product.attributes} for product in workload))
+    if not shared:
+        raise InputError(
+            'max_per_cell must say of which attributes a cell is, such as cell = ["month"], where the tables have no attribute in common: '
+            "only tables with all attributes of the cell have less noise by it, and rows are cut for all of them."
+        )
+    return PerCell(rows, [name for name in workload.domain.names if name in shared])
+
+
+def check_cell(workload: Workload, privacy: Privacy | Least) -> None:
+    """Refuse a bound on the rows in a cell from which no table can gain, or of more rows than the cells can hold.
+
+    Args:
+        workload: what is asked.
+        privacy: with or without such a bound.
+
+    Raises:
+        InputError: an attribute that the domain does not have, no table that has all of them, or too many rows.
+    """
+    bound = privacy.max_per_cell
+    if bound is None:
+        return
+    cells = bound.rows * math.prod(workload.domain.kind(name).size for name in bound.attributes)
+    names = ", ".join(bound.attributes)
+    if not any({*bound.attributes} <= {*product.attributes} for product in workload):
+        advice = "Tables without all its attributes have the noise of max_rows, so that rows would be cut for nothing; leave it out."
+        raise refuse("the cell of max_per_cell", names, "attributes of one table that is asked for", advice)
+    if not privacy.max_rows <= cells:
+        raise refuse("max_rows", privacy.max_rows, f"at most {cells}: {bound.rows} in each cell of {names}", "More cannot be kept.")
+
+
+def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
+    """The same where another number of rows of a unit count; no more of them in a cell than in all.
+
+    Args:
+        privacy: whose unit has a column.
+        size: the number, as a text.
+
+    Raises:
+        InputError: every row is a unit, or it is no whole number of at least 1.
+
+    >>> with_max_rows(ln.Privacy(ln.ZCDP(1), unit_column="id"), "3").max_rows
+    3
+    """
+    if privacy.unit_column is None:
+        raise InputError("--max-rows is for units of several rows; got a spec in which every row is a unit. Name the unit's column in it.")
+    if not size.isascii() or not size.isdigit() or len(size) > _MOST_DIGITS:
+        raise refuse("max_rows", size, "a whole number of at least 1")
+    rows, bound = int(size), privacy.max_per_cell
+    cell = None if bound is None else PerCell(max(1, min(bound.rows, rows)), bound.attributes)
+    if isinstance(privacy, Least):
+        return replace(privacy, max_rows=rows, max_per_cell=cell)
+    return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, rows, cell)
+
+
+def protected(privacy: Privacy) -> Privacy:
+    """What a ledger holds of a promise: budget, neighbours and unit, for releases that bound the rows in any cells, or in none.
+
+    >>> protected(ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCell(1, "month"))).max_per_cell is None
+    True
+    """
+    return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)

@@ -1,0 +1,181 @@
+"""Few rows of a unit in one cell: from the spec to the release, and what is promised of it."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise import Coded, Domain, InputError, PerCell, Privacy
+from leastnoise._accounting import Noise
+from leastnoise._accuracy import lower_bound
+from leastnoise._kernel import SeededEntropy, Series
+from leastnoise._mechanisms import candidates, terms_of
+from leastnoise._session import parse_spec
+from leastnoise._session._finish import read_table
+
+DOMAIN = Domain(month=Coded(12), store=Coded(5), size=Coded(2))
+BOTH = ln.queries(DOMAIN, month="identity", store="identity") + ln.queries(DOMAIN, month="identity", size="identity")
+UNIT = {"unit_column": "id", "max_rows": 6}
+
+
+def privacy(bound: PerCell | None, neighbours: str = "add_remove", budget: ln.ZCDP | ln.PureDP = ln.ZCDP("1/2")) -> Privacy:  # noqa: B008
+    return Privacy(budget, neighbours, **UNIT, max_per_cell=bound)
+
+
+def customers(rng: np.random.Generator, people: int = 300) -> pd.DataFrame:
+    """Each with 1 to 9 rows, most in different months."""
+    ids = np.repeat(np.arange(people), rng.integers(1, 10, people))
+    months = np.concatenate([rng.permutation(12)[:count] for count in np.unique(ids, return_counts=True)[1]])
+    return pd.DataFrame({"id": ids, "month": months, "store": rng.integers(0, 5, len(ids)), "size": rng.integers(0, 2, len(ids))})
+
+
+# ------------------------------------------------------------------------------------------------------------ planning
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("workload", [BOTH, ln.marginals(DOMAIN, upto=2), ln.queries(DOMAIN, month="prefix", store="identity")], ids=str)
+def test_no_plan_is_better_than_the_bound_and_all_are_better_than_without(workload: ln.Workload, neighbours: str) -> None:
+    names = ("identity", "marginals", "residual", "workload", "gaussian_optimum")
+    for bound in (PerCell(1, "month"), PerCell(2, "month"), PerCell(1, ["month", "store"])):
+        unit = privacy(bound, neighbours)
+        free, found = ([one for name in names for one in candidates(workload, own, name)] for own in (privacy(None, neighbours), unit))
+        assert all(one.total >= lower_bound(workload, unit, one.noise) * (1 - 1e-9) for one in found)
+        assert min(one.total for one in found) < 0.95 * min(one.total for one in free)
+
+
+def test_residual_spaces_attain_the_bound_where_no_coarser_table_pays_for_them() -> None:
+    """k^2 / n is small beside what the coarser tables need, so the optimum is the closed one."""
+    domain = Domain(month=Coded(40), size=Coded(2))
+    unit = Privacy(ln.ZCDP("1/2"), unit_column="id", max_rows=3, max_per_cell=PerCell(1, "month"))
+    plan = ln.plan(ln.marginals(domain, upto=2), unit, strategy="residual")
+    assert plan.expected_error().total_squared_error == pytest.approx(lower_bound(plan.workload, unit, Noise.DISCRETE_GAUSSIAN), rel=1e-3)
+
+
+def test_laplace_noise_gains_nothing() -> None:
+    one, other = (ln.plan(BOTH, privacy(bound, budget=ln.PureDP(1)), strategy="marginals") for bound in (None, PerCell(1, "month")))
+    assert one.expected_error() == other.expected_error()
+
+
+# ------------------------------------------------------------------------------------------------------------ releasing
+
+
+def test_the_noise_of_a_release_is_what_its_plan_promises() -> None:
+    """60 cells; the sum of squared standardised errors is chi-square, here within five of its standard deviations; fixed seed."""
+    frame = customers(np.random.default_rng(3))
+    workload = ln.queries(DOMAIN, month="identity", store="identity")
+    plan = ln.plan(workload, privacy(PerCell(1, "month"), budget=ln.ZCDP("1/8")), strategy="identity")
+    assert plan.expected_error().tables[0].rmse == pytest.approx(2 * math.sqrt(6), rel=1e-3)
+    table = read_table(plan, frame)
+    squares = []
+    for seed in range(20):
+        noisy = Series.simulated(terms_of(plan), table, SeededEntropy(seed)).measure(plan.measured()).values[0]
+        squares.append(noisy.astype(float))
+    spread = np.var(np.array(squares), axis=0, ddof=1).mean()
+    assert spread == pytest.approx(24, rel=5 * math.sqrt(2 / (19 * 60)))
+
+
+def test_a_table_that_was_read_without_the_bound_is_refused() -> None:
+    frame = customers(np.random.default_rng(3), 20)
+    loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCell(1, "month")))
+    for plan, other in ((tight, loose), (loose, tight), (tight, ln.plan(BOTH, privacy(PerCell(2, "month"))))):
+        with pytest.raises(InputError, match="bounded for another privacy unit"):
+            Series.simulated(terms_of(plan), read_table(other, frame), SeededEntropy(1))
+
+
+def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path) -> None:
+    frame, ledger = customers(np.random.default_rng(4)), tmp_path / "shop.ledger"
+    book = ln.Ledger.create(ledger, "shop", Privacy(ln.ZCDP(2), **UNIT))
+    plan = ln.plan(BOTH, privacy(PerCell(1, "month")), guard="1/100")
+    ln.release(plan, frame, ledger=book, options=ln.Options(guard="1/100"), out=tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["privacy"]["unit"]["max_per_cell"] == {"rows": 1, "attributes": ["month"]}
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "Of these at most one is in any one cell of month" in report
+    assert "without looking at anything else" in report
+    ln.release(ln.plan(BOTH, privacy(None)), frame, ledger=book)
+    assert [entry.state for entry in book.entries()] == ["sealed"] * 3
+
+
+def test_a_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:
+    ln.release(ln.plan(BOTH, privacy(PerCell(1, "month"))), customers(np.random.default_rng(4), 9), ledger=tmp_path / "a.ledger")
+    assert ln.Ledger.open(tmp_path / "a.ledger").privacy == privacy(None)
+
+
+def test_check_counts_what_is_cut() -> None:
+    frame = pd.DataFrame({"id": ["a"] * 4 + ["b"] * 2, "month": [0, 0, 1, 2, 5, 5], "store": 0, "size": 0})
+    found = ln.check(BOTH, frame, unit_column="id", max_rows=2, max_per_cell=PerCell(1, "month")).fit
+    assert (found.rows, found.cut, found.used) == (6, 3, 3)
+
+
+def test_the_audit_holds() -> None:
+    plan = ln.plan(BOTH, privacy(PerCell(2, "month")), strategy="marginals")
+    found = ln.audit(plan, trials=2000)
+    assert found.held
+    assert 0 < found.lower_bound < found.claim
+
+
+# ------------------------------------------------------------------------------------------------------------ the spec
+
+SPEC = """
+[privacy]
+rho = "1/2"
+unit = {{ column = "id", max_rows = 6{unit} }}
+[domain.month]
+size = 12
+[domain.store]
+size = 5
+[domain.size]
+size = 2
+"""
+TABLES = """
+[[workload]]
+queries = { month = "identity", store = "identity" }
+[[workload]]
+queries = { month = "identity", size = "identity" }
+"""
+
+
+def spec(tmp_path, unit: str, tables: str = TABLES):
+    return parse_spec(SPEC.format(unit=unit) + tables, tmp_path)
+
+
+def test_the_cell_is_what_all_tables_have_unless_it_is_said(tmp_path) -> None:
+    assert spec(tmp_path, "").privacy.max_per_cell is None
+    assert spec(tmp_path, ", max_per_cell = 1").privacy.max_per_cell == PerCell(1, "month")
+    assert spec(tmp_path, ', max_per_cell = 2, cell = "store"').privacy.max_per_cell == PerCell(2, "store")
+    assert spec(tmp_path, ', max_per_cell = 2, cell = ["month", "size"]').privacy.max_per_cell == PerCell(2, ["month", "size"])
+
+
+APART = "[[workload]]\nmarginals = { ways = 1 }"
+
+
+@pytest.mark.parametrize(
+    ("unit", "tables", "said"),
+    [
+        (", max_per_cell = 1", APART, "max_per_cell must say of which attributes a cell is"),
+        (', cell = "month"', TABLES, "left out where there is no max_per_cell"),
+        (', max_per_cell = 0, cell = "month"', TABLES, "max_per_cell must be a whole number of at least 1; got 0"),
+        (', max_per_cell = 7, cell = "month"', TABLES, "max_per_cell must be at most max_rows"),
+        (", max_per_cell = 1, cell = 3", TABLES, "cell must be an attribute or a list of them"),
+    ],
+)
+def test_specs_that_mean_nothing_are_refused(tmp_path, unit: str, tables: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        spec(tmp_path, unit, tables)
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        (PerCell(1, ["store", "size"]), "must be attributes of one table that is asked for; got 'store, size'"),
+        (PerCell(1, "shop"), "shop"),
+        (PerCell(1, "store"), "max_rows must be at most 5: 1 in each cell of store; got 6"),
+    ],
+)
+def test_bounds_from_which_no_table_gains_are_refused_before_planning(bound: PerCell, said: str) -> None:
+    for refused in (ln.plan, ln.compare):
+        with pytest.raises(InputError, match=said):
+            refused(BOTH, privacy(bound))
