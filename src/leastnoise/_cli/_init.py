@@ -1,13 +1,15 @@
 """``leastnoise init``: drafts a spec file from column names and types alone."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
 
+from leastnoise._check import InputError
+from leastnoise._cli._described import described
 from leastnoise._cli._output import shown, write_new
+from leastnoise._cli._toml import comment, key, left_out, relative, text
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
 _IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$", flags=re.ASCII)
@@ -16,7 +18,6 @@ _WHOLE_NAME = re.compile(r"(^|[_\-. ])(age|year|hours|days|weeks|children|rooms|
 _NUMBER_NAME = re.compile(
     r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$", flags=re.ASCII
 )
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 
 _DATE_NAME = re.compile(
     r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$", flags=re.ASCII
@@ -108,22 +109,39 @@ level = 0.95                  # of the intervals
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--from", "description", type=click.Path(path_type=Path), help="A description by another tool; then no data is read.")
 @click.option("--out", type=click.Path(path_type=Path), help="The spec file to write.  [default: FILE with the ending .toml]")
 @click.option("--delimiter", help="What stands between the fields of a CSV file.  [default: what its header holds most of]")
 @click.option("--encoding", help="Of a CSV file, such as latin-1.  [default: utf-8]")
-def init(file: Path, out: Path | None, delimiter: str | None, encoding: str | None) -> None:
+def init(file: Path | None, description: Path | None, out: Path | None, delimiter: str | None, encoding: str | None) -> None:
     """Draft a spec file from column names and types.
 
-    No value of the data is written into it: what a column may hold is for you to say, from public knowledge.
+    No value of the data is written into it: what a column may hold is for you to say, from public knowledge. With --from it is what a
+    description says: CSVW-EO, SmartNoise metadata, domain.json of mbi, or a domain that OpenDP serialized; FILE need not exist then.
     """
-    from leastnoise._session import CSV, columns
+    from leastnoise._session import CSV, columns, read_description
 
+    if description is not None:
+        if delimiter or encoding:
+            raise InputError(
+                "--from reads no data; --delimiter and --encoding are for a CSV file. Leave them out, or write them to the spec."
+            )
+        spec = out or (file or description).with_suffix(".toml")
+        _write(spec, described(read_description(description), description, spec, file))
+        return
+    if file is None:
+        raise InputError("Say which data the spec is for, as in `leastnoise init people.csv`, or give a description with --from.")
     spec = out or file.with_name(file.name.split(".")[0] + ".toml")
     layout = {key: value for key, value in (("delimiter", delimiter), ("encoding", encoding)) if value is not None}
     found = columns(CSV(file, delimiter, encoding or "utf-8") if layout else file)
-    write_new(spec, draft(file, spec, found, layout), "Edit that file, or choose another with --out.")
-    click.echo(f"The draft is in {shown(spec)}. Replace every {_BLANK!r} in it, then run: leastnoise plan {shown(spec)}")
+    _write(spec, draft(file, spec, found, layout))
+
+
+def _write(spec: Path, said: str) -> None:
+    write_new(spec, said, "Edit that file, or choose another with --out.")
+    blanks = f"Replace every {_BLANK!r} in it, then run" if said.count(f'"{_BLANK}"') > 1 else "Run"
+    click.echo(f"The draft is in {shown(spec)}. {blanks}: leastnoise plan {shown(spec)}")
 
 
 def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapping[str, str] = _AS_USUAL) -> str:
@@ -146,15 +164,15 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
     unusable = _unusable([name for name, _ in every])
     listed = [(name, kind) for name, kind in every if name not in unusable]
     identifier = next((name for name, _ in listed if _IDENTIFIER.search(name)), None)
-    said = "".join(f"{key} = {_text(value)}\n" for key, value in layout.items())
+    said = "".join(f"{key} = {text(value)}\n" for key, value in layout.items())
     said += _TEXTS if any(kind == _UNTYPED for _, kind in listed) else ""
-    place = _text(_relative(file, spec))
-    parts = [_HEAD.format(file=_comment(file.name), spec=shown(spec), blank=_BLANK, path=place, layout=said)]
-    parts.append(_ROW if identifier is None else _COLUMN % (_text(identifier), _BLANK))
+    place = text(relative(file, spec))
+    parts = [_HEAD.format(file=comment(file.name), spec=shown(spec), blank=_BLANK, path=place, layout=said)]
+    parts.append(_ROW if identifier is None else _COLUMN % (text(identifier), _BLANK))
     parts.append(_DOMAIN)
     parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
-    blocks = [_attribute(name, kind) if name != identifier else _left_out(name, "it names the person") for name, kind in listed]
-    blocks += [_left_out(name, why) for name, why in unusable.items()]
+    blocks = [_attribute(name, kind) if name != identifier else left_out(name, "it names the person") for name, kind in listed]
+    blocks += [left_out(name, why) for name, why in unusable.items()]
     parts.append("\n".join(blocks))
     if all(block.startswith("#") for block in blocks):
         parts.append(_NO_COLUMN)
@@ -162,8 +180,8 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
     kinds = [(_kind(name, kind), name) for name, kind in listed if name != identifier]
     numbers = [name for kind, name in kinds if kind == "whole"] + [name for kind, name in kinds if kind == "number"]
     if numbers:
-        parts.append(_EXAMPLE % _key(numbers[-1]))
-        parts.append(_MEASURE % {"key": _key(numbers[-1]), "name": _text(numbers[-1])})
+        parts.append(_EXAMPLE % key(numbers[-1]))
+        parts.append(_MEASURE % {"key": key(numbers[-1]), "name": text(numbers[-1])})
     parts.append(_END)
     return "".join(parts)
 
@@ -200,29 +218,5 @@ def _kind(column: str, written: str) -> str:
 def _attribute(name: str, written: str) -> str:
     kind = _kind(name, written)
     if kind == "else":
-        return _left_out(name, f"of type {_comment(written)}, which cannot be published")
-    return f"[domain.{_key(name)}]\n{_LINES[kind]}\n"
-
-
-def _left_out(name: str, why: str) -> str:
-    return f"# The column {_comment(_text(name))} was left out: {why}.\n"
-
-
-def _relative(file: Path, spec: Path) -> str:
-    """The path of the data as the spec file needs it: relative to its own folder where that is simple."""
-    data, folder = Path(file).absolute(), Path(spec).absolute().parent
-    return str(data.relative_to(folder)) if data.is_relative_to(folder) else str(data)
-
-
-def _text(value: str) -> str:
-    """A TOML text: as in JSON, but for the one control character that JSON does not escape."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _text(name)
-
-
-def _comment(text: str) -> str:
-    """Without what would end a comment."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+        return left_out(name, f"of type {comment(written)}, which cannot be published")
+    return f"[domain.{key(name)}]\n{_LINES[kind]}\n"

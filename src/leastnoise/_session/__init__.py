@@ -1,6 +1,7 @@
 """The one place that wires adapters, planner, kernel, estimate and release together; the automatic choice of a strategy lives here."""
 
 from leastnoise._adapters import CSV, columns, ledger_beside
+from leastnoise._descriptions import read_description
 from leastnoise._exports import FILL_IN
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
@@ -58,6 +59,7 @@ __all__ = [
     "planned_spec",
     "prices",
     "reached",
+    "read_description",
     "read_plan",
     "read_release",
     "read_spec",

@@ -1,0 +1,70 @@
+"""Parts of spec files as TOML."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
+
+
+def text(value: str) -> str:
+    """A TOML text: as in JSON, but for the one control character that JSON does not escape.
+
+    >>> text("people.csv")
+    '"people.csv"'
+    """
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def key(name: str) -> str:
+    """A key, in quotation marks where it needs them.
+
+    >>> key("age"), key("age group")
+    ('age', '"age group"')
+    """
+    return name if _BARE_KEY.fullmatch(name) else text(name)
+
+
+def value(given: Any) -> str:
+    """A value on one line.
+
+    >>> value({"low": 0, "high": "0.5"}), value([True, "F"])
+    ('{ low = 0, high = "0.5" }', '[true, "F"]')
+    """
+    if isinstance(given, Mapping):
+        return "{ " + ", ".join(f"{key(name)} = {value(one)}" for name, one in given.items()) + " }"
+    if isinstance(given, (list, tuple)):
+        return "[" + ", ".join(value(one) for one in given) + "]"
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    return text(given) if isinstance(given, str) else str(given)
+
+
+def comment(said: str) -> str:
+    """A text without what would end a comment.
+
+    >>> comment("a" + chr(10) + "b")
+    'a?b'
+    """
+    return "".join(character if character.isprintable() else "?" for character in said)
+
+
+def left_out(name: str, why: str) -> str:
+    """A comment in the place of a column.
+
+    >>> left_out("id", "it names the person").strip()
+    '# The column "id" was left out: it names the person.'
+    """
+    return f"# The column {comment(text(name))} was left out: {why}.\n"
+
+
+def relative(file: Path, spec: Path) -> str:
+    """The path of the data as the spec file needs it: relative to its own folder where that is simple.
+
+    >>> relative(Path("/data/people.csv"), Path("/data/people.toml"))
+    'people.csv'
+    """
+    data, folder = Path(file).absolute(), Path(spec).absolute().parent
+    return str(data.relative_to(folder)) if data.is_relative_to(folder) else str(data)

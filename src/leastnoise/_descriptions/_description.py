@@ -1,0 +1,90 @@
+"""What another tool's description of a table says, in the words of a spec; what it does not say is left blank, never guessed."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._check import exact
+
+BLANK = "FILL IN"
+MOST_VALUES = 1000  # of whole numbers that get a cell each; more are drafted as bins
+_BINS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A described table.
+
+    Args:
+        tool: whose description it was.
+        attributes: a table ``[domain.NAME]`` a column.
+        measures: a table ``[measures.NAME]`` a column that could be summed.
+        left_out: columns that cannot be published, with the reason.
+        unit: the column that names a person, None for rows.
+        max_rows: the most rows of one person, or `BLANK`.
+        notes: what the description says and a spec does not.
+    """
+
+    tool: str
+    attributes: Mapping[str, Mapping[str, Any]]
+    measures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unit: str | None = None
+    max_rows: int | str = BLANK
+    notes: tuple[str, ...] = ()
+
+
+def whole_numbers(low: Any, high: Any) -> dict[str, Any]:
+    """The domain of whole numbers between bounds, or blanks.
+
+    >>> whole_numbers(17, "90"), whole_numbers(0, 500000)["bins"]
+    ({'integers': [17, 90], 'outside': 'clip'}, {'low': 0, 'high': 500000, 'count': 100})
+    """
+    ends = _ends(low, high)
+    if ends is None:
+        return {"integers": [BLANK, BLANK]}
+    first, last = ends
+    if last - first < MOST_VALUES and first.denominator == last.denominator == 1:
+        return {"integers": [int(first), int(last)], "outside": "clip"}
+    return numbers(low, high)
+
+
+def numbers(low: Any, high: Any) -> dict[str, Any]:
+    """The domain of numbers between bounds, or blanks; values outside go to the nearest bin, as the tools clamp them.
+
+    >>> numbers("0.5", 10)["bins"]
+    {'low': '0.5', 'high': 10, 'count': 100}
+    """
+    ends = _ends(low, high)
+    if ends is None:
+        return {"bins": {"low": BLANK, "high": BLANK, "count": _BINS}}
+    return {"bins": {"low": _plain(ends[0]), "high": _plain(ends[1]), "count": _BINS}, "outside": "clip"}
+
+
+def clipped(low: Any, high: Any) -> dict[str, Any] | None:
+    """A measure between bounds, in the coarsest unit of which both are multiples; None where there are none.
+
+    >>> clipped(0, "99.5"), clipped(0, 10)
+    ({'clip': [0, '99.5'], 'unit': '0.5'}, {'clip': [0, 10]})
+    """
+    ends = _ends(low, high)
+    if ends is None:
+        return None
+    unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
+    return {"clip": [_plain(end) for end in ends], **({} if unit == 1 else {"unit": _plain(unit)})}
+
+
+def _ends(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
+    if low is None or high is None:
+        return None
+    first, last = exact("a lower bound", low), exact("an upper bound", high)
+    return (first, last) if first < last else None
+
+
+def _plain(value: Fraction) -> int | str:
+    if value.denominator == 1:
+        return int(value)
+    text = f"{float(value):.15g}"
+    return text if Fraction(text) == value else str(value)

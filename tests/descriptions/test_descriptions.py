@@ -1,0 +1,195 @@
+"""Descriptions by other tools become specs that can be planned, and say nothing that they did not."""
+
+import json
+import tomllib
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from leastnoise._check import InputError
+from leastnoise._cli._described import described
+from leastnoise._cli._main import program
+from leastnoise._descriptions import READERS, read_description
+from leastnoise._session import BLANK, parse_spec
+
+CSVW = {
+    "@context": ["http://www.w3.org/ns/csvw"],
+    "@type": "csvw:Table",
+    "privacyUnit": "penguin_id",
+    "maxContributions": 3,
+    "maxLength": 1000,
+    "tableSchema": {
+        "columns": [
+            {"name": "penguin_id", "datatype": "integer"},
+            {"name": "species", "datatype": "string", "required": True, "keyValues": ["Adelie", "Gentoo"], "exhaustiveKeys": True},
+            {
+                "name": "island",
+                "datatype": "string",
+                "exhaustivePartitions": False,
+                "partitions": [{"@type": "Partition", "predicate": {"partitionValue": name}} for name in ("Biscoe", "Dream")],
+            },
+            {"name": "mass", "datatype": "double", "minimum": 2500.5, "maximum": 6500},
+            {"name": "year", "datatype": {"base": "integer", "minimum": 2007, "maximum": 2009}},
+            {
+                "name": "depth",
+                "datatype": "decimal",
+                "partitions": [{"predicate": {"lowerBound": low, "upperBound": low + 5}} for low in (15, 10)],
+            },
+            {"name": "ringed", "datatype": "boolean"},
+            {"name": "seen", "datatype": "date", "minimum": "2007-01-01", "maximum": "2009-12-31"},
+            {"name": "comment", "datatype": "string"},
+            {"name": "lasted", "datatype": "duration"},
+        ]
+    },
+}
+SMARTNOISE = """
+Database:
+  PUMS:
+    PUMS:
+      rows: 1000
+      max_ids: 4
+      row_privacy: False
+      age: {type: int, lower: 0, upper: 100}
+      sex: {type: string, cardinality: 2}
+      married: {type: boolean}
+      income: {type: float, lower: 0, upper: 500000.5}
+      born: {type: datetime}
+      pid: {type: int, private_id: True}
+"""
+DOMAIN = {"sex": 2, "age": 74}
+
+
+def spec_of(found, tmp_path, data=None):
+    return described(found, tmp_path / "given", tmp_path / "spec.toml", data)
+
+
+def filled(text):
+    """The draft with a value in the place of every blank."""
+    text = text.replace(f'max_rows = "{BLANK}"', "max_rows = 2")
+    text = text.replace(f'from = "{BLANK}", to = "{BLANK}"', 'from = "2024-01-01", to = "2024-12-31"')
+    text = text.replace(f'["{BLANK}", "{BLANK}"]', "[0, 9]").replace(f'low = "{BLANK}", high = "{BLANK}"', "low = 0, high = 9")
+    return text.replace(f'["{BLANK}"]', '["a", "b"]')
+
+
+def read(tmp_path, text, name="given.json"):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return read_description(tmp_path / name)
+
+
+def test_csvw_says_keys_bounds_partitions_and_the_unit(tmp_path):
+    found = read(tmp_path, json.dumps(CSVW))
+    assert (found.tool, found.unit, found.max_rows) == ("CSVW-EO", "penguin_id", 3)
+    assert found.attributes == {
+        "species": {"categories": ["Adelie", "Gentoo"]},
+        "island": {"categories": ["Biscoe", "Dream"], "outside": "other"},
+        "mass": {"bins": {"low": "2500.5", "high": 6500, "count": 100}, "outside": "clip"},
+        "year": {"integers": [2007, 2009], "outside": "clip"},
+        "depth": {"edges": ["10", "15", "20"]},
+        "ringed": {"categories": [True, False]},
+        "seen": {"dates": {"from": "2007-01-01", "to": "2009-12-31", "by": "month"}},
+        "comment": {"categories": [BLANK]},
+    }
+    assert set(found.left_out) == {"penguin_id", "lasted"}
+    assert found.measures == {"mass": {"clip": ["2500.5", 6500], "unit": "0.5"}, "year": {"clip": [2007, 2009]}}
+
+
+def test_smartnoise_says_types_bounds_and_the_unit(tmp_path):
+    found = read(tmp_path, SMARTNOISE, "given.yaml")
+    assert (found.tool, found.unit, found.max_rows) == ("SmartNoise", "pid", 4)
+    assert found.attributes == {
+        "age": {"integers": [0, 100], "outside": "clip"},
+        "sex": {"categories": [BLANK]},
+        "married": {"categories": [True, False]},
+        "income": {"bins": {"low": 0, "high": "500000.5", "count": 100}, "outside": "clip"},
+        "born": {"dates": {"from": BLANK, "to": BLANK, "by": "month"}},
+    }
+    rows = read(tmp_path, SMARTNOISE.replace("row_privacy: False", "row_privacy: True"), "rows.yaml")
+    assert rows.unit is None
+
+
+def test_smartnoise_is_about_one_table(tmp_path):
+    value = yaml.safe_load(SMARTNOISE)
+    value["Database"]["PUMS"]["other"] = {"age": {"type": "int"}}
+    with pytest.raises(InputError, match=r"describes 2 \(Database.PUMS.PUMS, Database.PUMS.other\)"):
+        read(tmp_path, yaml.safe_dump(value), "two.yaml")
+
+
+def test_mbi_says_sizes(tmp_path):
+    found = read(tmp_path, json.dumps(DOMAIN))
+    assert (found.tool, found.attributes) == ("mbi", {"sex": {"size": 2}, "age": {"size": 74}})
+
+
+def test_opendp_says_types_and_bounds(tmp_path):
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    kinds = {
+        "age": dp.atom_domain(bounds=(17, 90), T="i32"),
+        "name": dp.atom_domain(T=str),
+        "here": dp.atom_domain(T=bool),
+        "pay": dp.atom_domain(T="f64"),
+        "rows": dp.atom_domain(T="u32"),
+    }
+    frame = dp.lazyframe_domain([dp.series_domain(name, kind) for name, kind in kinds.items()])
+    found = read(tmp_path, dp.serialize(frame))
+    assert found.attributes == {
+        "age": {"integers": [17, 90], "outside": "clip"},
+        "name": {"categories": [BLANK]},
+        "here": {"categories": [True, False]},
+        "pay": {"bins": {"low": BLANK, "high": BLANK, "count": 100}},
+        "rows": {"integers": [BLANK, BLANK]},
+    }
+    assert found.measures == {"age": {"clip": [17, 90]}}
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.json", json.dumps(CSVW)), ("b.yaml", SMARTNOISE), ("c.json", json.dumps(DOMAIN))])
+def test_a_draft_is_a_spec_once_its_blanks_are_filled(tmp_path, name, text):
+    found = read(tmp_path, text, name)
+    draft = spec_of(found, tmp_path, tmp_path / "people.csv")
+    value = tomllib.loads(draft)
+    assert value["source"]["path"] == "people.csv"
+    assert set(value["domain"]) == set(found.attributes)
+    spec = parse_spec(filled(draft), tmp_path)
+    assert set(spec.domain.names) == set(found.attributes)
+    assert spec.privacy.unit_column == found.unit
+    measures = "\n".join(line[2:] if line.startswith(("# [measures", "# clip", "# unit")) else line for line in draft.splitlines())
+    assert set(parse_spec(filled(measures), tmp_path).domain.measures) == set(found.measures)
+
+
+def test_each_description_is_of_one_tool(tmp_path):
+    values = [CSVW, DOMAIN, yaml.safe_load(SMARTNOISE)]
+    assert [sum(fits(value) for fits, _ in READERS) for value in values] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1, 2]", "is none that is known: CSVW-EO"),
+        ("{}", "is none that is known"),
+        ('{"sex": 0}', "is none that is known"),
+        ("a: [", "is neither JSON nor YAML"),
+        ('{"tableSchema": {"columns": [3]}}', "is damaged"),
+        ('{"tableSchema": {"columns": [{"name": "x", "datatype": "integer", "minimum": "a", "maximum": 2}]}}', "a lower bound must be"),
+        ("!!python/object/apply:os.system ['true']", "is none that is known"),
+    ],
+)
+def test_bad_descriptions_get_one_sentence(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, text)
+
+
+def test_names_that_toml_or_comments_would_take_for_something_else(tmp_path):
+    found = read(tmp_path, json.dumps({'a "b"\n[x]': 2, "c.d": 3}))
+    assert list(tomllib.loads(spec_of(found, tmp_path))["domain"]) == ['a "b"\n[x]', "c.d"]
+
+
+def test_the_command_reads_no_data_and_replaces_no_file(tmp_path):
+    (tmp_path / "domain.json").write_text(json.dumps(DOMAIN))
+    asked = ["init", str(tmp_path / "not-there.csv"), "--from", str(tmp_path / "domain.json")]
+    done = CliRunner().invoke(program, asked)
+    assert done.exit_code == 0
+    assert "Run: leastnoise plan" in done.output
+    assert tomllib.loads((tmp_path / "not-there.toml").read_text())["source"]["path"] == "not-there.csv"
+    assert "exists already" in str(CliRunner().invoke(program, asked).exception)
+    assert "--from reads no data" in str(CliRunner().invoke(program, [*asked, "--delimiter", ";"]).exception)
+    assert "give a description with --from" in str(CliRunner().invoke(program, ["init"]).exception)
