@@ -239,7 +239,7 @@ def _reading(file: _File, call: ast.Call) -> None:
     if ast.unparse(call.func).split(".")[-1] != "read" or "_adapters" not in file.imported.get(_root(call.func), ""):
         return
     for keyword in call.keywords:
-        if keyword.arg in {None, "entropy_bytes"} or (keyword.arg == "progress" and ast.unparse(keyword.value) not in {"progress", "None"}):
+        if keyword.arg is None or (keyword.arg == "progress" and ast.unparse(keyword.value) not in {"progress", "None"}):
             file.refuse(call, f"the reading of rows is watched: {ast.unparse(keyword.value)}")
 
 

@@ -15,7 +15,9 @@ from waiting import HANGS
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 NEEDED = ("src", "contracts", "baselines", "experiments", "docs/strategies.md", "pyproject.toml")
-_BLOCK = re.compile(r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<kind>python|diff|console)\n(?P<text>.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(
+    r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<kind>python|toml|diff|console)\n(?P<text>.*?)^```$", flags=re.DOTALL | re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ def recipes() -> list[Recipe]:
         blocks = list(_BLOCK.finditer(section))
         made = Recipe(
             title=section.splitlines()[0],
-            files={block["file"]: block["text"] for block in blocks if block["kind"] == "python" and block["file"]},
+            files={block["file"]: block["text"] for block in blocks if block["kind"] in ("python", "toml") and block["file"]},
             changes={block["file"]: block["text"] for block in blocks if block["kind"] == "diff"},
             commands=tuple(line[2:] for block in blocks if block["kind"] == "console" for line in block["text"].splitlines()),
         )
@@ -91,8 +93,8 @@ def test_what_the_page_says_works(recipe: Recipe, tmp_path: Path) -> None:
     assert len(recipe.changes) <= 1, "more than one existing file is touched"
     assert recipe.commands
     follow(recipe, tmp_path)
-    examples = " ".join(file for file in recipe.files if file.startswith("src/"))
-    for command in (*recipe.commands, f"pytest -q -n 0 -p no:cacheprovider --doctest-modules {examples}"):
+    examples = [file for file, text in recipe.files.items() if file.startswith("src/") and ">>> " in text]
+    for command in (*recipe.commands, *(f"pytest -q -n 0 -p no:cacheprovider --doctest-modules {file}" for file in examples)):
         done = run(command, tmp_path)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 

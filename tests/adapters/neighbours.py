@@ -12,20 +12,17 @@ import argparse
 import gzip
 import tempfile
 import time
-from collections import Counter
+from collections import ChainMap, Counter
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
-import duckdb
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from adapters.pools import ARROW, DUCKDB, FIELDS, JUNK, NO_PARQUET, PANDAS, POLARS
-from leastnoise._adapters import CSV, _lines, read
+from adapters.pools import FIELDS, JUNK
+from adapters.sources import POOLS
+from leastnoise._adapters import CSV, Wanted, _lines, _read, read
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading
 from leastnoise._table._columns import columns_of, counted_of
 
@@ -55,7 +52,6 @@ TEXTS = [
 # What other readers take for the end of a line.
 ENDS = [b"\r", b"\r", b"\r", b"\r", b"\r\r", b"\x0b", b"\x0c", b"\x1c", b"\x1e", b"\x85", "\u2028".encode(), b"\0"]
 POLICIES = ("drop", "other")
-CONNECTION = duckdb.connect()
 
 
 def categories_of(rng, null, outside):
@@ -126,86 +122,10 @@ class Rows:
         return self.unit[mask], self.serial[mask], [column[mask] for column in self.values]
 
 
-def of_arrow(rng, names):
-    """Arrow tables, as a function from rows."""
-    ids = [10, 11, 12, None, 14]
-    unit = [pa.array(ids, pa.int16()), pa.array(ids).cast(pa.decimal128(25, 3)), pa.array([None if i is None else f"u{i}" for i in ids])][
-        rng.integers(3)
-    ]
-    unit = unit.dictionary_encode() if rng.random() < 0.3 else unit
-
-    def make(rows):
-        unit_of, serial, values = rows
-        columns = [
-            unit.take(pa.array(unit_of)),
-            pa.array(serial, pa.int32()),
-            *(_taken(ARROW[name], v) for name, v in zip(names, values, strict=True)),
-        ]
-        return pa.table(dict(zip(("id", "mark", "a", "b"), columns, strict=True)))
-
-    return make
-
-
-def _taken(pool, places):
-    try:
-        return pool.take(pa.array(places))
-    except pa.ArrowNotImplementedError:
-        return pa.concat_arrays([pool.slice(int(place), 1) for place in places]) if len(places) else pool.slice(0, 0)
-
-
-def of_pandas(rng, names):
-    unit = pd.Series([10, 11, 12, None, 14], dtype=["Int64", "float64", object][rng.integers(3)])
-
-    def make(rows):
-        unit_of, serial, values = rows
-        columns = {"id": unit.iloc[unit_of], "mark": pd.Series(serial, dtype=np.int64)}
-        columns |= {name: PANDAS[kind].iloc[v] for name, kind, v in zip(("a", "b"), names, values, strict=True)}
-        return pd.DataFrame({name: column.reset_index(drop=True) for name, column in columns.items()})
-
-    return make
-
-
-def of_polars(rng, names):
-    unit = [pl.Series([10, 11, 12, None, 14], dtype=pl.Int16), pl.Series(["a", "b", "", None, "new"], dtype=pl.Categorical)][
-        rng.integers(2)
-    ]
-
-    def make(rows):
-        unit_of, serial, values = rows
-        columns = {"id": unit.gather(unit_of), "mark": pl.Series(serial, dtype=pl.Int32)}
-        return pl.DataFrame(columns | {name: POLARS[kind].gather(v) for name, kind, v in zip(("a", "b"), names, values, strict=True)})
-
-    return make
-
-
-def of_duckdb(rng, names):
-    unit_type = ["INTEGER", "VARCHAR", "HUGEINT"][rng.integers(3)]
-    types = [unit_type, "INTEGER", *names]
-
-    def make(rows):
-        unit_of, serial, values = rows
-        if not len(serial):
-            nothing = ", ".join(f"NULL::{kind} AS {name}" for name, kind in zip(("id", "mark", "a", "b"), types, strict=True))
-            return CONNECTION.sql(f"SELECT {nothing} WHERE false")
-        lines = []
-        for place in range(len(serial)):
-            literals = [str([10, 11, 12, "NULL", 14][unit_of[place]]), str(serial[place])]
-            literals += [(*DUCKDB[kind], "NULL")[v[place]] for kind, v in zip(names, values, strict=True)]
-            lines.append("(" + ", ".join(f"CAST({literal} AS {kind})" for literal, kind in zip(literals, types, strict=True)) + ")")
-        return CONNECTION.sql(f"SELECT * FROM (VALUES {', '.join(lines)}) AS t(id, mark, a, b)")
-
-    return make
-
-
-POOLS = {
-    "pyarrow": (of_arrow, {name: len(pool) for name, pool in ARROW.items()}),
-    "parquet": (of_arrow, {name: len(pool) for name, pool in ARROW.items() if name not in NO_PARQUET}),
-    "pandas": (of_pandas, {name: len(pool) for name, pool in PANDAS.items()}),
-    "polars": (of_polars, {name: len(pool) for name, pool in POLARS.items()}),
-    "polars lazy": (of_polars, {name: len(pool) for name, pool in POLARS.items()}),
-    "duckdb": (of_duckdb, {name: len(pool) + 1 for name, pool in DUCKDB.items()}),
-}
-SOURCES = (*POOLS, "csv", "csv.gz")
+# A source in a file of its own has its row in a file of its own too: ``source_NAME.py`` beside this one, with a dictionary ``POOLS``.
+FURTHER = [import_module(f"adapters.{path.stem}").POOLS for path in sorted(Path(__file__).parent.glob("source_*.py"))]
+ALL = dict(ChainMap(*FURTHER, POOLS))
+SOURCES = (*POOLS, "csv", "csv.gz", *(name for pools in FURTHER for name in pools))
 
 
 def lines_of(rng, units):
@@ -277,8 +197,8 @@ class Pair:
             "BLOCK": int(rng.choice([5, 33, 2**20])),
             "LONGEST": int(rng.choice([60, 2_000_000])),
         }
-        if kind in POOLS:
-            constructor, sizes = POOLS[kind]
+        if pool := ALL.get(kind):
+            sizes = pool.sizes
             # columns of mixed Python objects have the most ways to go wrong
             often = [
                 *sizes,
@@ -287,7 +207,7 @@ class Pair:
             ]
             names = [often[place] for place in rng.integers(0, len(often), 2)]
             rows = Rows(rng, [sizes[name] for name in names], units)
-            make = constructor(rng, names)
+            make = pool.make(rng, names)
             self.what = f"{kind}: {names}"
             everybody = np.ones(len(rows.new), dtype=bool)
             self.sources = [(make(rows.part(mask)), rows.keys[mask]) for mask in (~rows.new, everybody)]
@@ -311,14 +231,10 @@ class Pair:
         if self.kind.startswith("csv"):
             keys = [key for line, key in zip(source, keys, strict=True) for _ in range(self._records([line]))]
             opened = self._csv(source)
-        elif self.kind == "parquet":
-            opened = self.folder / "x.parquet"
-            pq.write_table(
-                source, opened, version="2.6", row_group_size=int(self.rng.choice([1, 3, 1000])), store_schema=bool(self.rng.random() < 0.7)
-            )
         else:
-            opened = source.lazy() if self.kind == "polars lazy" else source
-        table = read(opened, self.domain, entropy_bytes=entropy_of(keys), usage=True, **self.unit)
+            opened = ALL[self.kind].opened(source, self.folder, self.rng)
+        with mock.patch.object(_read, "urandom", entropy_of(keys)):
+            table = read(opened, self.domain, wanted=Wanted(usage=True), **self.unit)
         self.usages.append(counted_of(table.usage).tables[None, ("rows",)])
         return rows_of(table)
 

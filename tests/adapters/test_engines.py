@@ -18,7 +18,7 @@ from sqlglot import exp
 import leastnoise as ln
 from adapters.postgres import fill, server
 from leastnoise import DatabaseTable, Domain, InputError
-from leastnoise._adapters import _engine, _postgres, _read, read
+from leastnoise._adapters import Wanted, _engine, _postgres, _read, read
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._engine import Wish
@@ -114,9 +114,9 @@ MEASURES = [
 MEASURES += [Measure("x", -1000, 3000, unit="1000"), Measure("x", "0.3", "0.9", unit="0.3")]
 
 
-def counts(source, domain, tables, **options):
+def counts(source, domain, tables, attributes=None, **options):
     """Every wanted marginal, and whether the rows stayed where they are."""
-    table = read(source, domain, tables=tables, **options)
+    table = read(source, domain, wanted=Wanted(attributes=attributes, tables=tables), **options)
     found = {(measure, names): cells.tolist() for measure, wanted in tables.items() for names, cells in count(table, wanted, measure)}
     return found, counted_of(table) is not None
 
@@ -246,10 +246,11 @@ def kept_rows(unit, most, key, domain, bound=None):
 
 
 @pytest.mark.parametrize(("unit", "bound"), [("u", None), ("w", None), ("u", PerCell(1, "t")), ("w", PerCell(1, ["t", "b"]))], ids=str)
-def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit, bound):
+def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit, bound, monkeypatch):
+    monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     domain = Domain({"t": Categories(["F", "M"], null="other", outside="other"), "b": KINDS[0]}, measures={"m": MEASURES[1]})
     tables = {None: [("t", "b"), ()], "m": [()]}
-    found, here = counts(engine, domain, tables, unit_column=unit, max_rows=2, max_per_cell=bound, entropy_bytes=lambda size: b"k" * size)
+    found, here = counts(engine, domain, tables, unit_column=unit, max_rows=2, max_per_cell=bound)
     rows = [row for row in kept_rows(unit, 2, (b"k" * 16).hex(), domain, bound) if min(row[:2]) >= 0]
     table = np.zeros((3, 18), dtype=int)
     np.add.at(table, tuple(np.array([row[:2] for row in rows]).T), 1)
@@ -259,7 +260,7 @@ def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit, bo
 
 def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
     domain = Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
-    table = read(engine, domain, tables={None: [("t",)]})
+    table = read(engine, domain, wanted=Wanted(tables={None: [("t",)]}))
     for names, measure in ((("b",), None), (("t",), "m")):
         with pytest.raises(InputError, match="counted for the tables of another plan"):
             list(count(table, [names], measure))
@@ -301,7 +302,7 @@ def test_a_failing_frame_says_nothing_of_a_row(spark_session):
     frame = spark_session.sql("SELECT CAST('MARK' || id AS INT) AS n, id = 1 AS b FROM range(3)")
     for tables in (None, {None: [("n",)]}):
         with pytest.raises(InputError, match="the Spark data frame cannot be computed") as error:
-            read(frame, Domain(n=Integers(0, 3)), tables=tables)
+            read(frame, Domain(n=Integers(0, 3)), wanted=Wanted(tables=tables))
         assert "MARK" not in str(error.value)
     assert spark_session.catalog.listTables() == []
 
@@ -381,7 +382,7 @@ def test_a_failing_server_says_nothing_of_its_own(url, monkeypatch, table, messa
     monkeypatch.setenv("VISITS_URL", url.replace("tester:", "stranger:"))
     for tables in (None, {None: [("b",)]}):
         with pytest.raises(InputError) as error:
-            read(DatabaseTable(table, "env:VISITS_URL"), Domain(b=["true"]), tables=tables)
+            read(DatabaseTable(table, "env:VISITS_URL"), Domain(b=["true"]), wanted=Wanted(tables=tables))
         assert message in str(error.value)
         assert "MARK" not in str(error.value)
         assert "division" not in str(error.value)

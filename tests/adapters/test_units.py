@@ -1,13 +1,14 @@
 """Bounding the rows of a unit: stability by brute force, uniformity, and what the choice looks at."""
 
 import itertools
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from leastnoise._adapters import read
+from leastnoise._adapters import Wanted, _read, read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._units import Units
 from leastnoise._check import InputError
@@ -27,7 +28,8 @@ def entropy(keys):
 
 
 def encoded(frame, keys, most):
-    table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=most, entropy_bytes=entropy(keys))
+    with mock.patch.object(_read, "urandom", entropy(keys)):
+        table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=most)
     return np.bincount(columns_of(table).codes["v"], minlength=3)
 
 
@@ -137,7 +139,8 @@ def test_removing_a_unit_changes_at_most_m_rows_in_a_cell_and_k_in_all(most, bou
             )
 
             def cells(frame, keys):
-                table = read(frame, CELLS, unit_column="id", max_rows=most, max_per_cell=bound, entropy_bytes=entropy(keys))
+                with mock.patch.object(_read, "urandom", entropy(keys)):
+                    table = read(frame, CELLS, unit_column="id", max_rows=most, max_per_cell=bound)
                 codes = columns_of(table).codes
                 return np.bincount(2 * codes["v"].astype(int) + codes["w"], minlength=4).reshape(2, 2)
 
@@ -171,7 +174,8 @@ def test_dropped_rows_have_a_cell_of_their_own():
     frame = pl.DataFrame({"id": ["a"] * 4, "v": [9, 9, 0, 0]})
     domain = Domain(v=Coded(2))
     for keys in itertools.permutations(range(4)):
-        table = read(frame, domain, unit_column="id", max_rows=2, max_per_cell=PerCell(1, "v"), entropy_bytes=entropy(keys), usage=True)
+        with mock.patch.object(_read, "urandom", entropy(keys)):
+            table = read(frame, domain, wanted=Wanted(usage=True), unit_column="id", max_rows=2, max_per_cell=PerCell(1, "v"))
         assert columns_of(table).codes["v"].tolist() == [0]
         assert counted_of(table.usage).tables[None, ("rows",)].tolist() == [1, 1]
 
@@ -179,6 +183,6 @@ def test_dropped_rows_have_a_cell_of_their_own():
 def test_bounds_in_cells_that_are_not_read_are_refused():
     frame = pl.DataFrame({"id": ["a"], "v": [0], "w": [0]})
     with pytest.raises(InputError, match="the attributes of max_per_cell must be attributes that are read: v; got"):
-        read(frame, CELLS, attributes=["v"], unit_column="id", max_per_cell=PerCell(1, "w"))
+        read(frame, CELLS, wanted=Wanted(attributes=["v"]), unit_column="id", max_per_cell=PerCell(1, "w"))
     with pytest.raises(InputError, match="max_per_cell must be None where each row is a unit"):
         read(frame, CELLS, max_per_cell=PerCell(1, "w"))

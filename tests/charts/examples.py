@@ -1,34 +1,12 @@
-"""One picture of every sort that a chart may be asked to draw: the rows of the conformance kit."""
+"""One picture of every sort that a chart may be asked to draw: the rows of the conformance kit.
 
-import numpy as np
+A chart in a file of its own has its rows in a file of its own too: ``pictures_NAME.py`` beside this one, with a dictionary ``AXES``.
+"""
 
-from leastnoise._charts import Axis, Picture
+from importlib import import_module
+from pathlib import Path
 
-
-def names(name, *labels):
-    return Axis(name=name, labels=labels)
-
-
-def cells(name, low, high):
-    ends = np.arange(low, high + 2.0)
-    return Axis(name=name, labels=tuple(str(n) for n in range(low, high + 1)), kind="cells", low=ends[:-1], high=ends[1:])
-
-
-def up_to(name, count, width):
-    ends = width * np.arange(count + 1.0)
-    labels = tuple(f"< {end:g}" for end in ends[1:])
-    return Axis(name=name, labels=labels, kind="up_to", low=ends[:-1], high=ends[1:])
-
-
-def months(name, count):
-    return Axis(name=name, labels=tuple(f"{2024 + n // 12}-{n % 12 + 1:02d}" for n in range(count)), kind="times")
-
-
-SEX = names("sex", "F", "M")
-REGION = names("region", *(f"Region {n}" for n in range(12)))
-EDUCATION = names("education", "none", "primary", "secondary", "bachelor", "master")
-STORE = names("store", *(f"Store {n:03d}" for n in range(300)))
-ODD = names('<b>a & "b"</b>', "<script>alert(1)</script>", "x" * 200, "")
+from charts.axes import EDUCATION, ODD, REGION, SEX, STORE, cells, months, names, picture, up_to
 
 AXES = {
     "bars": [(SEX,), (REGION,), (ODD,), (cells("children", 0, 5),), (names("one", "only"),)],
@@ -38,15 +16,11 @@ AXES = {
     "heat": [(REGION, EDUCATION), (REGION, months("month", 24)), (cells("age", 18, 40), cells("year", 1990, 2020))],
     "largest": [(STORE,), (STORE, months("month", 12)), (SEX, REGION, EDUCATION), (STORE, up_to("income", 5, 10))],
 }
-
-
-def picture(axes, level=1000.0, spread=30.0, seed=0):
-    """Made-up answers around a level."""
-    random = np.random.default_rng(seed)
-    answer = level + random.normal(0, spread, tuple(axis.size for axis in axes))
-    return Picture(
-        name=" x ".join(axis.name for axis in axes), axes=axes, answer=answer, low=answer - spread, high=answer + spread, unit="rows"
-    )
+AXES |= {
+    chart: rows
+    for path in sorted(Path(__file__).parent.glob("pictures_*.py"))
+    for chart, rows in import_module(f"charts.{path.stem}").AXES.items()
+}
 
 
 def pictures():

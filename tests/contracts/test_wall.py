@@ -68,7 +68,6 @@ LEAKS = {
     "the number of rows": "from leastnoise import _adapters\nrows = []\n_adapters.read(source, domain, progress=rows.append)",
     "the display of progress replaced": "def f(progress):\n    progress = [].append",
     "exact counts for the data's holder": "from leastnoise._adapters._fit import rows_fit",
-    "keys that are not random": "from leastnoise import _adapters\n_adapters.read(source, domain, entropy_bytes=bytes)",
     "a field of a table set by a function": "def f(self):\n    object.__setattr__(self, 'max_rows', 1)",
     "a field of a table set by a method of another class": "class A:\n    def f(self):\n        object.__setattr__(self, 'max_rows', 1)",
     "a constructor used on another object": "A.__init__(table)",

@@ -1,64 +1,27 @@
-"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse."""
+"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+A mechanism in a file of its own has its rows in a file of its own too: ``rows_NAME.py`` beside this one, with a tuple ``ROWS``.
+"""
 
-import numpy as np
+from importlib import import_module
+from pathlib import Path
 
-from leastnoise._accounting import ZCDP, Budget, PureDP
-from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._table import Table
-from leastnoise._workload import Workload, queries
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A mechanism, by what it is asked.
-
-    Args:
-        mechanism: the name of its class.
-        strategy: by which it is asked for.
-        workload: that it answers.
-        table: rows over the workload's domain, not secret.
-        budgets: that it takes.
-        refused: a workload that it refuses, and with which words; None if it refuses none that a domain can have.
-        looks: whether it decides on the way what to measure.
-    """
-
-    mechanism: str
-    strategy: str
-    workload: Workload
-    table: Table
-    budgets: tuple[Budget, ...] = (PureDP("1/2"), ZCDP("1/8"))
-    refused: tuple[Workload, str] | None = None
-    looks: bool = True
-
-
-def _table(domain: Domain, values: Mapping[str, np.ndarray] | None = None) -> Table:
-    random = np.random.default_rng(4)
-    codes = {name: random.integers(0, domain.kind(name).size, 300) for name in domain.names}
-    return Table(domain, codes, {} if values is None else {name: 5 * codes[name_of] for name, name_of in values.items()})  # type: ignore[misc]
-
-
-LINE = Domain(age=Integers(0, 15))
-PLANE = Domain(age=Integers(0, 7), hours=Integers(0, 3))
-CUBE = Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"])
-PAID = Domain(pay=Bins(0, 40, 8, closed="right"), measures={"wages": Measure("pay", 0, 40)})
-ON_LINE, ON_PLANE = queries(LINE, age="prefix"), queries(PLANE, age="prefix", hours="identity")
-ON_CUBE, SUMS = queries(CUBE, a="identity", b="identity", c="identity"), queries(PAID, pay="prefix", sum="wages")
-LOTS = "this workload asks about a and b and c"
+from leastnoise._accounting import PureDP
+from leastnoise._domain import Domain, Integers
+from leastnoise._workload import queries
+from mechanisms.row import LINE, LOTS, ON_CUBE, ON_LINE, ON_PLANE, PAID, PLANE, SUMS, Row, table_over
 
 ROWS = (
-    Row(mechanism="Linear", strategy="identity", workload=ON_PLANE, table=_table(PLANE), looks=False),
+    Row(mechanism="Linear", strategy="identity", workload=ON_PLANE, table=table_over(PLANE), looks=False),
     *(
-        Row(mechanism="Dawa", strategy=name, workload=ON_LINE, table=_table(LINE), refused=(ON_CUBE, LOTS))
+        Row(mechanism="Dawa", strategy=name, workload=ON_LINE, table=table_over(LINE), refused=(ON_CUBE, LOTS))
         for name in ("dawa", "dawa_tree", "dawa_levels")
     ),
     Row(
         mechanism="DawaPlane",
         strategy="dawa",
         workload=ON_PLANE,
-        table=_table(PLANE),
+        table=table_over(PLANE),
         budgets=(PureDP("1/2"),),
         refused=(queries(Domain(a=Integers(0, 4999), b=Integers(0, 1)), a="prefix", b="prefix"), "at most 4096 cells of each"),
     ),
@@ -66,7 +29,8 @@ ROWS = (
         mechanism="TruncatedSums",
         strategy="truncated_sums",
         workload=SUMS,
-        table=_table(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
+        table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
         refused=(ON_LINE, "answers sums of one measure"),
     ),
 )
+ROWS += tuple(row for path in sorted(Path(__file__).parent.glob("rows_*.py")) for row in import_module(f"mechanisms.{path.stem}").ROWS)

@@ -2,7 +2,7 @@
 
 from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._location import DatabaseTable, dataset_name, ledger_beside, located, location
-from leastnoise._adapters._read import columns, read
+from leastnoise._adapters._read import Wanted, columns, read
 from leastnoise._adapters._usage import ROWS, USAGE
 
-__all__ = ["CSV", "ROWS", "USAGE", "DatabaseTable", "columns", "dataset_name", "ledger_beside", "located", "location", "read"]
+__all__ = ["CSV", "ROWS", "USAGE", "DatabaseTable", "Wanted", "columns", "dataset_name", "ledger_beside", "located", "location", "read"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,6 +79,23 @@ class Source:
     chunks: Callable[[Sequence[str]], Iterator[tuple[int, list[Column]]]]
     strange: dict[str, str]
     engine: "Engine | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKind:
+    """A kind of file.
+
+    Attributes:
+        name: how messages call it.
+        endings: of its files' names, in lower case.
+        open: opens a file, reading no row.
+        columns: name and type of each column, in order, from the header or schema alone.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    open: Callable[[Path], Source]
+    columns: Callable[[Path], list[tuple[str, str]]]
 
 
 def not_whole(what: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from leastnoise._adapters._ahead import ahead
 from leastnoise._adapters._arrow import to_column
-from leastnoise._adapters._column import STRANGE, Column, Source, not_whole
+from leastnoise._adapters._column import STRANGE, Column, FileKind, Source, not_whole
 from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._lines import cut, split, whole_lines
 from leastnoise._check import InputError
@@ -132,3 +132,6 @@ def _first_line(path: Path, what: str, encoding: str) -> str:
             f"{what} must be text in {encoding.upper()}; its first line is not. "
             'Say its encoding, for example [source] encoding = "latin-1", or save it as UTF-8 or Parquet.'
         ) from None
+
+
+CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz"), open=open_csv, columns=csv_columns)

@@ -2,30 +2,33 @@
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from leastnoise._adapters._column import Column, Source
-from leastnoise._adapters._csv import count_lines, open_csv
+from leastnoise._adapters._column import Column, FileKind, Source
+from leastnoise._adapters._csv import CSV_FILES, count_lines, open_csv
 from leastnoise._adapters._layout import CSV
-from leastnoise._adapters._parquet import open_parquet
+from leastnoise._adapters._parquet import PARQUET_FILES
 from leastnoise._check import InputError
 from leastnoise._domain import did_you_mean
 
-# What reads a file, by the end of its name.
-OPENERS: dict[str, Callable[[Path], Source]] = {".csv": open_csv, ".csv.gz": open_csv, ".parquet": open_parquet}
-_ENDINGS = ".csv, .csv.gz or .parquet"
+KINDS = (
+    CSV_FILES,
+    PARQUET_FILES,
+)
+_NAMES = [ending for kind in KINDS for ending in kind.endings]
+ENDINGS = f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
 
 
-def files(path: str | os.PathLike[str]) -> list[tuple[Path, str]]:
+def files(path: str | os.PathLike[str]) -> list[tuple[Path, FileKind]]:
     """The files that a path means: a file; all below a folder; or those that match a pattern of ``*``, ``?``, ``[...]`` and ``**``.
 
     Args:
         path: of a file, a folder, or a pattern.
 
     Returns:
-        Each file and its ending, sorted by name. Of a folder and of ``**`` those whose own name, or a folder's on the way, begins with a
+        Each file and its kind, sorted by name. Of a folder and of ``**`` those whose own name, or a folder's on the way, begins with a
         point or an underscore are left out, as engines write marks of their own under such names.
 
     Raises:
@@ -34,11 +37,11 @@ def files(path: str | os.PathLike[str]) -> list[tuple[Path, str]]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("b.csv", "a.csv", "_SUCCESS"):
     ...         _ = Path(folder, name).write_text("x")
-    ...     [file.name for file, _ in files(folder)], [ending for _, ending in files(f"{folder}/a*")]
-    (['a.csv', 'b.csv'], ['.csv'])
+    ...     [file.name for file, _ in files(folder)], [kind.name for _, kind in files(f"{folder}/a*")]
+    (['a.csv', 'b.csv'], ['CSV'])
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"the source must be a path to {_ENDINGS} files; got an object of type {type(path).__name__!r}.")
+        raise InputError(f"the source must be a path to {ENDINGS} files; got an object of type {type(path).__name__!r}.")
     place = Path(os.fsdecode(path))
     if place.is_dir():
         found = [file for file in sorted(place.rglob("*")) if file.is_file() and not _hidden(file.relative_to(place))]
@@ -48,13 +51,14 @@ def files(path: str | os.PathLike[str]) -> list[tuple[Path, str]]:
         found = [file for file in matches if file.is_file() and not ("**" in place.parts and _hidden(file))]
         what = f"The pattern {str(place)!r}"
     else:
-        return [(place, _ending(place))]
+        return [(place, _kind(place))]
     if not found:
         raise InputError(f"the source must be files that exist. {what} has none.")
-    pairs = [(file, _ending(file)) for file in found]
-    kinds = {OPENERS[ending] for _, ending in pairs}
+    pairs = [(file, _kind(file)) for file in found]
+    kinds = [kind.name for kind in KINDS if any(kind is other for _, other in pairs)]
     if len(kinds) > 1:
-        raise InputError(f"the files of a source must be of one kind. {what} has both CSV and Parquet files: name one kind, as in '*.csv'.")
+        both = " and ".join(kinds)
+        raise InputError(f"the files of a source must be of one kind. {what} has both {both} files: name one kind, as in '*.csv'.")
     return pairs
 
 
@@ -76,18 +80,18 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     layout = path if isinstance(path, CSV) else None
     path = path.path if isinstance(path, CSV) else path
     found = files(path)
-    if layout is not None and any(OPENERS[ending] is not open_csv for _, ending in found):
+    kind = found[0][1]  # of all
+    if layout is not None and kind is not CSV_FILES:
         raise InputError(f"delimiter, encoding and header are about CSV files; got {os.fsdecode(path)!r}. Leave them out.")
-    openers = OPENERS if layout is None else dict.fromkeys(OPENERS, partial(open_csv, layout=layout))
+    open_one = kind.open if layout is None else partial(open_csv, layout=layout)
     if len(found) == 1:
-        file, ending = found[0]
-        return openers[ending](file)
+        return open_one(found[0][0])
     # of all files only these facts are kept, not the files themselves: there may be more than a process may hold open
     first: Source | None = None
     strange: dict[str, str] = {}
     total: int | None = 0
-    for file, ending in found:
-        opened = openers[ending](file)
+    for file, _ in found:
+        opened = open_one(file)
         first = opened if first is None else first
         if sorted(opened.names) != sorted(first.names):
             raise InputError(
@@ -98,8 +102,8 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         total = None if total is None or opened.total is None else total + opened.total
 
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
-        for file, ending in found:
-            yield from openers[ending](file).chunks(columns)
+        for file, _ in found:
+            yield from open_one(file).chunks(columns)
 
     what = f"the source of {len(found)} files {os.fsdecode(path)!r}"
     return Source(what=what, names=first.names if first else (), total=total, chunks=chunks, strange=strange)
@@ -109,18 +113,18 @@ def count_lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
     """The lines of CSV files without their headers, records or not; None of other files. Private."""
     layout = path if isinstance(path, CSV) else None
     found = files(path.path if isinstance(path, CSV) else path)
-    return sum(count_lines(file, layout) for file, _ in found) if all(OPENERS[ending] is open_csv for _, ending in found) else None
+    return sum(count_lines(file, layout) for file, _ in found) if found[0][1] is CSV_FILES else None
 
 
 def _hidden(file: Path) -> bool:
     return any(part.startswith((".", "_")) and part not in {".", ".."} for part in file.parts)
 
 
-def _ending(file: Path) -> str:
-    ending = next((known for known in OPENERS if file.name.lower().endswith(known)), None)
-    if ending is None:
-        raise InputError(f"the source must be a file that ends in {_ENDINGS}; got {str(file)!r}. Convert it, or read it into a data frame.")
+def _kind(file: Path) -> FileKind:
+    kind = next((known for known in KINDS if file.name.lower().endswith(known.endings)), None)
+    if kind is None:
+        raise InputError(f"the source must be a file that ends in {ENDINGS}; got {str(file)!r}. Convert it, or read it into a data frame.")
     if not file.is_file():
         near = did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()]) if file.parent.is_dir() else ""
         raise InputError(f"the source must be a file that exists; there is no file {str(file)!r}." + (f" {near}" if near else ""))
-    return ending
+    return kind

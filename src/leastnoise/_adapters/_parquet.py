@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._adapters._arrow import strange_types, to_column
-from leastnoise._adapters._column import CHUNK, Column, Source, not_whole
+from leastnoise._adapters._column import CHUNK, Column, FileKind, Source, not_whole
 from leastnoise._check import InputError
 
 
@@ -72,3 +72,6 @@ def _opened(path: Path, what: str) -> Any:
 
 def _not_parquet(what: str) -> str:
     return f"{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file."
+
+
+PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet, columns=parquet_columns)

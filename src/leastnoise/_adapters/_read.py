@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import urandom
 from typing import Any
 
 import numpy as np
@@ -19,21 +21,35 @@ from leastnoise._table import Table
 
 Progress = Callable[[int, int | None], object]
 
-_SUPPORTED = "a path to .csv, .csv.gz or .parquet files, a pandas, Polars, PyArrow or Spark table, a DuckDB relation or a DatabaseTable"
+_TABLES = "a pandas, Polars, PyArrow or Spark table, a DuckDB relation or a DatabaseTable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is wanted of a source.
+
+    Args:
+        attributes: those to read, None for all of the domain; the others are not looked at and drop no row.
+        measures: those to read, None for all of the domain.
+        tables: for each measure that is summed, or None for rows, the attributes of every marginal that will be asked of the table; None
+            where that is not known. A source that is an engine then encodes, bounds and counts the rows itself, if it can.
+        usage: also count how many rows are used and how many are not, as the table's ``usage``.
+    """
+
+    attributes: Sequence[str] | None = None
+    measures: Sequence[str] | None = None
+    tables: Mapping[str | None, Sequence[tuple[str, ...]]] | None = None
+    usage: bool = False
 
 
 def read(
     source: Any,
     domain: Domain,
     *,
-    attributes: Sequence[str] | None = None,
-    measures: Sequence[str] | None = None,
+    wanted: Wanted | None = None,
     unit_column: str | None = None,
     max_rows: int = 1,
     max_per_cell: PerCell | None = None,
-    tables: Mapping[str | None, Sequence[tuple[str, ...]]] | None = None,
-    usage: bool = False,
-    entropy_bytes: Callable[[int], bytes] = os.urandom,
     progress: Progress | None = None,
 ) -> Table:
     """Read private rows and encode them, in one pass and chunk by chunk; or have them counted where they are.
@@ -42,15 +58,10 @@ def read(
         source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern (``visits/*.csv``) of them; a pandas,
             Polars (also lazy), PyArrow or Spark table; a DuckDB relation; or a `DatabaseTable`.
         domain: the public domain; its attributes are columns of the source, its measures name theirs.
-        attributes: the attributes to read, None for all of the domain; the others are not looked at and drop no row.
-        measures: the measures to read, None for all of the domain.
+        wanted: what is wanted of it; None for everything that the domain names.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
-        tables: for each measure that is summed, or None for rows, the attributes of every marginal that will be asked of the table; None
-            where that is not known. A source that is an engine then encodes, bounds and counts the rows itself, if it can.
-        usage: also count how many rows are used and how many are not, as the table's ``usage``.
-        entropy_bytes: where the choice takes its random bytes from; replaced in tests alone.
         progress: called after each chunk with the number of rows read and the number there are, None where that is not known. That
             number is private:
             show it to the data's holder, write it nowhere.
@@ -81,19 +92,20 @@ def read(
     most = whole("max_rows", max_rows, 1)
     if unit_column is None and most != 1:
         raise refuse("max_rows", max_rows, "1 where each row is a unit", "Name the unit_column whose rows are to be bounded.")
-    kinds = {name: domain.kind(name) for name in (domain.names if attributes is None else attributes)}
-    sums = {name: domain.measure(name) for name in (domain.measures if measures is None else measures)}
+    wanted = wanted or Wanted()
+    kinds = {name: domain.kind(name) for name in (domain.names if wanted.attributes is None else wanted.attributes)}
+    sums = {name: domain.measure(name) for name in (domain.measures if wanted.measures is None else wanted.measures)}
     if unit_column is None and max_per_cell is not None:
         raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", "Name the unit_column whose rows are to be bounded.")
     units = None if unit_column is None else Units(max_per_cell, kinds)
-    opened, wanted = opened_for(source, kinds, sums, unit_column)
-    if opened.engine is not None and tables is not None:
+    opened, names = opened_for(source, kinds, sums, unit_column)
+    if opened.engine is not None and wanted.tables is not None:
         from leastnoise._adapters._engine import Wish, counted, used_and_not
 
-        wish = Wish(kinds=kinds, sums=sums, tables=tables, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell)
-        found = counted(opened.engine, wish, entropy_bytes)
+        wish = Wish(kinds=kinds, sums=sums, tables=wanted.tables, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell)
+        found = counted(opened.engine, wish, urandom)
         if found is not None:
-            shares = used_and_not(opened.engine, wish, entropy_bytes) if usage else None
+            shares = used_and_not(opened.engine, wish, urandom) if wanted.usage else None
             beside = None if shares is None else usage_table(*shares, unit_column, most, max_per_cell)
             return Table.counted(
                 domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, usage=beside
@@ -101,7 +113,7 @@ def read(
     cells = [cell_encoder(kind) for kind in kinds.values()]
     amounts = [amount_encoder(measure) for measure in sums.values()]
     collected = _Collected(kinds, sums)
-    for rows, columns in opened.chunks(wanted):
+    for rows, columns in opened.chunks(names):
         codes = [encode(column) for encode, column in zip(cells, columns, strict=False)]
         collected.add(
             rows,
@@ -112,10 +124,10 @@ def read(
             units.add(columns[-1], codes)
         if progress is not None:
             progress(collected.read, opened.total)
-    keep = None if units is None else units.keep(most, entropy_bytes)
+    keep = None if units is None else units.keep(most, urandom)
     columns_kept, values, kept = collected.columns(keep)
     counting = collected.read if keep is None else int(np.count_nonzero(keep))
-    beside = usage_table(kept, counting - kept, unit_column, most, max_per_cell) if usage else None
+    beside = usage_table(kept, counting - kept, unit_column, most, max_per_cell) if wanted.usage else None
     return Table(domain, columns_kept, values, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, rows=kept, usage=beside)
 
 
@@ -172,11 +184,9 @@ def columns(path: str | os.PathLike[str] | CSV) -> list[tuple[str, str]]:
     """
     from leastnoise._adapters._csv import csv_columns
     from leastnoise._adapters._files import files
-    from leastnoise._adapters._parquet import parquet_columns
 
-    layout = path if isinstance(path, CSV) else None
-    file, ending = files(path.path if isinstance(path, CSV) else path)[0]
-    return parquet_columns(file) if ending == ".parquet" else csv_columns(file, layout)
+    file, kind = files(path.path if isinstance(path, CSV) else path)[0]
+    return csv_columns(file, path) if isinstance(path, CSV) else kind.columns(file)
 
 
 class _Collected:
@@ -238,8 +248,10 @@ def _open(source: Any) -> Source:
 
     opened = open_frame(source)
     if opened is None:
+        from leastnoise._adapters._files import ENDINGS
+
         # its repr may show rows
-        raise InputError(f"the source must be {_SUPPORTED}; got an object of type {type(source).__name__!r}.")
+        raise InputError(f"the source must be a path to {ENDINGS} files, {_TABLES}; got an object of type {type(source).__name__!r}.")
     return opened
 
 

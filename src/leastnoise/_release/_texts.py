@@ -143,5 +143,8 @@ def texts(language: str = "en") -> Texts:
     >>> texts("en").say("col_answer"), texts("de").say("col_answer")
     ('Answer', 'Antwort')
     """
-    path = Path(__file__).with_name("texts") / f"{language}.toml"
-    return Texts(language, tomllib.loads(path.read_text(encoding="utf-8")))
+    folder = Path(__file__).with_name("texts")
+    found: dict[str, str] = {}
+    for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
+        found |= tomllib.loads(path.read_text(encoding="utf-8"))
+    return Texts(language, found)

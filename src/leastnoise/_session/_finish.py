@@ -93,13 +93,10 @@ def read_table(plan: Plan, source: Any, progress: RowProgress = None, *, usage: 
     return _adapters.read(
         source,
         plan.domain,
-        attributes=attributes,
-        measures=measures,
+        wanted=_adapters.Wanted(attributes=attributes, measures=measures, tables=_tables(plan), usage=usage),
         unit_column=plan.privacy.unit_column,
         max_rows=plan.privacy.max_rows,
         max_per_cell=plan.privacy.max_per_cell,
-        tables=_tables(plan),
-        usage=usage,
         progress=progress,
     )
 

@@ -1,0 +1,49 @@
+"""A row of the conformance kit of mechanisms, and some workloads with tables that are not secret."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._accounting import ZCDP, Budget, PureDP
+from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._table import Table
+from leastnoise._workload import Workload, queries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A mechanism, by what it is asked.
+
+    Args:
+        mechanism: the name of its class.
+        strategy: by which it is asked for.
+        workload: that it answers.
+        table: rows over the workload's domain, not secret.
+        budgets: that it takes.
+        refused: a workload that it refuses, and with which words; None if it refuses none that a domain can have.
+        looks: whether it decides on the way what to measure.
+    """
+
+    mechanism: str
+    strategy: str
+    workload: Workload
+    table: Table
+    budgets: tuple[Budget, ...] = (PureDP("1/2"), ZCDP("1/8"))
+    refused: tuple[Workload, str] | None = None
+    looks: bool = True
+
+
+def table_over(domain: Domain, values: Mapping[str, np.ndarray] | None = None) -> Table:
+    random = np.random.default_rng(4)
+    codes = {name: random.integers(0, domain.kind(name).size, 300) for name in domain.names}
+    return Table(domain, codes, {} if values is None else {name: 5 * codes[name_of] for name, name_of in values.items()})  # type: ignore[misc]
+
+
+LINE = Domain(age=Integers(0, 15))
+PLANE = Domain(age=Integers(0, 7), hours=Integers(0, 3))
+CUBE = Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"])
+PAID = Domain(pay=Bins(0, 40, 8, closed="right"), measures={"wages": Measure("pay", 0, 40)})
+ON_LINE, ON_PLANE = queries(LINE, age="prefix"), queries(PLANE, age="prefix", hours="identity")
+ON_CUBE, SUMS = queries(CUBE, a="identity", b="identity", c="identity"), queries(PAID, pay="prefix", sum="wages")
+LOTS = "this workload asks about a and b and c"
