@@ -12,10 +12,10 @@ from leastnoise._accuracy._basis import basis
 from leastnoise._accuracy._joint import _weighted_diagonal
 from leastnoise._accuracy._operators import gram_diagonal, row_squares
 from leastnoise._accuracy._row_space import triangle
-from leastnoise._check import InternalError
+from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
-from leastnoise._linop import Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
+from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries
 from linop.case import Case
@@ -49,6 +49,33 @@ def test_the_basis_spans_the_rows(case: Case) -> None:
     np.testing.assert_allclose(found.T @ found, np.eye(found.shape[1]), atol=1e-12)
     np.testing.assert_allclose(matrix @ found @ found.T, matrix, atol=1e-9)
     assert found.shape[1] == rank(matrix)
+
+
+@every
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_basis_of_every_operator_is_that_of_its_matrix(case: Case, weighted: bool) -> None:
+    operator = case.operator
+    if weighted and isinstance(operator, Contrasts):
+        return  # contrasts take no weights
+    weights = 1 + np.arange(operator.rows) % 3
+    matrix = case.reference() * (weights[:, None] if weighted else 1)
+    factor = Factor(("a",), operator, weights if weighted else None)
+    if rank(np.vstack([matrix, np.ones(operator.size)])) > rank(matrix):
+        with pytest.raises(InputError, match="do not determine its cells"):
+            basis(factor)
+        return
+    found, inverse = basis(factor), np.linalg.pinv(matrix.T @ matrix)
+    np.testing.assert_allclose(found.kappa, inverse.sum(), rtol=1e-7)
+    for other in (other for other in CASES if other.operator.size == operator.size):
+        rows = other.reference()
+        if rank(np.vstack([matrix, rows])) > rank(matrix):
+            with pytest.raises(InputError, match="do not determine"):
+                found.variances(other.operator)
+            continue
+        variances = np.einsum("ij,jk,ik->i", rows, inverse, rows)
+        np.testing.assert_allclose(found.variances(other.operator), variances, rtol=1e-7, err_msg=other.name)
+        np.testing.assert_allclose(found.total_variance(other.operator), variances.sum(), rtol=1e-7, err_msg=other.name)
+        np.testing.assert_allclose(found.largest_variance(other.operator), variances.max(), rtol=1e-7, err_msg=other.name)
 
 
 def test_one_query_outside_many_is_seen() -> None:

@@ -118,7 +118,7 @@ def test_a_second_ledger_is_opened_when_the_user_says_so(folder: Path, run: Run)
 
 def test_a_release_in_memory_names_what_can_be_finished(folder: Path) -> None:
     book = Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
-    one = {"cost": PureCost(1), "declared": PureDP(1), "privacy": book.privacy, "plan_digest": "ab", "output": "(in memory)"}
+    one = {"cost": PureCost(1), "privacy": book.privacy.within(PureDP(1)), "plan_digest": "ab", "output": "(in memory)"}
     book.reserve(**one, plan="{}", options="{}")
     made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     with pytest.warns(UserWarning, match=r"Release 1 of .*in memory.* was stopped before it was published: leastnoise\.resume\("):

@@ -73,7 +73,7 @@ LEAKS = {
     "a constructor used on another object": "A.__init__(table)",
     "a class without visible bases": "from leastnoise._kernel import Series\nSpy = type('Spy', (Series,), {})",
     "a private attribute of what a function calls self": "def f(self):\n    return self._table",
-    "a payment of one's own": "receipt = ledger.reserve(cost=cost, declared=cost, privacy=privacy, plan_digest='', output='')",
+    "a payment of one's own": "receipt = ledger.reserve(cost=cost, privacy=privacy, plan_digest='', output='')",
     "a ledger of one's own": "from leastnoise._kernel import Ledger\nbook = Ledger.create('/tmp/x', 'people', privacy)",
     "a computed format": "rows = ('{0.' + '_table}').format(series)",
     "the file of the source": "from pathlib import Path\n\ndef f(source):\n    return Path(source).read_text()",

@@ -113,7 +113,7 @@ def damaged(folder: Path, every: int, wrong: list[str]) -> list[tuple[str, str, 
     with_ledger(folder)
     book = Ledger.open(folder / "people.ledger")
     for number in range(2):
-        book.reserve(cost=PureCost(1), declared=PureDP(1), privacy=book.privacy, plan_digest="ab", output=f"out{number}", plan="{}")
+        book.reserve(cost=PureCost(1), privacy=book.privacy.within(PureDP(1)), plan_digest="ab", output=f"out{number}", plan="{}")
     whole = book.path.read_bytes()
     lines = []
     for how in ("cut", "one bit flipped", "all bits of a byte flipped"):

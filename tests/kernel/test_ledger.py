@@ -37,9 +37,9 @@ def ledger(tmp_path) -> Ledger:
     return Ledger.create(tmp_path / "people.ledger", "people", ONE)
 
 
-def take(ledger: Ledger, epsilon="1/3", **more):
-    arguments = {"cost": PureCost(epsilon), "declared": PureDP(epsilon), "privacy": ONE, "plan_digest": "ab12", "output": "out", **more}
-    return ledger.reserve(**arguments)
+def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **more):
+    paid = privacy.within(PureDP(epsilon) if declared is None else declared)
+    return ledger.reserve(**{"cost": PureCost(epsilon), "privacy": paid, "plan_digest": "ab12", "output": "out", **more})
 
 
 def edit(ledger: Ledger, statement: str, *values) -> None:
@@ -118,6 +118,11 @@ def test_another_unit_or_other_neighbours_are_refused(ledger, privacy, words) ->
     assert ledger.entries() == ()
 
 
+def test_a_budget_without_its_unit_is_refused(ledger) -> None:
+    with pytest.raises(InputError, match="privacy must be a Privacy"):
+        ledger.reserve(cost=PureCost(1), privacy=PureDP(1), plan_digest="ab", output="out")
+
+
 def test_a_plan_that_costs_more_than_it_declares_is_refused(ledger) -> None:
     with pytest.raises(InputError, match="is not proved to cover its cost"):
         take(ledger, declared=PureDP("1/4"))
@@ -131,9 +136,8 @@ def test_a_plan_that_costs_more_than_it_declares_is_refused(ledger) -> None:
         ({"plan_digest": "a\0b"}, "plan_digest must be a text"),
         ({"description": "x" * 10001}, "description must be a text"),
         ({"description": "\ud800"}, "description must be a text that can be written as UTF-8"),
-        ({"privacy": PureDP(1)}, "privacy must be a Privacy"),
         ({"cost": 1}, "cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1."),
-        ({"declared": 1}, "budget must be PureDP, ApproxDP or ZCDP; got 1."),
+        ({"declared": 1}, "budget must be PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho); got 1."),
     ],
 )
 def test_unusable_arguments_are_refused_before_anything_is_written(ledger, more, message) -> None:

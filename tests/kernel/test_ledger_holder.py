@@ -23,9 +23,9 @@ def ledger(tmp_path) -> Ledger:
     return Ledger.create(tmp_path / "people.ledger", "people", ONE)
 
 
-def take(ledger: Ledger, epsilon="1/4", **more):
-    arguments = {"cost": PureCost(epsilon), "declared": PureDP(epsilon), "privacy": ONE, "plan_digest": "ab12", "output": "out", **more}
-    return ledger.reserve(**arguments)
+def take(ledger: Ledger, epsilon="1/4", *, declared=None, privacy=ONE, **more):
+    paid = privacy.within(PureDP(epsilon) if declared is None else declared)
+    return ledger.reserve(**{"cost": PureCost(epsilon), "privacy": paid, "plan_digest": "ab12", "output": "out", **more})
 
 
 def on(monkeypatch, day: str) -> None:

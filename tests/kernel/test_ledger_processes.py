@@ -38,7 +38,7 @@ PREAMBLE = """
     folder = Path(sys.argv[1])
 
     def reserve(ledger, epsilon="1/100", output="out"):
-        return ledger.reserve(cost=PureCost(epsilon), declared=PureDP(epsilon), privacy=ONE, plan_digest="ab", output=output)
+        return ledger.reserve(cost=PureCost(epsilon), privacy=ONE.within(PureDP(epsilon)), plan_digest="ab", output=output)
 
     def hand_out(receipt):
         line = os.open(folder / "handed", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
@@ -328,7 +328,7 @@ def test_a_lock_held_too_long_is_one_sentence(tmp_path, statement) -> None:
     with pytest.raises(
         LedgerError, match=r"was locked by another process for more than 0\.2 seconds\. Try again when that process is done\."
     ):
-        ledger.reserve(cost=PureCost(1), declared=PureDP(1), privacy=ONE, plan_digest="", output="")
+        ledger.reserve(cost=PureCost(1), privacy=ONE, plan_digest="", output="")
     holder.communicate("\n", timeout=HANGS)
     assert ledger.left().epsilon == 1
 
@@ -396,7 +396,7 @@ def test_a_full_disk_makes_no_release(tmp_path) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
             try:
                 for _ in range(9):
-                    ledger.reserve(cost=PureCost("1/99"), declared=PureDP("1/99"), privacy=ONE, plan_digest="ab", output="o" * 9999)
+                    ledger.reserve(cost=PureCost("1/99"), privacy=ONE.within(PureDP("1/99")), plan_digest="ab", output="o" * 9999)
                     print("handed")
             except LedgerError as error:
                 print(error)
@@ -423,9 +423,9 @@ def test_checks_hold_under_python_o(tmp_path) -> None:
             except (BudgetError, InputError, LedgerError) as error:
                 print(type(error).__name__)
         refused(lambda: reserve(ledger, "1.0001"))
-        refused(lambda: ledger.reserve(cost=PureCost(1), declared=PureDP("1/2"), privacy=ONE, plan_digest="", output=""))
+        refused(lambda: ledger.reserve(cost=PureCost(1), privacy=ONE.within(PureDP("1/2")), plan_digest="", output=""))
         other = Privacy(PureDP(1), "replace")
-        refused(lambda: ledger.reserve(cost=PureCost(1), declared=PureDP(1), privacy=other, plan_digest="", output=""))
+        refused(lambda: ledger.reserve(cost=PureCost(1), privacy=other, plan_digest="", output=""))
         refused(lambda: PureDP("nan"))
         refused(lambda: ApproxDP(1, 1))
         print(gaussian_is_private(10, "4.26", "1e-5"), ledger.left().epsilon)
@@ -457,7 +457,7 @@ def test_the_file_is_flushed_fully(tmp_path, monkeypatch) -> None:
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", watched)
-    receipt = ledger.reserve(cost=PureCost(1), declared=PureDP(1), privacy=ONE, plan_digest="", output="")
+    receipt = ledger.reserve(cost=PureCost(1), privacy=ONE, plan_digest="", output="")
     ledger.seal(receipt)
     words = [statement for word, statement in seen if word in {"BEGIN", "COMMIT", "INSERT", "UPDATE"} or "synchronous" in statement]
     assert [word.split()[0] for word in words] == [

@@ -46,7 +46,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
 def reserved(ledger: Ledger, made: Terms, paid: Fraction):
     """What anybody can get from a ledger for a small charge."""
     cost = SeriesCost(PureDP(paid)) if made.only is None else PureCost(paid)
-    return ledger.reserve(cost=cost, declared=PureDP(paid), privacy=made.privacy, plan_digest=made.digest(), output="out", plan=made.text)
+    return ledger.reserve(cost=cost, privacy=made.privacy.within(PureDP(paid)), plan_digest=made.digest(), output="out", plan=made.text)
 
 
 @pytest.mark.usefixtures("never")

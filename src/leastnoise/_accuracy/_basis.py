@@ -9,20 +9,20 @@ Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from typing import Any, Protocol
 
 import numpy as np
 
 from leastnoise._accuracy._gram import weighted_gram
-from leastnoise._accuracy._largest import largest_apart, largest_between
+from leastnoise._accuracy._largest import largest_apart, largest_between, largest_under
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, row_squares
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
 from leastnoise._accuracy._toeplitz import ToeplitzInverse
 from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import AllRanges, DiagonalAndRows, Identity, Operator, Toeplitz, Total, Tree, dense
+from leastnoise._linop import DiagonalAndRows, Identity, Operator, Toeplitz, Total, Tree, dense
 from leastnoise._measurements import Factor
 
 
@@ -57,6 +57,9 @@ class Basis(Protocol):
     def largest_variance(self, operator: Operator) -> float:
         """The largest of ``variances``, or a bound above it, without listing rows where there are many."""
 
+    def largest_range(self) -> float:
+        """The largest of ``variances`` of all ranges, or a bound above it."""
+
     def mean_squares(self, operator: Operator) -> float:
         """The sum over rows of (q mean)^2, without listing them."""
 
@@ -76,7 +79,7 @@ class _Sums:
 
     def largest_variance(self: Any, operator: Operator) -> float:
         """The largest of ``variances``."""
-        return float(self.variances(operator).max())
+        return largest_under(operator, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +110,9 @@ class IdentityBasis(_Sums):
         """The sum of ``variances``."""
         return float(gram_diagonal(operator).sum())
 
-    def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``: of all ranges that of the widest."""
-        return float(self.size) if isinstance(operator, AllRanges) else _Sums.largest_variance(self, operator)
+    def largest_range(self) -> float:
+        """That of the widest."""
+        return float(self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,11 @@ class DenseBasis(_Sums):
     def largest_variance(self, operator: Operator) -> float:
         """The largest of ``variances``."""
         self._refuse_undetermined(operator)
-        return largest_between(self.inverse) if isinstance(operator, AllRanges) else _Sums.largest_variance(self, operator)
+        return largest_under(operator, self)
+
+    def largest_range(self) -> float:
+        """Of all ranges."""
+        return largest_between(self.inverse)
 
     def _refuse_undetermined(self, operator: Operator) -> None:
         if self.space is not None and not self.space.holds(operator):
@@ -227,18 +234,42 @@ class WoodburyBasis(_Sums):
         """tr(M G^-1)."""
         return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
 
-    def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``."""
-        if isinstance(operator, AllRanges):
-            return largest_apart(self.inverse_squares, self.lifted)
-        return _Sums.largest_variance(self, operator)
+    def largest_range(self) -> float:
+        """Of all ranges."""
+        return largest_apart(self.inverse_squares, self.lifted)
 
 
-def _woodbury(operator: DiagonalAndRows, weights: FloatArray) -> WoodburyBasis:
+@singledispatch
+def structured(operator: Operator, factor: Factor) -> Basis | None:  # noqa: ARG001 - classes that answer look at them
+    """The basis of a factor whose operator has a structure to use; None where it follows from the matrix alone.
+
+    >>> structured(Dense([[1, 2]]), Factor(("a",), Dense([[1, 2]])))
+    """
+    return None
+
+
+@structured.register
+def _(operator: Identity, factor: Factor) -> Basis | None:
+    return IdentityBasis(operator.size) if factor.row_weights is None else None
+
+
+@structured.register
+def _(operator: Tree, factor: Factor) -> Basis | None:
+    return TreeInverse(operator, factor.weights.astype(float) ** 2) if operator.widths[-1] == 1 else None
+
+
+@structured.register
+def _(operator: DiagonalAndRows, factor: Factor) -> Basis:
+    weights = factor.weights.astype(float)
     inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
     below = operator.below * weights[operator.size :, None]
     lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
     return WoodburyBasis(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
+
+
+@structured.register
+def _(operator: Toeplitz, factor: Factor) -> Basis | None:
+    return ToeplitzInverse(operator) if factor.even else None
 
 
 @lru_cache(maxsize=8)
@@ -255,14 +286,9 @@ def basis(factor: Factor) -> Basis:
     4.0
     """
     operator = factor.operator
-    if isinstance(operator, Identity) and factor.row_weights is None:
-        return IdentityBasis(operator.size)
-    if isinstance(operator, Tree) and operator.widths[-1] == 1:
-        return TreeInverse(operator, factor.weights.astype(float) ** 2)
-    if isinstance(operator, DiagonalAndRows):
-        return _woodbury(operator, factor.weights.astype(float))
-    if isinstance(operator, Toeplitz) and factor.even:
-        return ToeplitzInverse(operator)
+    found = structured(operator, factor)
+    if found is not None:
+        return found
     if operator.size > MOST_DENSE:
         raise InputError(
             f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "

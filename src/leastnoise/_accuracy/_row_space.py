@@ -8,7 +8,7 @@ seen 1e-5 times as weakly as the best is treated as not seen, and a query with m
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, singledispatch
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,6 @@ from leastnoise._linop import (
 )
 
 MOST_DENSE = 4096
-_SPAN_EVERYTHING = (DiagonalAndRows, Haar, Toeplitz)
 _ZERO_EIGENVALUE = 1e-10
 _ZERO_PART = 1e-7
 _AT_ONCE = 2**22
@@ -83,11 +82,9 @@ class RowSpace:
         """
         if self.everything:
             return True
-        asked = _of_intervals(operator)
-        if asked is not None:
+        asked = known_span(operator)
+        if asked is not None and asked.components is not None:
             return self.includes(asked)
-        if isinstance(operator, _SPAN_EVERYTHING):
-            return False
         rows, step = dense(operator), max(1, _AT_ONCE // self.size)
         return all(self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step))
 
@@ -133,12 +130,14 @@ def everything(size: int) -> RowSpace:
     return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
 
 
-def _of_intervals(operator: Operator) -> RowSpace | None:
-    """The span of an operator whose rows are intervals, else None."""
-    n = operator.size
-    if isinstance(operator, (Identity, Prefix, AllRanges)) or (isinstance(operator, Tree) and operator.widths[-1] == 1):
-        return everything(n)
-    ends = interval_ends(operator)
+@singledispatch
+def known_span(operator: Operator) -> RowSpace | None:
+    """The span of an operator's rows where its class tells, and of intervals by their ends; None where it follows from the matrix alone.
+
+    >>> known_span(Haar(4)).everything, known_span(Ranges(4, [0], [3])).dimension, known_span(Dense([[1, 2]]))
+    (True, 1, None)
+    """
+    ends, n = interval_ends(operator), operator.size
     if ends is None:
         return None
     from scipy.sparse import coo_array
@@ -149,6 +148,21 @@ def _of_intervals(operator: Operator) -> RowSpace | None:
     return RowSpace(n, n + 1 - int(count), components.astype(np.int64))
 
 
+@known_span.register
+def _(operator: Identity | Prefix | AllRanges | DiagonalAndRows | Haar | Toeplitz) -> RowSpace:
+    return everything(operator.size)
+
+
+@known_span.register
+def _(operator: Tree) -> RowSpace | None:
+    return everything(operator.size) if operator.widths[-1] == 1 else known_span.dispatch(object)(operator)
+
+
+@known_span.register
+def _(operator: Contrasts) -> RowSpace:
+    return RowSpace(operator.size, operator.size - 1, None, np.full((operator.size, 1), operator.size**-0.5))
+
+
 @lru_cache(maxsize=64)
 def row_space(operator: Operator) -> RowSpace | None:
     """The span of an operator's rows; None if finding it needs too large a matrix: over 4096 cells, where the class alone does not tell.
@@ -156,19 +170,14 @@ def row_space(operator: Operator) -> RowSpace | None:
     >>> row_space(Ranges(4, [0, 1], [1, 2])).dimension, row_space(Contrasts(4)).dimension, row_space(Haar(4)).everything
     (2, 3, True)
     """
-    n = operator.size
-    known = _of_intervals(operator)
+    known = known_span(operator)
     if known is not None:
         return known
-    if isinstance(operator, _SPAN_EVERYTHING):
-        return everything(n)
-    if isinstance(operator, Contrasts):
-        return RowSpace(n, n - 1, None, np.full((n, 1), n**-0.5))
-    if n > MOST_DENSE:
+    if operator.size > MOST_DENSE:
         return None
     shape = triangle(operator)
     if shape is not None and shape.pivot > 1e-5:
-        return everything(n)
+        return everything(operator.size)
     rows = dense(operator).astype(float)
     return of_gram(rows.T @ rows)
 
@@ -181,13 +190,19 @@ class Triangle:
     pivot: float
 
 
-def triangle(operator: Operator) -> Triangle | None:
+@singledispatch
+def triangle(operator: Operator) -> Triangle | None:  # noqa: ARG001 - matrices answer
     """The shape of a triangular matrix of queries, such as the Gaussian optimum's; None of any other.
 
     >>> triangle(Dense(np.array([[2, 0], [5, 4]])))
     Triangle(lower=True, pivot=0.5)
     """
-    if not isinstance(operator, Dense) or operator.rows != operator.size:
+    return None
+
+
+@triangle.register
+def _(operator: Dense) -> Triangle | None:
+    if operator.rows != operator.size:
         return None
     lower = not operator.matrix[0, 1:].any()
     if (np.triu(operator.matrix, 1) if lower else np.tril(operator.matrix, -1)).any():

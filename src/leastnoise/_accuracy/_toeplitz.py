@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from leastnoise._accuracy._largest import MOST_LISTED
+from leastnoise._accuracy._largest import MOST_LISTED, largest_under
 from leastnoise._accuracy._operators import apply_gram, interval_ends
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
@@ -130,11 +130,16 @@ class ToeplitzInverse:
         return float(self.variances(operator).sum())
 
     def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``; of very many ranges twice that of prefixes, or four times where a weight E is below 0."""
-        if isinstance(operator, AllRanges) and operator.rows > MOST_LISTED:
-            plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
-            return float(self.prefix_variances.max()) * (2 if plain else 4)
-        return float(self.variances(operator).max())
+        """The largest of ``variances``."""
+        return largest_under(operator, self)
+
+    def largest_range(self) -> float:
+        """Of all ranges; of very many twice that of prefixes, or four times where a weight E is below 0."""
+        every = AllRanges(self.size)
+        if every.rows <= MOST_LISTED:
+            return float(self.variances(every).max())
+        plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
+        return float(self.prefix_variances.max()) * (2 if plain else 4)
 
     def mean_squares(self, operator: Operator) -> float:
         """The sum over rows of (q mean)^2."""

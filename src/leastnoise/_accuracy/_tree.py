@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from leastnoise._accuracy._largest import MOST_LISTED, largest_on_tree
+from leastnoise._accuracy._largest import MOST_LISTED, largest_on_tree, largest_under
 from leastnoise._accuracy._operators import apply_gram, interval_ends
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense, run_spread, run_sums
@@ -128,9 +128,12 @@ class TreeInverse:
 
     def largest_variance(self, operator: Operator) -> float:
         """The largest of ``variances``, or a bound above it where there are too many to list."""
-        if isinstance(operator, AllRanges) and operator.rows > MOST_LISTED:
-            return largest_on_tree(self)
-        return float(self.variances(operator).max())
+        return largest_under(operator, self)
+
+    def largest_range(self) -> float:
+        """Of all ranges."""
+        every = AllRanges(self.size)
+        return largest_on_tree(self) if every.rows > MOST_LISTED else float(self.variances(every).max())
 
     def mean_squares(self, operator: Operator) -> float:
         """The sum over rows of (q mean)^2."""

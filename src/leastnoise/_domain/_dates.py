@@ -3,9 +3,8 @@
 import datetime as dt
 import re
 import zoneinfo
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from leastnoise._check import InputError, one_of, refuse
@@ -48,7 +47,7 @@ class Dates(Kind):
     reading of that clock already. Whatever has no day is outside.
 
     Args:
-        start: the first day, such as ``"2024-01-01"``.
+        start: the first day, a date or a text such as ``"2024-01-01"``; kept as a date.
         end: the last day, not before ``start``.
         by: the cells: ``year``, ``quarter``, ``month``, ``week`` (ISO weeks, from Monday), ``day`` or ``hour``, one after the other;
             or ``weekday`` (Monday first) or ``hour_of_day`` (0 to 23), of all days together.
@@ -72,9 +71,10 @@ class Dates(Kind):
     ('2025-W01', '2025-W02')
     """
 
-    start: dt.date
-    end: dt.date
-    by: str
+    start: Any
+    end: Any
+    by: str = "day"
+    _: KW_ONLY
     zone: str = "UTC"
     format: str | None = None
     null: str = "drop"
@@ -82,34 +82,22 @@ class Dates(Kind):
     reading: Reading = READ_AS_IT_IS
     levels: tuple[Level, ...] = ()
 
-    def __init__(
-        self,
-        start: dt.date | str,
-        end: dt.date | str,
-        by: str = "day",
-        *,
-        zone: str = "UTC",
-        format: str | None = None,  # noqa: A002 - the word users expect
-        null: str | None = "drop",
-        outside: str = "drop",
-        reading: Reading = READ_AS_IT_IS,
-        levels: Mapping[str, Mapping[Any, Any]] | Sequence[Level] = (),
-    ) -> None:
-        first, last = _day("start", start), _day("end", end)
+    def __post_init__(self) -> None:
+        first, last = _day("start", self.start), _day("end", self.end)
         if not first <= last:
             raise InputError(f"start must not be after end; got start {first} and end {last}.")
-        one_of("by", by, (*PERIODS, *FOLDED))
+        one_of("by", self.by, (*PERIODS, *FOLDED))
         try:
-            zoneinfo.ZoneInfo(zone)
+            zoneinfo.ZoneInfo(self.zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-            raise refuse("zone", zone, "an IANA time zone that this machine knows, such as 'Europe/Berlin' or 'UTC'") from None
-        if format is not None:
-            _pattern(format)
-        fields = {"start": first, "end": last, "by": by, "zone": zone, "format": format}
-        count = _count(first, last, by)
-        for name, value in {**fields, **common("Dates", count, ORDERED, null, outside, reading)}.items():
+            raise refuse("zone", self.zone, "an IANA time zone that this machine knows, such as 'Europe/Berlin' or 'UTC'") from None
+        if self.format is not None:
+            _pattern(self.format)
+        fields = {"start": first, "end": last}
+        count = _count(first, last, self.by)
+        for name, value in {**fields, **common("Dates", count, ORDERED, self.null, self.outside, self.reading)}.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, levels) if levels else ())
+        object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
 
     @property
     def first(self) -> int:

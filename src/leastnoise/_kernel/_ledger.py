@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from leastnoise._accounting import Budget, Charge, Cost, Privacy
+from leastnoise._accounting import Charge, Cost, Privacy
 from leastnoise._check import LedgerError, refuse
 from leastnoise._kernel import _ledger_steps as steps
 from leastnoise._kernel._ledger_file import Entry, append, checked_text, connected, dump, read, today, writing
@@ -44,7 +44,7 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
     >>> ledger = ln.Ledger.create(Path(folder.name) / "people.ledger", "people", privacy)
-    >>> receipt = ledger.reserve(cost=PureCost("1/3"), declared=ln.PureDP("1/3"), privacy=privacy, plan_digest="ab12", output="out")
+    >>> receipt = ledger.reserve(cost=PureCost("1/3"), privacy=privacy.within(ln.PureDP("1/3")), plan_digest="ab12", output="out")
     >>> ledger.seal(receipt)
     >>> ledger.left().epsilon, ledger.entries()[0].state
     (Fraction(2, 3), 'sealed')
@@ -139,7 +139,6 @@ class Ledger:
         self,
         *,
         cost: Cost,
-        declared: Budget,
         privacy: Privacy,
         plan_digest: str,
         output: str,
@@ -152,8 +151,7 @@ class Ledger:
 
         Args:
             cost: what the kernel computed from the plan's integers.
-            declared: what the plan promises; it must cover the cost.
-            privacy: of the plan; its unit and neighbours must be those of the ledger.
+            privacy: of the plan: its budget must cover the cost; its unit and neighbours must be those of the ledger.
             plan_digest: fingerprint of the plan.
             output: where the release will be published, so that `reconcile` can look for it.
             description: one line for people.
@@ -177,14 +175,14 @@ class Ledger:
         >>> privacy = ln.Privacy(ln.PureDP(1))
         >>> ledger = ln.Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
         >>> other = ln.Privacy(ln.PureDP(1), "replace")
-        >>> ledger.reserve(cost=PureCost(1), declared=ln.PureDP(1), privacy=other, plan_digest="ab", output="out")
+        >>> ledger.reserve(cost=PureCost(1), privacy=other, plan_digest="ab", output="out")
         Traceback (most recent call last):
         leastnoise._check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
         """
-        request = request_of(self, cost, declared, privacy)
+        request = request_of(self, cost, privacy)
         texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("description", description))
         receipt_id, day = secrets.token_hex(16), today()
-        values = (receipt_id, dump(request), dump(cost), dump(declared), *texts, day.isoformat())
+        values = (receipt_id, dump(request), dump(cost), dump(privacy.budget), *texts, day.isoformat())
         with writing(self.path, self.timeout) as connection:
             content = checked(connection, self)
             check_left(content, request, self.share, day)
@@ -210,7 +208,7 @@ class Ledger:
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
         """
-        request = request_of(self, cost, privacy.budget, privacy)
+        request = request_of(self, cost, privacy)
         check_left(now(self), request, self.share, today())
 
     def begin(self, receipt: Receipt, number: int, request: str) -> None:

@@ -30,7 +30,7 @@ def _same(content: Content, ledger: "Ledger") -> Content:
     return content
 
 
-def request_of(ledger: "Ledger", cost: Cost, declared: Budget, privacy: Privacy) -> Charge:
+def request_of(ledger: "Ledger", cost: Cost, privacy: Privacy) -> Charge:
     """What a release of this cost takes from the ledger.
 
     Raises:
@@ -43,7 +43,7 @@ def request_of(ledger: "Ledger", cost: Cost, declared: Budget, privacy: Privacy)
             f"The plan protects {privacy.unit}, the data set {ledger.dataset!r} {ledger.privacy.unit}; such costs cannot be added. "
             "Decide which of the two one person can change; then use plans and a ledger of that unit."
         )
-    return charge(ledger.privacy.budget, declared, cost)
+    return charge(ledger.privacy.budget, privacy.budget, cost)
 
 
 def set_budget(ledger: "Ledger", budget: Budget, *, share: str = "", period: str | None = None, note: str = "") -> "Ledger":
@@ -122,7 +122,7 @@ def add_spent(
     """
     privacy = spent if isinstance(spent, Privacy) else ledger.privacy.within(spent)
     price = SeriesCost(privacy.budget) if cost is None else cost
-    request = request_of(ledger, price, privacy.budget, privacy)
+    request = request_of(ledger, price, privacy)
     day = today() if on is None else on
     if not isinstance(day, date) or day > today():
         raise refuse("on", str(on), "a day that is not to come, as a datetime.date")

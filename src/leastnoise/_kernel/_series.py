@@ -111,7 +111,6 @@ class Series:
         spent = _verified(terms, table)
         receipt = _checked(ledger).reserve(  # (K3)
             cost=spent,
-            declared=terms.privacy.budget,
             privacy=terms.privacy,
             plan_digest=terms.digest(),
             output=output,

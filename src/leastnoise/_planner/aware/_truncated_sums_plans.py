@@ -16,7 +16,7 @@ from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fi
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
 from leastnoise._planner.line._gram import DenseGram, Gram, ScaledSum
 from leastnoise._planner.line._p_identity import fit_p_identity
-from leastnoise._planner.tables._tables import asked_tables, factor_along, weighted_strategy
+from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Workload
 
 _WORTH = 0.999
@@ -136,10 +136,10 @@ def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, norm: 
         joint = tuple(one for one in workload.domain.names if any(one in names for names in sets))
         if joint not in sets and math.prod(factor_along(workload.domain, one, along).operator.rows for one in joint) <= _MOST_JOINT:
             sets.append(joint)
-    alone = weighted_strategy("truncated_sums", workload, along, apart, norm, limits=limited)
+    alone = weighted_strategy("truncated_sums", workload, along, Candidates(apart), norm, limits=limited)
     if apart == together:
         return alone
-    joined = weighted_strategy("truncated_sums", workload, along, together, norm, limits=limited)
+    joined = weighted_strategy("truncated_sums", workload, along, Candidates(together), norm, limits=limited)
     return joined if joined.error < _WORTH * alone.error else alone
 
 

@@ -16,7 +16,7 @@ from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import Strategy, block_norm
 from leastnoise._planner.covers._covering import Design, covering_design
 from leastnoise._planner.tables._residual_algebra import AttributeSet, attribute_sets, downward_closure
-from leastnoise._planner.tables._tables import asked_tables, error_sums, factor_along, weighted_strategy
+from leastnoise._planner.tables._tables import Candidates, asked_tables, error_sums, factor_along, weighted_strategy
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
@@ -42,7 +42,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     """
     domain = workload.domain
     if len({one for product in workload for one in product.attributes}) < 2:
-        return weighted_strategy(name, workload, along, asked_tables(workload), 1)  # nothing to combine
+        return weighted_strategy(name, workload, along, Candidates(asked_tables(workload)), 1)  # nothing to combine
     places = {one: place for place, one in enumerate(domain.names)}
     chosen: dict[str | None, list[Names]] = {}
     signed: dict[str | None, list[Names]] = {}
@@ -73,7 +73,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         chosen[measure] = [names for names, _ in weights]
         signed[measure] = [across for _, across in weights]
         start[measure] = [share * weight / norm for weight, norm in zip(weights.values(), norms, strict=True)]
-    return weighted_strategy(name, workload, along, chosen, 1, start=start, signed=signed)
+    return weighted_strategy(name, workload, along, Candidates(chosen, start, signed), 1)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from leastnoise._accuracy import basis
@@ -32,7 +33,7 @@ from leastnoise._planner.line._factors import (
     summed,
 )
 from leastnoise._planner.line._gram import Gram
-from leastnoise._planner.tables._tables import asked_tables, factor_along, weighted_strategy
+from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Product, QuerySet, Workload
 
 _MOST_BITS = 29
@@ -73,7 +74,9 @@ def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
         if joint not in sets and cells <= min(MOST_TABLE_CELLS, 2**24):
             sets.append(joint)
     bound = _certificate(workload, bounds)
-    found = weighted_strategy(name, workload, along, tables, norm, {"unit_bound": bound} if bound > 0 else {}, privacy=task.privacy)
+    found = weighted_strategy(name, workload, along, Candidates(tables), norm, privacy=task.privacy)
+    if bound > 0:
+        found = replace(found, details={"unit_bound": bound})
     if norm == 1 and any(len(sets) > 2 for sets in tables.values()):
         found = min(found, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
     return found

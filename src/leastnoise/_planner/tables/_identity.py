@@ -4,7 +4,7 @@ import math
 
 from leastnoise._measurements import MOST_TABLE_CELLS
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
-from leastnoise._planner.tables._tables import weighted_strategy
+from leastnoise._planner.tables._tables import Candidates, weighted_strategy
 
 
 def identity(task: Task) -> Strategy:
@@ -30,7 +30,7 @@ def identity(task: Task) -> Strategy:
         if not cells <= MOST_TABLE_CELLS:
             raise NotApplicable(f"the joint table of {' x '.join(names)} has {cells} cells; at most {MOST_TABLE_CELLS} are allowed")
         tables[measure] = [names]
-    return weighted_strategy("identity", workload, {}, tables, norm, privacy=task.privacy)
+    return weighted_strategy("identity", workload, {}, Candidates(tables), norm, privacy=task.privacy)
 
 
 IDENTITY = Planner(

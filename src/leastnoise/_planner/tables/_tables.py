@@ -9,6 +9,7 @@ Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/ma
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -66,15 +67,28 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> di
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Tables that may be measured, by measure.
+
+    Args:
+        tables: their sets of attributes; between them they contain all that is asked.
+        start: weights to start from; by default every table costs the same. Under Laplace noise there are many local optima.
+        signed: for every table the attributes, of two cells each and without a strategy along them, that are measured by the difference
+            of the cells; by default none.
+    """
+
+    tables: Mapping[str | None, Sequence[Names]]
+    start: Mapping[str | None, Sequence[float]] | None = None
+    signed: Mapping[str | None, Sequence[Names]] | None = None
+
+
 def weighted_strategy(
     name: str,
     workload: Workload,
     along: Mapping[str, Factor],
-    tables: Mapping[str | None, Sequence[Names]],
+    candidates: Candidates,
     norm: int,
-    details: Mapping[str, object] | None = None,
-    start: Mapping[str | None, Sequence[float]] | None = None,
-    signed: Mapping[str | None, Sequence[Names]] | None = None,
     limits: Limits | None = None,
     privacy: Privacy | None = None,
 ) -> Strategy:
@@ -84,13 +98,8 @@ def weighted_strategy(
         name: for people.
         workload: what is asked.
         along: strategies along attributes; every cell where none is given.
-        tables: for every measure the candidate sets of attributes; between them they contain all that is asked.
+        candidates: what may be measured.
         norm: 1 for Laplace, 2 for Gaussian.
-        details: public facts to keep.
-        start: weights of the tables to start from, by measure; by default every table costs the same. Under Laplace noise there are many
-            local optima.
-        signed: for every table the attributes, of two cells each and without a strategy along them, that are measured by the difference
-            of the cells; by default none.
         limits: of all sums, which then must be all that is asked.
         privacy: whose unit may have few rows in one cell; then tables of these cells cost less.
 
@@ -101,11 +110,11 @@ def weighted_strategy(
         NotApplicable: a table would have more than 2^28 cells.
 
     >>> domain = Domain(a=["x", "y"], b=["x", "y"])
-    >>> found = weighted_strategy("m", marginals(domain, ways=1), {}, {None: [("a", "b")]}, 1)
+    >>> found = weighted_strategy("m", marginals(domain, ways=1), {}, Candidates({None: [("a", "b")]}), 1)
     >>> [(block.attributes, weight) for block, weight in found.blocks]
     [(('a', 'b'), 1.0)]
     """
-    domain = workload.domain
+    domain, tables = workload.domain, candidates.tables
     places = {one: place for place, one in enumerate(domain.names)}
     blocks: list[Block] = []
     matrices, coefficients = [], []
@@ -113,7 +122,7 @@ def weighted_strategy(
         products = [product for product in workload if product.measure == measure]
         asked = {one for names in sets for one in names}
         factors = {one: factor_along(domain, one, along) for one in asked}
-        across = [()] * len(sets) if signed is None else signed[measure]
+        across = [()] * len(sets) if candidates.signed is None else candidates.signed[measure]
         own = [
             Block(tuple(Factor((one,), _DIFFERENCE) if one in signs else factors[one] for one in names), Fraction(1), measure, limits)
             for names, signs in zip(sets, across, strict=True)
@@ -137,15 +146,16 @@ def weighted_strategy(
         cost *= np.sqrt([spread_share(privacy, domain, names) for names in bare])
     if len(blocks) == 1:
         error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * cost[0] ** 2)
-        return Strategy(name, ((blocks[0], 1.0),), details or {}, error)
+        return Strategy(name, ((blocks[0], 1.0),), error=error)
     matrix, c = _diagonal(matrices), np.concatenate(coefficients)
+    start = candidates.start
     first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
     found = optimal_weights(matrix, c, norm=norm, cost=cost, starts=[first])
     # A table with next to none of the budget tells next to nothing, and its scale could not be drawn.
     shares = found.theta * cost
     used = shares > _LEAST_SHARE * shares.max()
     kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, found.theta, used, strict=True) if use)
-    return Strategy(name, kept, details or {}, found.error)
+    return Strategy(name, kept, error=found.error)
 
 
 def _diagonal(matrices: Sequence[object]) -> object:
