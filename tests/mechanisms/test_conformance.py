@@ -9,7 +9,7 @@ import pytest
 from leastnoise._accounting import Budget, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
 from leastnoise._kernel import Ledger, SeededEntropy, Series
-from leastnoise._mechanisms import BY_NAME, MECHANISMS, mechanism_for, mechanism_of, terms_of
+from leastnoise._mechanisms import BY_NAME, MECHANISMS, Search, mechanism_for, mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._session import outcome_from_json
 from mechanisms.conformance import ROWS, Row
@@ -28,7 +28,7 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=name_of)
 
 
 def planned(row: Row, budget: Budget) -> Plan:
-    return mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(budget), row.strategy)
+    return mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(budget), Search(row.strategy))
 
 
 def test_every_mechanism_has_a_row_and_every_name() -> None:
@@ -83,7 +83,7 @@ def test_what_it_is_not_made_for_is_refused_unpaid(row: Row) -> None:
     if row.refused is not None:
         workload, message = row.refused
         with pytest.raises(InputError, match=message):
-            mechanism_for(row.strategy, workload).plan(workload, Privacy(row.budgets[0]), row.strategy)
+            mechanism_for(row.strategy, workload).plan(workload, Privacy(row.budgets[0]), Search(row.strategy))
     broken = [replace(plan, details={})] if row.looks else [replace(plan, promise=replace(plan.expected_error(), lower_bound=-1.0))]
     for one in (*broken, replace(plan, strategy="magic", measurements=None)):
         with pytest.raises(InputError, match=r"[Mm]ake the plan again|no measurements"):
