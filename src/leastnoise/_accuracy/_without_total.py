@@ -7,6 +7,8 @@ docs/mathematics.md for any kappa. Equal noise on contrasts has the tilt 1/n.
 Source: the bases of ResidualPlanner+ (arXiv 2305.08175v4), here with any tilt; docs/mathematics.md, section 1.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from leastnoise._accuracy._basis import Basis, DenseBasis, IdentityBasis, Undetermined
@@ -45,6 +47,7 @@ def contrast_strength(factor: Factor) -> float | None:
     return float(off * operator.size) if np.array_equal(gram, off * (operator.size * np.eye(operator.size) - 1)) else None
 
 
+@lru_cache(maxsize=8)
 def basis_without_total(factor: Factor) -> Basis:
     """The basis of such a factor; of its kappa everything else is independent.
 

@@ -26,6 +26,7 @@ from leastnoise._cli._release import release
 from leastnoise._cli._resume import resume
 from leastnoise._cli._show import show
 from leastnoise._cli._stop import interrupted, listen, what_was_paid
+from leastnoise._cli._studio import studio
 from leastnoise._stopped import cause, runs
 from leastnoise._threads import SAID_BY
 
@@ -59,7 +60,7 @@ def program() -> None:
     """
 
 
-for _command in (init, check, plan, compare, release, resume, show, answer, export, ledger, audit, demo, experiments):
+for _command in (init, check, plan, compare, release, resume, show, answer, export, studio, ledger, audit, demo, experiments):
     program.add_command(_command)
 
 

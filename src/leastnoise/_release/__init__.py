@@ -7,8 +7,8 @@ from leastnoise._release._manifest import FORMAT
 from leastnoise._release._options import LEVEL, Options, checked_level
 from leastnoise._release._release import Release, build
 from leastnoise._release._tables import Table, Tables
-from leastnoise._release._texts import texts
-from leastnoise._release._words import goodness, guard_words, notices
+from leastnoise._release._texts import Texts, texts
+from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices
 from leastnoise._release._writing import fill_draft
 
 __all__ = [
@@ -19,6 +19,9 @@ __all__ = [
     "Release",
     "Table",
     "Tables",
+    "Texts",
+    "bet_words",
+    "budget_words",
     "build",
     "check_options",
     "check_target",

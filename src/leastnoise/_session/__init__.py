@@ -4,7 +4,7 @@ from leastnoise._adapters import CSV, columns, ledger_beside
 from leastnoise._descriptions import read_description
 from leastnoise._exports import FILL_IN
 from leastnoise._kernel import Entry, Ledger
-from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
+from leastnoise._mechanisms import BY_NAME, Candidate, candidates, mechanism_of
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
 from leastnoise._session._audit import Audit, audit
 from leastnoise._session._before import check_before, read_plan
@@ -12,11 +12,11 @@ from leastnoise._session._cells import with_max_rows
 from leastnoise._session._elsewhere import enter_release
 from leastnoise._session._export import export
 from leastnoise._session._finish import Finished, finish_all, resume
-from leastnoise._session._objectives import Price, prices, reached
+from leastnoise._session._objectives import Price, Reached, price, prices, reached
 from leastnoise._session._reading import outcome_from_json, read_release
 from leastnoise._session._session import check_affordable, compare, plan, planned, planned_spec, release
 from leastnoise._session._sight import other_ledgers, unknown_releases
-from leastnoise._session._spec import BLANK, Spec, parse_spec, read_spec
+from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
 from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
 from leastnoise._session._targets import Least, answering, of_size
 from leastnoise._session._warnings import budget_warnings
@@ -27,6 +27,7 @@ __all__ = [
     "CSV",
     "FILL_IN",
     "IN_MEMORY",
+    "LEAST",
     "Audit",
     "Candidate",
     "Entry",
@@ -34,11 +35,13 @@ __all__ = [
     "Least",
     "Ledger",
     "Price",
+    "Reached",
     "Spec",
     "account",
     "answering",
     "audit",
     "budget_warnings",
+    "candidates",
     "check_affordable",
     "check_before",
     "columns",
@@ -57,15 +60,19 @@ __all__ = [
     "plan_warnings",
     "planned",
     "planned_spec",
+    "price",
     "prices",
     "reached",
     "read_description",
     "read_plan",
     "read_release",
     "read_spec",
+    "read_spec_text",
+    "read_toml",
     "release",
     "resume",
     "settle",
+    "spec_from_table",
     "spec_warnings",
     "unknown_releases",
     "with_max_rows",

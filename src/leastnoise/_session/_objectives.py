@@ -1,6 +1,7 @@
 """What may be least in place of the total squared error, what a plan makes of its targets, and what its tables cost."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leastnoise._accounting import Privacy
@@ -120,18 +121,43 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
-    errors = [Goal(table.rmse) for table in plan.expected_error().tables]
     found, search = [], search or Search()
-    quiet = replace(search, tell=None)
     for place, product in enumerate(products):
         if search.tell is not None:
             search.tell(product.name)
-        own, others = Workload(plan.domain, (product,)), Workload(plan.domain, products[:place] + products[place + 1 :])
-        alone = choose(own, plan.privacy, quiet)[0]
-        rest = balanced(others, plan.privacy, errors[:place] + errors[place + 1 :], quiet, rounds=_PRICE_ROUNDS)
-        needed, left = (part(ratio, plan.privacy) for ratio in (errors[place].ratio(alone, 0), rest.ratio))
-        found.append(Price(product.name, needed, 1 - min(1.0, left)))
+        found.append(price(plan, (place,), replace(search, tell=None)))
     return tuple(found)
+
+
+def price(plan: Plan, places: Sequence[int], search: Search | None = None) -> Price:
+    """What some tables of a plan cost together, as `prices` says it.
+
+    Args:
+        plan: with its promise, for at least one table more.
+        places: of the tables in the workload.
+        search: how strategies are searched; None for "auto".
+
+    Raises:
+        InputError: no table is left when they are left out.
+
+    >>> made = plan(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1), PureDP(1))
+    >>> price(made, (1,)).table, round(price(made, (1,)).saved, 2)
+    ('b', 0.29)
+    """
+    products, apart, search = plan.workload.products, set(places), search or Search()
+    if len(products) <= len(apart):
+        raise InputError("Tables have a price where there are others beside them; keep at least one more.")
+    goals = [Goal(table.rmse) for table in plan.expected_error().tables]
+    needed = []
+    for inside in (True, False):
+        kept = [place for place in range(len(products)) if (place in apart) is inside]
+        asked, wanted = Workload(plan.domain, tuple(products[place] for place in kept)), [goals[place] for place in kept]
+        if len(kept) == 1:
+            ratio = wanted[0].ratio(choose(asked, plan.privacy, search)[0], 0)
+        else:
+            ratio = balanced(asked, plan.privacy, wanted, search, rounds=_PRICE_ROUNDS).ratio
+        needed.append(part(ratio, plan.privacy))
+    return Price(", ".join(products[place].name for place in places), needed[0], 1 - min(1.0, needed[1]))
 
 
 def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:

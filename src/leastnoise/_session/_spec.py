@@ -20,7 +20,7 @@ from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
 from leastnoise._session._targets import Least
-from leastnoise._workload import Workload, marginals, queries
+from leastnoise._workload import Product, Workload, marginals, queries, together
 
 LEAST = "least"  # in place of epsilon or rho
 _TARGETS = ("margin", "relative", "size", "rmse")
@@ -48,6 +48,7 @@ class Spec:
         dataset: the data set's name in the ledger, or None for the source's file name.
         share: whose share of the ledger's budget pays; "" if it is not shared out.
         options: what the release does beside its plan.
+        parts: the tables that each part of the workload asks for, in their order.
     """
 
     source: Path | DatabaseTable | None
@@ -62,6 +63,7 @@ class Spec:
     dataset: str | None = None
     share: str = ""
     options: Options = field(default_factory=Options)
+    parts: tuple[tuple[Product, ...], ...] = ()
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -96,13 +98,29 @@ def read_spec(path: str | Path) -> Spec:
     leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
     place = Path(path)
+    return parse_spec(read_spec_text(place), place.parent, str(place))
+
+
+def read_spec_text(place: Path) -> str:
+    """What stands in a spec file, with its ends of lines.
+
+    Args:
+        place: the file.
+
+    Raises:
+        InputError: it is missing, or no text.
+
+    >>> read_spec_text(Path("/nowhere.toml"))
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
+    """
     try:
-        text = place.read_text(encoding="utf-8")
+        with place.open(encoding="utf-8", newline="") as opened:
+            return opened.read()
     except FileNotFoundError:
         raise InputError(f"There is no spec file at {place}. Draft one with `leastnoise init FILE.csv`.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The spec file {place} cannot be read: {type(error).__name__}. It must be a text file in UTF-8.") from None
-    return parse_spec(text, place.parent, str(place))
 
 
 def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
@@ -127,7 +145,25 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     >>> spec.privacy.budget, spec.workload.rows
     (PureDP(epsilon='1/2'), 2)
     """
-    table = _toml(text, name)
+    return spec_from_table(read_toml(text, name), folder, name)
+
+
+def spec_from_table(table: Mapping[str, Any], folder: Path, name: str = "the spec") -> Spec:
+    """Read a spec that is no text any more.
+
+    Args:
+        table: what the TOML says.
+        folder: what relative paths are relative to.
+        name: for messages.
+
+    Raises:
+        InputError: as ``read_spec``.
+
+    >>> part = {"marginals": {"ways": 1}}
+    >>> table = {"privacy": {"rho": "1/2"}, "domain": {"sex": {"categories": ["F", "M"]}}, "workload": [part]}
+    >>> [[product.name for product in part] for part in spec_from_table(table, pathlib.Path(".")).parts]
+    [['sex']]
+    """
     _refuse_blanks(name, table)
     found = known_keys(name, table, ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger"])
     for key in ("privacy", "domain", "workload"):
@@ -144,7 +180,8 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, data)
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
-    workload = _workload(domain, found["workload"])
+    asked = _parts(domain, found["workload"])
+    workload = together(asked)
     privacy = _privacy(found["privacy"], options.level, workload)
     for key in options.covariances:
         table_place(written(workload.products), key)  # refuses a name that no table has, or several have
@@ -161,11 +198,23 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
         share=_text("[ledger] share", ledger["share"]) if "share" in ledger else "",
         options=options,
+        parts=tuple(part.products for part in asked),
     )
 
 
-def _toml(text: str, name: str) -> Mapping[str, Any]:
-    """Read TOML that anybody may have written."""
+def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
+    r"""Read TOML that anybody may have written.
+
+    Args:
+        text: TOML.
+        name: for messages.
+
+    Raises:
+        InputError: it is none, or holds numbers or nesting that no spec has.
+
+    >>> read_toml("[privacy]\nepsilon = 1")
+    {'privacy': {'epsilon': 1}}
+    """
     advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MOST_NESTED} deep."
     try:
         table = tomllib.loads(text)
@@ -295,14 +344,10 @@ def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell |
     return table["column"], table["max_rows"], per_cell(workload, table["max_per_cell"], cell)
 
 
-def _workload(domain: Domain, value: object) -> Workload:
+def _parts(domain: Domain, value: object) -> list[Workload]:
     if not isinstance(value, list) or not value:
         raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
-    parts = [_part(domain, entry, f"[[workload]] number {place}") for place, entry in enumerate(value, 1)]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole + part
-    return whole
+    return [_part(domain, entry, f"[[workload]] number {place}") for place, entry in enumerate(value, 1)]
 
 
 def _part(domain: Domain, value: object, where: str) -> Workload:

@@ -13,7 +13,7 @@ from leastnoise._workload._query_sets import (
     total,
 )
 from leastnoise._workload._target import Target, target
-from leastnoise._workload._workload import Product, Workload, from_json, marginals, queries
+from leastnoise._workload._workload import Product, Workload, from_json, marginals, queries, together
 
 __all__ = [
     "Product",
@@ -32,5 +32,6 @@ __all__ = [
     "query_set",
     "ranges",
     "target",
+    "together",
     "total",
 ]

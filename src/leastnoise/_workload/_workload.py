@@ -1,7 +1,7 @@
 """What is asked: a union of products of per-attribute query sets, each with a weight."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
@@ -130,13 +130,7 @@ class Workload:
         return html_facts(repr(self), [*listed, *more])
 
     def __add__(self, other: "Workload") -> "Workload":
-        if not isinstance(other, Workload):
-            return NotImplemented
-        known = {product.question: product for product in self.products}
-        for product in other.products:
-            before = known.get(product.question)
-            known[product.question] = product if before is None else _together(before, product)
-        return Workload(self.domain, tuple(known.values()))
+        return together((self, other)) if isinstance(other, Workload) else NotImplemented
 
     def __iter__(self) -> Iterator[Product]:
         return iter(self.products)
@@ -192,6 +186,25 @@ class Workload:
             }
             for product in self.products
         ]
+
+
+def together(parts: Sequence[Workload]) -> Workload:
+    """All that several workloads ask, as ``+`` says it.
+
+    Args:
+        parts: at least one, over one domain.
+
+    Raises:
+        InputError: a table has two targets or two sizes.
+
+    >>> together([marginals(Domain(sex=["F", "M"]), ways=ways) for ways in (0, 1, 1)]).products[1].weight
+    Fraction(2, 1)
+    """
+    known: dict[tuple[object, ...], Product] = {}
+    for product in (product for part in parts for product in part.products):
+        before = known.get(product.question)
+        known[product.question] = product if before is None else _together(before, product)
+    return Workload(parts[0].domain, tuple(known.values()))
 
 
 def _together(one: Product, other: Product) -> Product:

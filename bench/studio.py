@@ -1,0 +1,77 @@
+"""The studio: seconds from a moved slider to new margins of 299 tables, 12 attributes up to 3-way with prefix sums on four of them.
+
+    python bench/studio.py
+
+Measured at the real server over HTTP, from the request to the last byte of the answer; a browser adds the time to write the texts.
+"""
+
+import itertools
+import json
+import statistics
+import tempfile
+import threading
+import time
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from leastnoise._studio import opened
+
+SHAPE, RICH = (101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15), 4
+SIZES = ("0.9", "0.6", "2", "1/3", "5", "0.1", "7", "0.01")
+
+
+def spec() -> str:
+    """The spec as a text, every table by itself."""
+    domain = "".join(f"[domain.a{i}]\nintegers = [0, {n - 1}]\n" for i, n in enumerate(SHAPE))
+    sets = (chosen for ways in range(4) for chosen in itertools.combinations(range(len(SHAPE)), ways))
+    asked = ("".join(f'a{i} = "{"prefix" if i < RICH else "identity"}", ' for i in chosen).rstrip(", ") for chosen in sets)
+    parts = "".join(f"[[workload]]\nqueries = {{ {one} }}\n" for one in asked)
+    return f'[privacy]\nrho = "1/2"\n{domain}{parts}[plan]\nstrategy = "tilted"\n'
+
+
+def main() -> None:
+    """Print what was measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "wide.toml")
+        place.write_text(spec(), encoding="utf-8")
+        found = opened(place)
+        thread = threading.Thread(target=found.run)
+        thread.start()
+        try:
+            measured(found.address)
+        finally:
+            found.stop()
+            thread.join()
+
+
+def measured(address: str) -> None:
+    """Wait for the first plan, then move the slider."""
+    parts = urlsplit(address)
+    headers = {"Host": parts.netloc, "Origin": f"http://{parts.netloc}"}
+
+    def ask(path: str, body: object = None) -> dict[str, object]:
+        connection = HTTPConnection(parts.netloc)
+        connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        headers["Cookie"] = (answer.headers.get("Set-Cookie") or headers.get("Cookie", "")).split(";")[0]
+        content = answer.read()
+        return json.loads(content) if path in {"/view", "/change"} else {}
+
+    start = time.perf_counter()
+    ask(f"/?{parts.query}")
+    while (seen := ask("/view"))["busy"]:
+        time.sleep(0.5)
+    rows = seen["rows"]
+    print(f"{len(rows)} tables; the first plan took {time.perf_counter() - start:.1f} s {seen['error']}")
+    times = []
+    for size in SIZES:
+        start = time.perf_counter()
+        view = ask("/change", {"changes": {"size": size}})
+        times.append(time.perf_counter() - start)
+        assert view["rows"] != rows  # noqa: S101 - the measurement would be of nothing
+    print(f"from a moved slider to new margins: median {statistics.median(times):.2f} s, most {max(times):.2f} s")
+
+
+if __name__ == "__main__":
+    main()

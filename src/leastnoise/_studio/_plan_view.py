@@ -1,0 +1,106 @@
+"""What a page that plans shows, as texts: a pure function of what is seen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from leastnoise._plan import Plan
+from leastnoise._release import Texts, bet_words, budget_words, goodness, texts
+from leastnoise._session import Least, Price, budget_warnings, plan_warnings, spec_warnings
+from leastnoise._studio._draft import Draft, Question, Row, Setting
+from leastnoise._studio._margins import Margin, margins
+from leastnoise._studio._planning import Seen
+
+
+def view(seen: Seen) -> dict[str, Any]:
+    """The page as a JSON object.
+
+    Args:
+        seen: what there is to be seen.
+
+    Returns:
+        Texts in the language of the spec; settings as a person would type them.
+    """
+    draft, said = seen.draft, texts(seen.draft.spec.options.language)
+    now = {} if seen.plan is None else margins(seen.plan, draft.level)
+    before = None if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
+    each = enumerate(zip(draft.rows, draft.settings, strict=True))
+    return {
+        "busy": bool(seen.doing),
+        "lead": said.say("st_lead", percent=said.percent(draft.level)),
+        "status": _status(seen, said),
+        "error": seen.error,
+        "size": draft.size,
+        "delta": draft.delta,
+        "objective": draft.objective,
+        "level": draft.level,
+        "facts": _facts(draft, seen.plan, said),
+        "kept": None if seen.kept is None else _facts(seen.kept.draft, seen.kept.plan, said),
+        "warnings": _warnings(draft, seen.plan if seen.ready else None),
+        "ready": seen.ready,
+        "rows": [_row(row, setting, now, before, seen.prices.get(place), said) for place, (row, setting) in each],
+    }
+
+
+def _status(seen: Seen, said: Texts) -> str:
+    trying = " " + said.say("st_trying", strategy=seen.trying) if seen.trying else ""
+    if seen.doing == "pricing":
+        return said.say("st_pricing")
+    if seen.plan is None:
+        return said.say("st_first") + trying if seen.doing else ""
+    if not seen.ready:
+        return said.say("st_planning") + trying
+    return said.say("st_aware" if seen.plan.promise is None else "st_ready", strategy=seen.plan.strategy)
+
+
+def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]]:
+    spec = draft.spec
+    privacy = (None if plan is None else plan.privacy) if isinstance(spec.privacy, Least) else spec.privacy
+    facts = [] if privacy is None else [(said.say("budget"), budget_words(privacy, said))]
+    answers, tables = said.some("answers", spec.workload.rows), said.some("tables", len(spec.workload.products))
+    facts.append((said.say("st_asked"), f"{answers}, {tables}"))
+    ratio = None if plan is None else goodness(plan)
+    if ratio is not None:
+        facts.append((said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}"))))
+    facts.append((said.say("st_objective"), said.say(f"st_{draft.objective}")))
+    return facts if privacy is None else [*facts, (said.say("h_protects"), bet_words(privacy, said))]
+
+
+def _warnings(draft: Draft, plan: Plan | None) -> list[str]:
+    spec = draft.spec
+    late = () if plan is None else plan_warnings(spec, plan)
+    return [*budget_warnings(spec.privacy, spec.rows), *spec_warnings(spec), *late]
+
+
+def _row(
+    row: Row,
+    setting: Setting,
+    now: Mapping[Question, Margin],
+    before: Mapping[Question, Margin] | None,
+    price: Price | None,
+    said: Texts,
+) -> dict[str, Any]:
+    """The settings of a row, and one text a column."""
+    known = [now[question] for question in row.questions if question in now] if setting.on else []
+    kept = [before[question] for question in row.questions if question in before] if before else []
+    ratio = known[0].typical / kept[0].typical if known and kept else None
+    return {
+        "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
+        "typical": _joined([said.error(one.typical) for one in known]) or said.say("st_unknown" if setting.on else "st_off"),
+        "largest": _joined([("≤ " if one.is_bound else "") + said.error(one.largest) for one in known]),
+        "share": _joined([said.percent(one.share, 2) for one in known if one.share is not None]),
+        "verdict": _joined([_verdict(one, said) for one in known if one.target is not None]),
+        "missed": any(one.target is not None and not one.target.kept for one in known),
+        "price": "" if price is None else said.say("st_price", alone=said.percent(price.alone, 2), saved=said.percent(price.saved, 2)),
+        "before": _joined([said.error(one.typical) for one in kept]),
+        "change": "" if ratio is None else f"{'+' if ratio > 1 else ''}{said.percent(round(ratio - 1, 3) + 0.0, 3)}",
+    }
+
+
+def _verdict(margin: Margin, said: Texts) -> str:
+    if margin.target is None or margin.target.kept:
+        return said.say("st_kept")
+    return said.say("st_missed", error=said.error(margin.target.error))
+
+
+def _joined(found: list[str]) -> str:
+    return " / ".join(dict.fromkeys(found))

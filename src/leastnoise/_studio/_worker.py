@@ -1,0 +1,75 @@
+"""The process that plans: what to do as one JSON line on its standard input, what came of it as JSON lines on its standard output.
+
+It plans from the very text that would be saved. It ends when its input does, so that it does not outlive the studio.
+"""
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from leastnoise._check import InputError
+from leastnoise._plan import Plan
+from leastnoise._session import Least, candidates, parse_spec, planned_spec, price
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
+    r"""Plan a spec; tell of every step, and of the plan.
+
+    Args:
+        text: of the spec.
+        folder: what relative paths in it are relative to.
+        tell: called with objects that JSON can hold.
+        first: also tell of the first plan that is found.
+
+    >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }'
+    >>> told = []
+    >>> made(text, pathlib.Path("."), told.append, first=True)
+    >>> list(told[0]), list(told[-1])
+    (['first'], ['plan'])
+    """
+    spec = parse_spec(text, folder)
+    privacy = spec.planned_privacy
+    if first and spec.strategy == "auto" and not isinstance(privacy, Least):
+        tried = (one.plan for one in candidates(spec.workload, privacy, seconds=spec.seconds))  # cheap ones first
+        found = next((plan for plan in tried if plan is not None), None)
+        if found is not None:
+            tell({"first": found.to_json()})
+    tell({"plan": planned_spec(spec, lambda name: tell({"trying": name})).to_json()})
+
+
+def main() -> None:
+    """Do what the first line says."""
+    asked = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    try:
+        if "price" in asked:
+            plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
+            for row, places in asked["price"]:
+                found = price(plan, places, search)
+                _tell({"price": row, "alone": found.alone, "saved": found.saved})
+        else:
+            made(asked["text"], Path(asked["folder"]), _tell, first=asked["first"])
+    except InputError as error:
+        _tell({"error": str(error)})
+    except MemoryError:
+        _tell({"error": "Planning this needs more memory than there is. Ask for less."})
+
+
+def _tell(message: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _end_with_input() -> None:
+    sys.stdin.read()
+    signal.raise_signal(signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

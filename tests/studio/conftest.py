@@ -1,0 +1,128 @@
+"""A real studio on a free port, and a real client that can lie about where it comes from."""
+
+import errno
+import json
+import os
+import threading
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+
+from leastnoise._studio import opened
+from waiting import HANGS, wait_until
+
+SPEC = """\
+# a survey that does not exist
+[source]
+path = "people.csv"  # nowhere
+
+[privacy]
+epsilon = 1  # a year
+
+[domain.sex]
+categories = ["F", "M"]
+[domain.region]
+categories = ["north", "south", "<b>west</b>"]
+[domain.kids]
+integers = [0, 5]
+
+# all small tables
+[[workload]]
+marginals = { upto = 2 }
+
+# how many children
+[[workload]]
+queries = { region = "identity", kids = "prefix" }
+weight = 2.0
+margin = "60"
+
+[plan]
+strategy = "identity"
+"""
+
+
+class Client:
+    """Speaks HTTP and nothing else: headers are what the test says."""
+
+    def __init__(self, address):
+        parts = urlsplit(address)
+        self.host, self.first, self.cookie = parts.netloc, f"{parts.path}?{parts.query}", None
+
+    def ask(self, path, body=None, *, host=None, origin="", method=None):
+        connection = HTTPConnection(*self.host.split(":"), timeout=HANGS)
+        method = method or ("GET" if body is None else "POST")
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Host": host or self.host, "Origin": origin if origin != "" else None if body is None else f"http://{self.host}"}
+        headers |= {"Cookie": self.cookie, "Content-Length": str(len(content)) if content else None}
+        for name, value in headers.items():
+            if value is not None:
+                connection.putheader(name, value)
+        connection.endheaders(content)
+        answer = connection.getresponse()
+        found = answer.status, dict(answer.getheaders()), answer.read()
+        connection.close()
+        return found
+
+    def enter(self):
+        status, headers, page = self.ask(self.first)
+        assert status == 200
+        self.cookie = headers["set-cookie"].split(";")[0]
+        return page.decode()
+
+    def json(self, path, body=None):
+        status, _, content = self.ask(path, body)
+        assert status == 200, content
+        return json.loads(content)
+
+    def until(self, fits):
+        """What is seen as soon as it fits."""
+        seen = []
+
+        def fitting():
+            seen[:] = [self.json("/view")]
+            return fits(seen[0])
+
+        wait_until(fitting)
+        return seen[0]
+
+
+@contextmanager
+def serving(place):
+    """A client of a studio that has just begun."""
+    found = opened(place)
+    thread = threading.Thread(target=found.run)
+    thread.start()
+    try:
+        yield Client(found.address)
+    finally:
+        found.stop()
+        thread.join()
+
+
+@pytest.fixture
+def spec(tmp_path):
+    place = tmp_path / "people.toml"
+    place.write_text(SPEC)
+    return place
+
+
+def nobody_reads(pipe):
+    """Whoever opens a pipe to read it stays there until somebody writes, so that a reader would be seen."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        return error.errno == errno.ENXIO
+    return False
+
+
+@pytest.fixture
+def client(spec):
+    """Of a studio that would stay at the data for ever if it opened them."""
+    pipe = spec.with_name("people.csv")
+    os.mkfifo(pipe)
+    with serving(spec) as one:
+        yield one
+        assert nobody_reads(pipe)

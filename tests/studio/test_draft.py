@@ -1,0 +1,156 @@
+"""A spec that is being worked on, its text and its margins: functions, without a server."""
+
+from pathlib import Path
+
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise._session import answering, of_size, parse_spec, planned_spec
+from leastnoise._studio._draft import changed, drafted
+from leastnoise._studio._margins import margins, scaled
+from leastnoise._studio._saving import save
+from leastnoise._studio._text import spec_text
+from studio.conftest import SPEC
+
+
+@pytest.fixture(scope="module")
+def draft():
+    return drafted(SPEC, Path())
+
+
+@pytest.fixture(scope="module")
+def plan(draft):
+    return planned_spec(draft.spec)
+
+
+def test_a_draft_without_changes_is_the_text_as_it_was(draft):
+    assert spec_text(draft) == SPEC
+    assert [row.name for row in draft.rows][:4] == ["total", "sex", "region", "kids"]
+    assert len(draft.rows) == 8
+    assert draft.settings[-1].weight == "2.0"
+    assert (draft.settings[-1].target, draft.settings[-1].most) == ("margin", "60")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows"),
+    [
+        ({"size": "1/2"}, []),
+        ({"size": "0.25", "level": 0.9, "objective": "worst"}, []),
+        ({"on": False}, [0, 2]),
+        ({"weight": "3"}, [7]),
+        ({"weight": "3"}, range(7)),
+        ({"target": "rmse", "most": "5"}, [1, 2]),
+        ({"target": "relative", "most": "0.1", "size_of": "1000"}, [4]),
+        ({"target": "", "most": ""}, [7]),
+        ({"on": False}, range(7)),
+    ],
+)
+def test_the_text_says_what_the_draft_does_and_keeps_comments(draft, changes, rows):
+    made = changed(draft, changes, rows)
+    text = spec_text(made)
+    assert parse_spec(text, Path()) == made.spec
+    assert text.startswith(SPEC[: SPEC.index("epsilon")])
+    assert "# a year" in text
+    assert 'categories = ["north", "south", "<b>west</b>"]' in text
+    assert spec_text(changed(made, {})) == text
+    again = drafted(text, Path())
+    assert again.spec == made.spec
+    kept = [setting for setting in made.settings if setting.on]
+    assert sorted(map(str, again.settings)) == sorted(map(str, kept))
+
+
+def test_a_rho_the_least_budget_and_delta(draft):
+    rho = drafted(SPEC.replace("epsilon = 1", 'rho = "1/8"'), Path())
+    assert changed(rho, {"size": "2"}).spec.privacy.budget == ln.ZCDP(2)
+    least = changed(draft, {"size": "least"})
+    assert isinstance(least.spec.privacy, ln.Least)
+    assert 'epsilon = "least"' in spec_text(least)
+    both = drafted(SPEC.replace("epsilon = 1", 'epsilon = 1\ndelta = "1e-9"'), Path())
+    assert changed(both, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows", "message"),
+    [
+        ({"size": "0"}, [], "epsilon must be"),
+        ({"size": "a"}, [], "epsilon must be"),
+        ({"size": 1}, [], "a value must be a text"),
+        ({"level": 1}, [], "level must be"),
+        ({"level": "0.9"}, [], "level must be"),
+        ({"objective": "none"}, [], "objective must be"),
+        ({"on": False}, range(8), "keep at least one"),
+        ({"on": "no"}, [0], "on must be true or false"),
+        ({"weight": "-1"}, [0], "weight must be"),
+        ({"target": "relative", "most": "0.1"}, [0], "needs a size"),
+        ({"target": "most"}, [0], "target must be"),
+        ({"weight": "1"}, [8], "a row must be"),
+        ({"weight": "1"}, [True], "a row must be"),
+        ({"path": "other.csv"}, [], "what is changed must be"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(draft, changes, rows, message):
+    with pytest.raises(InputError, match=message):
+        changed(draft, changes, rows)
+
+
+def test_margins_at_another_budget_are_those_of_the_plan_for_it(draft, plan):
+    for size in ("1/3", "0.07", "9"):
+        other = changed(draft, {"size": size})
+        quick = scaled(plan, other.spec)
+        exact = answering(plan.workload, plan, of_size(plan.privacy, size))
+        assert quick.measurements == exact.measurements
+        assert [(one.rmse, one.largest_std) for one in quick.promise.tables] == [
+            (pytest.approx(one.rmse, rel=1e-6), pytest.approx(one.largest_std, rel=1e-6)) for one in exact.promise.tables
+        ]
+        assert quick.promise.total_squared_error == pytest.approx(exact.promise.total_squared_error)
+        assert quick.promise.lower_bound == pytest.approx(exact.promise.lower_bound)
+        assert list(margins(quick, 0.95)) == list(margins(planned_spec(other.spec), 0.95))
+
+
+def test_a_table_that_is_left_out_keeps_the_margins_of_the_others_until_there_is_a_plan(draft, plan):
+    less = changed(draft, {"on": False}, [1, 7])
+    quick = scaled(plan, less.spec)
+    assert len(quick.workload.products) == 6
+    before, after = margins(plan, 0.95), margins(quick, 0.95)
+    assert all(after[question].typical == before[question].typical for question in after)
+
+
+def test_tables_that_the_measurements_do_not_answer_have_no_margin_yet(draft):
+    few = changed(draft, {"on": False}, range(1, 8))
+    total = ln.plan(few.spec.workload, few.spec.privacy, strategy="workload")
+    assert list(margins(scaled(total, draft.spec), 0.95)) == [draft.rows[0].questions[0]]
+    other = drafted(SPEC.replace("[0, 5]", "[0, 6]"), Path())
+    assert scaled(total, other.spec) is None
+    assert scaled(total, drafted(SPEC.replace("epsilon", "rho"), Path()).spec) is None
+
+
+def test_a_target_is_about_the_largest_margin_and_a_size_makes_it_relative(draft, plan):
+    found = margins(plan, 0.95)
+    last = found[draft.rows[7].questions[0]]
+    assert last.target.most == 60
+    assert last.target.error == pytest.approx(last.largest)
+    assert last.target.kept is (last.largest <= 60)
+    assert last.typical <= last.largest
+    assert last.share is None
+    sized = margins(scaled(plan, changed(draft, {"size_of": "1000"}, [7]).spec), 0.95)[draft.rows[7].questions[0]]
+    assert sized.share == pytest.approx(last.typical / 1000)
+
+
+def test_saving(tmp_path):
+    place = tmp_path / "a.toml"
+    place.write_text("one")
+    place.chmod(0o640)
+    assert save(place, "one", "a.toml", "two") == place
+    assert (place.read_text(), place.stat().st_mode & 0o777) == ("two", 0o640)
+    assert save(place, "two", "b.toml", "three").read_text() == "three"
+    for name in ("../c.toml", "/c.toml", "c", ".toml", ".c.toml", "", "c\n.toml", "d/c.toml", "d\\c.toml"):
+        with pytest.raises(InputError, match="must have the name of a file"):
+            save(place, "two", name, "four")
+    with pytest.raises(InputError, match="already"):
+        save(place, "two", "b.toml", "four")
+    with pytest.raises(InputError, match="was changed since"):
+        save(place, "one", "a.toml", "four")
+    with pytest.raises(InputError, match="cannot be written"):
+        save(tmp_path / "no" / "a.toml", "one", "a.toml", "four")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.toml": "two", "b.toml": "three"}

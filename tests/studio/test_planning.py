@@ -1,0 +1,177 @@
+"""The mode that plans, by a real server: what is shown is what is saved, and the data are never touched."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import leastnoise as ln
+from leastnoise import _studio
+from leastnoise._release import texts
+from leastnoise._session import planned_spec, price, read_spec
+from leastnoise._studio._margins import margins
+from studio.conftest import SPEC, Client, nobody_reads, serving
+from waiting import HANGS, wait_until
+
+SAID = texts("en")
+# What the studio may ask of the session: what is public. Nothing here takes a source.
+PUBLIC = {
+    "LEAST", "Least", "Price", "Reached", "Spec", "answering", "budget_warnings", "candidates", "parse_spec", "plan_warnings",
+    "planned_spec", "price", "read_spec_text", "reached", "read_release", "read_toml", "spec_from_table", "spec_warnings",
+}  # fmt: skip
+
+
+def typical(view):
+    return [row["typical"] for row in view["rows"] if row["set"][0]]
+
+
+def promised(plan, level=0.95):
+    return [SAID.error(one.typical) for one in margins(plan, level).values()]
+
+
+def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
+    page = client.enter()
+    assert "region x kids:prefix" in page
+    first = client.until(lambda seen: seen["ready"])
+    assert typical(first) == promised(planned_spec(read_spec(spec)))
+    assert first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.error(0)}"} or first["rows"][7]["missed"]
+    half = client.json("/change", {"changes": {"size": "1/2"}})
+    assert half["ready"] is False
+    assert half["busy"] is True
+    quick = typical(half)
+    client.json("/change", {"changes": {"on": False}, "rows": [1]})
+    client.json("/change", {"changes": {"weight": "4", "target": "relative", "most": "0.5", "size_of": "300"}, "rows": [2]})
+    client.json("/change", {"changes": {"level": 0.9}})
+    found = client.until(lambda seen: seen["ready"])
+    assert client.json("/save", {"name": "other.toml"}) == {"saved": "Saved: other.toml"}
+    saved = read_spec(spec.with_name("other.toml"))
+    assert saved.workload.products[1].name == "region"
+    assert typical(found) == promised(planned_spec(saved), 0.9)
+    assert client.ask("/spec")[2].decode() == spec.with_name("other.toml").read_text()
+    assert spec.read_text() == SPEC
+    again = client.json(
+        "/change", {"changes": {"level": 0.95, "on": True, "weight": "1", "target": "", "most": "", "size_of": ""}, "rows": [1, 2]}
+    )
+    assert again["level"] == 0.95
+    assert typical(client.until(lambda seen: seen["ready"])) == quick  # the budget alone: scaling was exact
+    client.json("/save", {"name": "people.toml"})
+    assert 'epsilon = "1/2"  # a year' in spec.read_text()
+    status, _, content = client.ask("/change", {"changes": {"size": "0"}})
+    assert (status, b"above 0" in content) == (400, True)
+
+
+def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
+    client.enter()
+    status, _, content = client.ask("/swap", {})
+    assert (status, b"No plan is kept" in content) == (400, True)
+    one = client.until(lambda seen: seen["ready"])
+    assert one["kept"] is None
+    kept = client.json("/keep", {})
+    assert kept["kept"] == one["facts"]
+    client.json("/change", {"changes": {"size": "2"}})
+    other = client.until(lambda seen: seen["ready"])
+    assert [row["before"] for row in other["rows"]] == typical(one)
+    assert all(row["change"].startswith("-") for row in other["rows"])
+    back = client.json("/swap", {})
+    assert (typical(back), back["size"], back["ready"]) == (typical(one), "1", True)
+    assert [row["before"] for row in back["rows"]] == typical(other)
+    client.json("/price", {"rows": [7, 99]})
+    priced = client.until(lambda seen: not seen["busy"])
+    plan = planned_spec(read_spec(spec))
+    found = price(plan, [7], read_spec(spec).search())
+    assert priced["rows"][7]["price"] == f"alone {SAID.percent(found.alone, 2)}, saves {SAID.percent(found.saved, 2)}"
+    assert [row["price"] for row in priced["rows"][:7]] == [""] * 7
+    client.json("/change", {"changes": {"size": "3"}})
+    status, _, content = client.ask("/price", {"rows": [1]})
+    assert (status, b"wait for it" in content) == (400, True)
+
+
+def test_what_cannot_be_planned_is_said(spec):
+    spec.write_text(SPEC.replace('"identity"\n', '"gaussian_optimum"\n').replace('strategy = "identity"', 'strategy = "haar"'))
+    with serving(spec) as client:
+        client.enter()
+        assert "No strategy can be used" in client.until(lambda seen: not seen["busy"])["error"]
+
+
+def test_an_error_that_depends_on_the_data_is_said(spec):
+    spec.write_text(SPEC[: SPEC.index("# all small")] + '[[workload]]\nqueries = { kids = "prefix" }\n[plan]\nstrategy = "dawa"\n')
+    with serving(spec) as client:
+        client.enter()
+        seen = client.until(lambda one: one["ready"])
+        assert seen["status"] == "The error of the strategy dawa depends on the data; no margin can be promised."
+        assert typical(seen) == ["not known yet"]
+
+
+def test_data_that_were_opened_would_be_seen(tmp_path):
+    pipe = tmp_path / "people.csv"
+    os.mkfifo(pipe)
+    assert nobody_reads(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert not nobody_reads(pipe)
+    os.close(reader)
+
+
+def test_the_studio_asks_the_session_for_nothing_that_takes_data():
+    asked = set()
+    for path in Path(_studio.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "leastnoise._session":
+                asked |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.module.startswith(
+                    ("leastnoise._session.", "leastnoise._table", "leastnoise._kernel", "leastnoise._adapters")
+                )
+            elif isinstance(node, ast.Import):
+                assert not any(alias.name.startswith("leastnoise") for alias in node.names)
+    assert asked <= PUBLIC
+
+
+@pytest.fixture
+def program(spec):
+    command = [sys.executable, "-c", "from leastnoise._cli import main; main()", "studio", str(spec)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    yield process
+    process.kill()
+    process.communicate(timeout=HANGS)
+
+
+def test_the_command_says_where_the_page_is_and_ends_with_an_interruption(program):
+    address = program.stdout.readline().split()[-1]
+    client = Client(address)
+    client.enter()
+    client.until(lambda seen: seen["ready"])
+    program.send_signal(signal.SIGINT)
+    assert program.wait(timeout=HANGS) == 0
+    assert program.stderr.read() == ""
+
+
+def planners(number):
+    tasks = Path(f"/proc/{number}/task").iterdir()
+    return [Path(f"/proc/{child}/stat") for task in tasks for child in (task / "children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+def test_what_plans_ends_when_the_studio_is_killed(program, spec):
+    spec.write_text(SPEC)
+    Client(program.stdout.readline().split()[-1]).enter()
+    wait_until(lambda: planners(program.pid))
+    (planner,) = planners(program.pid)
+    program.kill()
+    wait_until(lambda: not planner.exists() or ") Z " in planner.read_text())
+
+
+def test_missing_packages_and_missing_specs_are_said(tmp_path):
+    code = "import sys; sys.modules['starlette.applications'] = None\nfrom leastnoise._cli import main; main()"
+    for start, message in ((code, "pip install 'leastnoise[studio]'"), (code.split("\n")[1], "There is no spec file at")):
+        done = subprocess.run(
+            [sys.executable, "-c", start, "studio", str(tmp_path / "a.toml")], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_the_public_face_stays_quick():
+    assert "studio" not in ln.__all__
