@@ -24,6 +24,7 @@ from leastnoise._cli._ledger import ledger
 from leastnoise._cli._plan import compare, plan
 from leastnoise._cli._release import release
 from leastnoise._cli._resume import resume
+from leastnoise._cli._round import rounding
 from leastnoise._cli._show import show
 from leastnoise._cli._stop import interrupted, listen, what_was_paid
 from leastnoise._cli._studio import studio
@@ -60,7 +61,7 @@ def program() -> None:
     """
 
 
-for _command in (init, check, plan, compare, release, resume, show, answer, export, studio, ledger, audit, demo, experiments):
+for _command in (init, check, plan, compare, release, resume, show, answer, export, rounding, studio, ledger, audit, demo, experiments):
     program.add_command(_command)
 
 

@@ -6,6 +6,7 @@ from leastnoise._release._large import written
 from leastnoise._release._manifest import FORMAT
 from leastnoise._release._options import LEVEL, Options, checked_level
 from leastnoise._release._release import Release, build
+from leastnoise._release._rounding import Rounded, rounded, write_rounded
 from leastnoise._release._tables import Table, Tables
 from leastnoise._release._texts import Texts, texts
 from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices
@@ -17,6 +18,7 @@ __all__ = [
     "Draft",
     "Options",
     "Release",
+    "Rounded",
     "Table",
     "Tables",
     "Texts",
@@ -31,8 +33,10 @@ __all__ = [
     "goodness",
     "guard_words",
     "notices",
+    "rounded",
     "sha256",
     "table_place",
     "texts",
+    "write_rounded",
     "written",
 ]

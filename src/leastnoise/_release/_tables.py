@@ -10,12 +10,13 @@ from typing import Any, overload
 import numpy as np
 
 from leastnoise._charts import live, vega_lite
-from leastnoise._check import InputError, html_facts, one_of
+from leastnoise._check import Exact, InputError, html_facts, one_of
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import Estimator, non_negative, whole_numbers
 from leastnoise._release._extras import table_place
 from leastnoise._release._keys import axes, picture
 from leastnoise._release._options import SOMETIMES, Options
+from leastnoise._release._rounding import Rounded, rounded
 from leastnoise._release._texts import texts
 from leastnoise._workload import Product, QuerySet
 
@@ -142,6 +143,14 @@ class Table:
             elif axis.moments:
                 made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[place]
         return made | columns
+
+    def rounded(self, to: Exact, below: Exact | None = None) -> Rounded:
+        """Rounded to multiples of ``to``, without answers below ``below``; its margins hold what that adds. It costs nothing.
+
+        Raises:
+            InputError: a number that is not above 0.
+        """
+        return rounded(self, to, below)
 
     def plot(self) -> Any:
         """The table as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, or its largest cells.
