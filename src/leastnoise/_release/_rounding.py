@@ -115,6 +115,12 @@ def write_rounded(release: "Release", directory: Path, to: Exact, below: Exact |
         directory: an existing directory.
         to: as for `rounded`.
         below: as for `rounded`.
+
+    >>> plan = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_rounded(ln.release(plan, pd.DataFrame({"sex": ["F"] * 43}), seed=7), Path(folder), 5)
+    ...     sorted(os.listdir(folder))
+    ['README.md', 'q1-sex.csv']
     """
     from leastnoise._release._files import file_name
 
