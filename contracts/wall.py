@@ -55,7 +55,7 @@ SEEDED_IN = {"_session/_session.py"}  # releases with a seed, which say that the
 # And to functions of the session.
 SOURCE_GOES_TO = {"Path", "_adapters.dataset_name", "_adapters.location", "_adapters.read", "isinstance", "type"}
 # Code of these packages runs where a table or a series is at hand.
-NEAR = {"_cli", "_estimate", "_mechanisms", "_release", "_session"}
+NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_release", "_session"}
 
 _LAZY = "public names, and the libraries of users' data frames, are imported when they are asked for; the names are listed there"
 _NAMED = "the names are listed in the same function, or are those of a budget's parts"

@@ -22,13 +22,13 @@ from leastnoise._accounting import (
     charge,
     cost_from_json,
     covers,
-    gaussian_mu_squared,
     rho_of,
     whole_budget,
     zcdp_delta,
 )
-from leastnoise._accounting._rounding import largest
 from leastnoise._check import InputError
+from leastnoise._fitting import gaussian_mu_squared
+from leastnoise._fitting._gaussian import largest
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**6), max_value=100)
 COSTS = st.one_of(POSITIVE.map(PureCost), POSITIVE.map(GaussianCost), POSITIVE.map(ConcentratedCost))

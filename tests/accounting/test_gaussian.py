@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounting.delta import gaussian_delta
-from leastnoise._accounting import gaussian_is_private, gaussian_mu_squared
+from leastnoise._accounting import gaussian_is_private
 from leastnoise._accounting._gaussian import _delta_between, _mills_by_fraction, _mills_by_series, _pi_between
 from leastnoise._accounting._rounding import rounding
 from leastnoise._check import InputError
+from leastnoise._fitting import gaussian_mu_squared
 
 EPSILONS = ["0", "1e-6", "0.01", "1/3", "1", "3", "10", "50"]
 SQUARES = ["1e-12", "1e-4", "0.01", "0.0718", "1/3", "1", "2", "7", "20", "400"]

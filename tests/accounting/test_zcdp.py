@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from accounting.delta import gaussian_delta
 from leastnoise._accounting import ConcentratedCost, covers, zcdp_delta, zcdp_epsilon
 from leastnoise._accounting._budget import ApproxDP
-from leastnoise._accounting._rounding import largest
 from leastnoise._check import InputError
+from leastnoise._fitting._gaussian import largest
 
 
 def log_bound(mp, rho: Fraction, epsilon: Fraction, beta):

@@ -14,18 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._accounting import (
-    ZCDP,
-    ApproxDP,
-    Charge,
-    ConcentratedCost,
-    GaussianCost,
-    Privacy,
-    PureCost,
-    PureDP,
-    gaussian_mu_squared,
-)
+from leastnoise._accounting import ZCDP, ApproxDP, Charge, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise._check import BudgetError, InputError, LedgerError
+from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import SELECT, digest_of
 

@@ -12,10 +12,14 @@ from leastnoise._workload import queries
 from mechanisms.row import LINE, LOTS, ON_CUBE, ON_LINE, ON_PLANE, PAID, PLANE, SUMS, Row, table_over
 
 ROWS = (
-    Row(mechanism="Linear", strategy="identity", workload=ON_PLANE, table=table_over(PLANE), looks=False),
+    Row(mechanism="Linear", strategy="identity", workload=ON_PLANE, table=table_over(PLANE), looks=False, audited={"measurements"}),
     *(
-        Row(mechanism="Dawa", strategy=name, workload=ON_LINE, table=table_over(LINE), refused=(ON_CUBE, LOTS))
-        for name in ("dawa", "dawa_tree", "dawa_levels")
+        Row(mechanism="Dawa", strategy=name, workload=ON_LINE, table=table_over(LINE), refused=(ON_CUBE, LOTS), audited=steps)
+        for name, steps in (
+            ("dawa", {"least cost", "measurements"}),
+            ("dawa_tree", {"partition", "measurements"}),
+            ("dawa_levels", {"measurements"}),
+        )
     ),
     Row(
         mechanism="DawaPlane",
@@ -24,6 +28,7 @@ ROWS = (
         table=table_over(PLANE),
         budgets=(PureDP("1/2"),),
         refused=(queries(Domain(a=Integers(0, 4999), b=Integers(0, 1)), a="prefix", b="prefix"), "at most 4096 cells of each"),
+        audited={"least cost", "measurements"},
     ),
     Row(
         mechanism="TruncatedSums",
@@ -31,6 +36,7 @@ ROWS = (
         workload=SUMS,
         table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
         refused=(ON_LINE, "answers sums of one measure"),
+        audited={"measurements"},
     ),
 )
 ROWS += tuple(row for path in sorted(Path(__file__).parent.glob("rows_*.py")) for row in import_module(f"mechanisms.{path.stem}").ROWS)

@@ -1,6 +1,7 @@
 """A row of the conformance kit of mechanisms, and some workloads with tables that are not secret."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ class Row:
         budgets: that it takes.
         refused: a workload that it refuses, and with which words; None if it refuses none that a domain can have.
         looks: whether it decides on the way what to measure.
+        audited: the steps that its audit must look at; a mechanism that cannot be audited is not released.
     """
 
     mechanism: str
@@ -32,6 +34,7 @@ class Row:
     budgets: tuple[Budget, ...] = (PureDP("1/2"), ZCDP("1/8"))
     refused: tuple[Workload, str] | None = None
     looks: bool = True
+    audited: AbstractSet[str]
 
 
 def table_over(domain: Domain, values: Mapping[str, np.ndarray] | None = None) -> Table:

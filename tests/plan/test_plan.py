@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, covers, gaussian_mu_squared
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, covers
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._fitting import fit, root_up, round_up
+from leastnoise._fitting import fit, gaussian_mu_squared, root_up, round_up
 from leastnoise._linop import Dense, Identity, Prefix, Tree
 from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
 from leastnoise._plan import Plan, Promise, TableError

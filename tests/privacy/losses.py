@@ -14,21 +14,10 @@ from typing import Any
 import numpy as np
 
 from kernel.test_selection_privacy import EPSILON, LAWS, loss_of_choice
-from leastnoise._accounting import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    ConcentratedCost,
-    GaussianCost,
-    Noise,
-    Privacy,
-    PureCost,
-    PureDP,
-    gaussian_mu_squared,
-)
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, GaussianCost, Noise, Privacy, PureCost, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCell
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit, gaussian_mu_squared
 from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._linop import (
     AllRanges,

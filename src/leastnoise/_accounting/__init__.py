@@ -7,7 +7,7 @@ from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Neighbours, P
 from leastnoise._accounting._charge import Charge, charge, charge_from_json, charge_text, is_charge_of, left, missing, total, whole_budget
 from leastnoise._accounting._cost import ConcentratedCost, Cost, GaussianCost, Noise, PureCost, SeriesCost, cost_from_json, covers, rho_of
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
-from leastnoise._accounting._gaussian import gaussian_is_private, gaussian_mu_squared
+from leastnoise._accounting._gaussian import gaussian_is_private
 from leastnoise._accounting._zcdp import zcdp_delta, zcdp_epsilon
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "fraction_from_text",
     "fraction_to_text",
     "gaussian_is_private",
-    "gaussian_mu_squared",
     "is_charge_of",
     "left",
     "missing",

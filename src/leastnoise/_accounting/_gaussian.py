@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._accounting._rounding import HOPELESS, LEAST_DELTA, Between, Rounding, largest, rounding
+from leastnoise._accounting._rounding import HOPELESS, LEAST_DELTA, Between, Rounding, rounding
 from leastnoise._check import Exact, exact, exact_positive, refuse
 
 _FIRST_DIGITS = 40
@@ -52,42 +52,6 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
             return False
         digits *= 2
     return False
-
-
-def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
-    """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down.
-
-    Args:
-        epsilon: at least 0.
-        delta: from 1e-1000 to below 1.
-
-    Returns:
-        A dyadic rational of 44 bits, below the true value by at most a relative 1e-12. Noise of variance ``sigma^2 = D^2 / mu^2`` is then
-        the least for an L2 sensitivity of D.
-
-    Raises:
-        InputError: an argument is not a finite number in its range.
-
-    Guarantees:
-        ``gaussian_is_private(epsilon, result, delta)`` was seen to be true.
-
-    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
-
-    >>> round(float(gaussian_mu_squared(1, "1e-5")) ** -0.5, 9)  # sigma for a sensitivity of 1
-    3.730631635
-    """
-    eps = exact("epsilon", epsilon)
-    if not eps >= 0:
-        raise refuse("epsilon", epsilon, "a number of at least 0")
-    limit = exact("delta", delta)
-    if not Fraction(1, 10**1000) <= limit < 1:
-        raise refuse("delta", delta, "at least 1e-1000 and below 1 for Gaussian noise", "Choose for example '1e-9', or PureDP.")
-    return _mu_squared(eps, limit)
-
-
-@lru_cache(maxsize=256)
-def _mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    return largest(lambda square: gaussian_is_private(epsilon, square, delta))
 
 
 def _arguments(epsilon: Exact, mu_squared: Exact) -> tuple[Fraction, Fraction]:

@@ -4,7 +4,6 @@ Operations of `decimal` round as their context says; its ``exp``, ``ln`` and ``s
 them.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
 from fractions import Fraction
@@ -80,34 +79,6 @@ def rounding(digits: int) -> Rounding:
         return Context(prec=digits, rounding=mode, Emin=MIN_EMIN, Emax=MAX_EMAX, capitals=1, clamp=0, flags=[], traps=traps)
 
     return Rounding(digits, context(ROUND_FLOOR), context(ROUND_CEILING))
-
-
-def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
-    """Find the largest dyadic number that a predicate accepts, which is true for small numbers and false for large ones.
-
-    Args:
-        accepts: the predicate, on numbers above zero.
-        bits: significant bits of the result, which is thus at most a relative ``2**(1 - bits)`` below the true boundary.
-
-    Returns:
-        A number for which the predicate was seen to be true; so a wrong predicate costs accuracy, never safety.
-
-    >>> largest(lambda x: x * x <= 2, bits=4)
-    Fraction(11, 8)
-    """
-    low = Fraction(1)
-    if accepts(low):
-        while accepts(2 * low):
-            low *= 2
-    else:
-        while not accepts(low):
-            low /= 2
-    step = low / 2
-    for _ in range(bits - 1):
-        if accepts(low + step):
-            low += step
-        step /= 2
-    return low
 
 
 def short_upper(value: Decimal) -> Fraction:

@@ -24,12 +24,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP, gaussian_mu_squared
+from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy._blocks import Names, subsets
 from leastnoise._accuracy._noise import noise_variance
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, singular_values
 from leastnoise._check import InternalError
 from leastnoise._domain import Domain
+from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._linop import Identity, Operator
 from leastnoise._workload import Product, Workload
 

@@ -34,7 +34,7 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     with Progress("planning") as progress:
         made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
         progress.say("measuring made-up rows")
-        found = audited(made, trials=trials, seconds=seconds)
+        found = audited(made, guard=what.options.guard, trials=trials, seconds=seconds)
     if as_json:
         show_json(asdict(found))
     else:
@@ -52,8 +52,8 @@ def _facts(found: "Audit") -> list[tuple[str, str]]:
         ("claim", f"{_WORDS[found.measure]}: at most {found.claim:.4g}"),
         ("lower bound", f"at least {found.lower_bound:.4g}"),
         *epsilon,
-        ("the query that tells most", f"claims {found.query_claim:.4g}, loses at least {found.query_lower_bound:.4g}"),
-        ("confidence", f"{100 * found.confidence:.4g}% for both bounds together"),
+        *((part.name, f"claims {part.claim:.4g}, loses at least {part.lower_bound:.4g}") for part in found.parts),
+        ("confidence", f"{100 * found.confidence:.4g}% for all bounds together"),
         ("trials", f"{whole(found.trials)} of each of two tables, which differ in {whole(found.units)} unit{'s' * (found.units > 1)}"),
         ("statistic", "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"),
         ("verdict", "no more is lost than is claimed, as far as can be seen" if found.held else "MORE IS LOST THAN IS CLAIMED"),

@@ -1,5 +1,6 @@
 """From relative to exact noise scales: public, and not trusted, as the kernel computes the cost of what comes out anew."""
 
 from leastnoise._fitting._fit import fit, rescaled, root_up, round_up
+from leastnoise._fitting._gaussian import gaussian_mu_squared
 
-__all__ = ["fit", "rescaled", "root_up", "round_up"]
+__all__ = ["fit", "gaussian_mu_squared", "rescaled", "root_up", "round_up"]

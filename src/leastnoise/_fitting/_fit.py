@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureCost, PureDP, covers, gaussian_mu_squared, rho_of
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureCost, PureDP, covers, rho_of
 from leastnoise._check import InternalError, refuse
 from leastnoise._domain import Domain
+from leastnoise._fitting._gaussian import gaussian_mu_squared
 from leastnoise._measurements import Block, Measurements, cost
 
 # A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from leastnoise._check.arrays import IntArray
+from leastnoise._accounting import Privacy
 from leastnoise._domain import Coded, Domain
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._measure import draw, verify
@@ -55,20 +56,18 @@ def rehearse(
         measurements, domain=domain, blocks=tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     )
     rows = len(next(iter(codes.values()), ()))
-    privacy = measurements.privacy
-    unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
-    verify(measurements, Table(measurements.domain, _arrays(codes), _arrays(values), rows=rows, **unit))  # type: ignore[arg-type]
-    trials = np.repeat(np.arange(count), rows)
-    table = Table(
-        domain,
-        {**{name: np.tile(own, count) for name, own in _arrays(codes).items()}, trial: trials},
-        {name: np.tile(own, count) for name, own in _arrays(values).items()},
-        rows=rows * count,
-        **unit,  # type: ignore[arg-type]
-    )
+    verify(measurements, made_up(measurements.domain, measurements.privacy, codes, values))
+    several = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in codes.items()}
+    amounts = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in values.items()}
+    table = made_up(domain, measurements.privacy, {**several, trial: np.repeat(np.arange(count), rows)}, amounts)
     drawn = draw(repeated, table, SystemEntropy() if entropy is None else entropy)
     return [own.reshape(-1, count) for own in drawn]
 
 
-def _arrays(columns: Mapping[str, Sequence[int]]) -> dict[str, IntArray]:
-    return {name: np.array(own, dtype=np.int64) for name, own in columns.items()}
+def made_up(domain: Domain, privacy: Privacy, codes: Mapping[str, Any], values: Mapping[str, Any]) -> Table:
+    """A table of rows that are nobody's."""
+    arrays = {name: np.array(own, dtype=np.int64) for name, own in codes.items()}
+    amounts = {name: np.array(own, dtype=np.int64) for name, own in values.items()}
+    rows = len(next(iter(arrays.values()), ()))
+    unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
+    return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]

@@ -15,8 +15,8 @@ The argument continues that of ``_measure.py``:
 
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 from weakref import WeakKeyDictionary
 
@@ -28,6 +28,7 @@ from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_steps import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, request_of, values_from_text
+from leastnoise._kernel._rehearsal import made_up
 from leastnoise._kernel._selections import PlaneSelection, Selection
 from leastnoise._kernel._terms import Terms
 from leastnoise._linop import SignedArray, narrow, unpack
@@ -160,9 +161,33 @@ class Series:
             raise InputError("A simulated series is for seeded noise, which protects nobody; got a private source. Use Series.paid.")
         return cls._make(terms, _Inside(table, entropy, spent), None)
 
+    @classmethod
+    def rehearsed(
+        cls, terms: Terms, codes: Mapping[str, Sequence[int]], values: Mapping[str, Sequence[int]], entropy: Entropy | None = None
+    ) -> Iterator["Series"]:
+        """Make series on rows that somebody made up, one after another and each for itself, for audits: nothing is paid (K8).
+
+        Args:
+            terms: what will be done.
+            codes: of every attribute the cells of the rows, in the clear.
+            values: of every measure the amounts.
+            entropy: another source than the system's, for tests.
+
+        Raises:
+            InputError: the rows do not belong to the terms.
+
+        >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+        >>> next(Series.rehearsed(terms, {"age": [0, 0, 1]}, {})).private
+        False
+        """
+        table = made_up(terms.domain, terms.privacy, codes, values)
+        inside = _Inside(table, SystemEntropy() if entropy is None else entropy, _verified(terms, table))
+        while True:
+            yield cls._make(terms, replace(inside, charges=[]), None)
+
     @property
     def private(self) -> bool:
-        """False if the noise comes from a seed."""
+        """False if the noise comes from a seed, or the rows are made up."""
         return self.receipt is not None
 
     def left(self) -> Charge:

@@ -1,12 +1,13 @@
 """The one place that wires adapters, planner, kernel, estimate and release together; the automatic choice of a strategy lives here."""
 
 from leastnoise._adapters import CSV, columns, ledger_beside
+from leastnoise._audit import Audit
 from leastnoise._descriptions import read_description
 from leastnoise._exports import FILL_IN
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._mechanisms import BY_NAME, Candidate, candidates, mechanism_of
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
-from leastnoise._session._audit import Audit, audit
+from leastnoise._session._audit import audit
 from leastnoise._session._before import check_before, read_plan
 from leastnoise._session._cells import with_max_rows
 from leastnoise._session._elsewhere import enter_release

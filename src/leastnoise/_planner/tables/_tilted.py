@@ -16,10 +16,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, gaussian_mu_squared
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy
 from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
+from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute

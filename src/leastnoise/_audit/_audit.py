@@ -1,0 +1,114 @@
+"""An empirical lower bound on what a plan loses, from the kernel as built, on rows that are made up: no data is read, nothing is paid."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from leastnoise._accounting import ZCDP
+from leastnoise._audit._bounds import LEAST_TRIALS, Effort, Part
+from leastnoise._audit._measured import epsilon_of, measured_parts
+from leastnoise._audit._steps import choice_part, kinds_of_steps, way_part, ways
+from leastnoise._check import InputError, whole
+from leastnoise._kernel import Entropy
+from leastnoise._measurements import Measurements
+from leastnoise._plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found.
+
+    Args:
+        claim: what the plan's cost says: epsilon, mu (Gaussian noise under epsilon and delta) or rho.
+        measure: which of them, in a word.
+        lower_bound: the same quantity, at least; 0 if nothing was certified.
+        epsilon: under epsilon and delta: the epsilon of a Gaussian mechanism with this mu; else None.
+        parts: what else was looked at: the query that tells most; where the plan looks at the data, each way that it may take and each of
+            its steps; the guard.
+        confidence: that all bounds hold, together.
+        trials: of each of two tables.
+        units: in how many units the tables differ; bounds are for one.
+        held: False if a bound exceeds its claim: then the plan is not private as it says.
+    """
+
+    claim: float
+    measure: str
+    lower_bound: float
+    epsilon: float | None
+    parts: tuple[Part, ...]
+    confidence: float
+    trials: int
+    units: int
+    held: bool
+
+
+def audited(
+    plan: Plan, guard: Measurements | None, *, trials: int | None, seconds: float, confidence: float, entropy: Entropy | None
+) -> Audit:
+    """Bound from below what a plan and its guard lose.
+
+    Args:
+        plan: as it was made.
+        guard: what its guard measures; None without one.
+        trials: of each of two tables; None for as many as the seconds allow.
+        seconds: where no number of trials is given.
+        confidence: with which all bounds together hold, below 1.
+        entropy: for tests; by default the system's randomness.
+
+    Raises:
+        InputError: fewer than 200 trials, or another confidence.
+    """
+    if trials is not None:
+        whole("trials", trials, LEAST_TRIALS)
+    if not 0.5 <= confidence < 1:
+        raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
+    looks = _looks(plan, entropy)
+    if guard is not None:
+        looks.append(partial(_of_measurements, guard, "the guard: "))
+    # Of each look at most two events, of each event two probabilities.
+    effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (4 * len(looks)), entropy=entropy)
+    parts = [part for look in looks for part in look(effort)]
+    together = max((part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound)
+    measured = plan.measurements
+    return Audit(
+        claim=together.claim,
+        measure=_measure(plan),
+        lower_bound=together.lower_bound,
+        epsilon=None if measured is None else epsilon_of(measured, together.lower_bound),
+        parts=tuple(part for part in parts if part is not together),
+        confidence=confidence,
+        trials=together.trials,
+        units=together.units,
+        held=all(part.held for part in parts),
+    )
+
+
+Look = Callable[[Effort], tuple[Part, ...]]
+
+
+def _looks(plan: Plan, entropy: Entropy | None) -> list[Look]:
+    if plan.measurements is not None:
+        return [partial(_of_measurements, plan.measurements, "")]
+    found = ways(plan, entropy)
+    looks: list[Look] = [partial(_one, partial(way_part, plan, way)) for way in found]
+    for step in kinds_of_steps(found):
+        if isinstance(step, Measurements):
+            looks.append(partial(_of_measurements, step, "a step: "))
+        else:
+            looks.append(partial(_one, partial(choice_part, plan, step)))
+    return looks
+
+
+def _of_measurements(measured: Measurements, prefix: str, effort: Effort) -> tuple[Part, ...]:
+    return tuple(replace(part, name=prefix + part.name) for part in measured_parts(measured, effort))
+
+
+def _one(part_of: Callable[[Effort], Part], effort: Effort) -> tuple[Part, ...]:
+    return (part_of(effort),)
+
+
+def _measure(plan: Plan) -> str:
+    if plan.measurements is None:
+        return "rho" if isinstance(plan.privacy.budget, ZCDP) else "epsilon"
+    noise = plan.measurements.noise
+    return {"discrete_laplace": "epsilon", "rounded_gaussian": "mu", "discrete_gaussian": "rho"}[noise.value]

@@ -1,0 +1,258 @@
+"""Measurements of two tables that are made up: how far apart what comes out is, and whether it follows the law of the noise.
+
+All queries together are looked at by the likelihood ratio. The query that tells most is looked at by itself: the law of its noise is known
+exactly, so any other law of enough weight is seen, also where all queries together are far from what the budget allows.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from leastnoise._accounting import ApproxDP, GaussianCost, Noise, Privacy, PureCost
+from leastnoise._audit._bounds import Effort, Part, Tails, certified, divergence, gap, gaussian_epsilon, log_ratio, sharpness
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._domain import Domain
+from leastnoise._kernel import rehearse
+from leastnoise._linop import apply
+from leastnoise._measurements import Block, Measurements, cost, row_scales
+
+Row: TypeAlias = Mapping[str, int]
+"""A row, by the cells of attributes and the units of measures."""
+
+_CANDIDATES = 40  # rows that are tried for the worst pair
+_BATCH = 2**20  # numbers drawn at a time
+_MOST_UNITS = 1000
+_SMOOTH = 2**10  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What measurements see of two tables that differ in some units.
+
+    Args:
+        rows: the row of each table, which is there as often as the units have rows; None for an empty table.
+        count: how often.
+        units: in how many units they differ.
+        places: the queries whose answers differ, among all that are measured.
+        centres: the answers of the second table there, in multiples of 1 / grid.
+        shifts: what the first answers more.
+        scales: of the noise.
+    """
+
+    rows: tuple[Row, Row | None]
+    count: int
+    units: int
+    places: IntArray
+    centres: IntArray
+    shifts: FloatArray
+    scales: FloatArray
+
+    def distance(self, norm: int) -> float:
+        """Of the answers, in units of their noise."""
+        return float((np.abs(self.shifts / self.scales) ** norm).sum() ** (1 / norm))
+
+    def ratio(self, drawn: IntArray, norm: int) -> FloatArray:
+        """The logarithm of the likelihood ratio of the two tables, up to a constant, for each trial."""
+        noisy, shifts, scales = drawn.astype(np.float64), self.shifts[:, None], self.scales[:, None]
+        if norm == 2:
+            return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
+        return np.asarray(((np.abs(noisy) - np.abs(noisy - shifts)) / scales).sum(axis=0), dtype=np.float64)
+
+
+class Pairs:
+    """Pairs of tables for measurements.
+
+    Args:
+        measured: what is measured.
+    """
+
+    def __init__(self, measured: Measurements) -> None:
+        self.measured = measured
+        self._scales = np.concatenate([top / bottom for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)])
+        self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
+
+    def of(self, one: Row, other: Row | None, units: int) -> Pair:
+        """Some units of one row, and of another or none."""
+        count = units * equal_rows(self.measured.privacy)
+        first, second = self._column(one), {} if other is None else self._column(other)
+        shifts = {place: first.get(place, 0) - second.get(place, 0) for place in {*first, *second}}
+        places = np.array(sorted(place for place, shift in shifts.items() if shift), dtype=np.int64)
+        centres = np.array([second.get(place, 0) for place in places.tolist()], dtype=np.int64) * count
+        apart = np.array([shifts[place] for place in places.tolist()], dtype=np.float64) * count
+        return Pair((one, other), count, units, places, centres, apart, self._scales[places])
+
+    def worst(self) -> Pair:
+        """Of some rows the one (or, for replace, the two) that all queries tell best, and enough units of it to be told at all."""
+        norm = self.measured.noise.norm
+        best = max(pairs_of_rows(self.measured.domain, self.measured.privacy), key=lambda two: self.of(two[0], two[1], 1).distance(norm))
+        single = self.of(*best, 1)
+        alone = float(np.max(np.abs(single.shifts) / single.scales))
+        return self.of(*best, max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), math.floor(4 / single.distance(norm)))))
+
+    def _column(self, row: Row) -> dict[int, int]:
+        key = tuple(row.items())
+        if key not in self._columns:
+            self._columns[key] = _column(self.measured, row)
+        return self._columns[key]
+
+
+def pairs_of_rows(domain: Domain, privacy: Privacy) -> Iterator[tuple[Row, Row | None]]:
+    """Rows to be added or removed, and for replace two of them."""
+    rows = list(candidates(domain))
+    yield from ((row, None) for row in rows)
+    if privacy.neighbours == "replace":
+        yield from itertools.combinations(rows, 2)
+
+
+def equal_rows(privacy: Privacy) -> int:
+    """How many equal rows a unit may have; where few may be in a cell, others that it may have elsewhere are not tried."""
+    return privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
+
+
+def candidates(domain: Domain) -> Iterator[Row]:
+    """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone."""
+    sizes = {name: domain.kind(name).size for name in domain.names}
+    listed = math.prod(sizes.values()) <= _CANDIDATES
+    cells = (
+        list(itertools.product(*(range(size) for size in sizes.values())))
+        if listed
+        else [
+            tuple(0 for _ in sizes),
+            tuple(size - 1 for size in sizes.values()),
+            tuple(size // 2 for size in sizes.values()),
+            *(tuple((number * 2654435761 >> shift) % size for shift, size in enumerate(sizes.values())) for number in range(_CANDIDATES)),
+        ]
+    )
+    amounts = [{name: measure.high_units for name, measure in domain.measures.items()}]
+    if domain.measures:
+        amounts.append({name: measure.low_units for name, measure in domain.measures.items()})
+    for cell, amount in itertools.product(cells, amounts):
+        yield {**dict(zip(sizes, cell, strict=True)), **amount}
+
+
+def _column(plan: Measurements, row: Row) -> dict[int, int]:
+    """What a row adds to all measured queries, in multiples of 1 / grid, by their places; zeros left out."""
+    found: dict[int, int] = {}
+    starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
+    for block, start in zip(plan.blocks, starts, strict=False):
+        added = _added(block, row)
+        entries = {0: added} if added else {}
+        for factor in block.factors:
+            sizes = [plan.domain.kind(name).size for name in factor.attributes]
+            cell = np.zeros(factor.operator.size, dtype=np.int64)
+            cell[np.ravel_multi_index([row[name] for name in factor.attributes], sizes)] = 1
+            column = apply(factor.operator, cell)
+            own = [(int(place), int(column[place])) for place in np.flatnonzero(column)]
+            entries = {place * factor.operator.rows + at: value * entry for place, value in entries.items() for at, entry in own}
+        found.update({start + place: value * plan.grid for place, value in entries.items()})
+    return found
+
+
+def _added(block: Block, row: Row) -> int:
+    if block.measure is None:
+        return 1
+    if block.limits is None:
+        return row[block.measure]
+    name = block.limits.attribute
+    return min(row[block.measure], int(block.limits.values[0 if name is None else row[name]]))
+
+
+def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> tuple[IntArray, IntArray]:
+    """What the two tables give in the queries in which they differ, less what the second would give without noise.
+
+    Args:
+        measured: what is measured.
+        pair: of the tables.
+        count: trials of each.
+        effort: with the randomness.
+    """
+    drawn = []
+    for row in pair.rows:
+        every = np.concatenate(rehearse(measured, *columns_of(measured.domain, row, pair.count), count, effort.entropy))
+        drawn.append(every[pair.places].astype(np.int64) - pair.centres[:, None])
+    return drawn[0], drawn[1]
+
+
+def columns_of(domain: Domain, row: Row | None, count: int) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """Codes and values of a table that has one row, so often, or none."""
+    codes, values = ({name: [] if row is None else [row[name]] * count for name in names} for names in (domain.names, domain.measures))
+    return codes, values
+
+
+def at_a_time(measured: Measurements, pair: Pair) -> int:
+    """How many trials fit into memory together."""
+    return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), pair.count))
+
+
+def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, Part]:
+    """All queries together, and the query that tells most.
+
+    Args:
+        measured: what is measured.
+        effort: how often.
+    """
+    pair, norm = Pairs(measured).worst(), measured.noise.norm
+    draws = [draw(measured, pair, count, effort) for count in effort.batches(at_a_time(measured, pair))]
+    first, second = (np.concatenate(drawn, axis=1) for drawn in zip(*draws, strict=True))
+    of_all = {Noise.DISCRETE_LAPLACE: log_ratio, Noise.ROUNDED_GAUSSIAN: gap, Noise.DISCRETE_GAUSSIAN: divergence}[measured.noise]
+    bound = of_all(*certified(pair.ratio(first, norm), pair.ratio(second, norm), effort.risk, of_all)) / pair.units
+    if of_all is divergence:
+        bound /= pair.units
+    trials = {"trials": first.shape[1], "units": pair.units}
+    together = Part(name="all queries together", claim=claim_of(measured), lower_bound=bound, **trials)
+    worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
+    sign = 1 if pair.shifts[worst] > 0 else -1
+    one, other = (sign * own[worst].astype(np.float64) for own in (first, second))
+    shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
+    factor = sharpness(one, other, effort.risk, _tails(measured.noise, shift, scale))
+    claim = shift / scale / pair.units
+    alone = Part(name="the query that tells most", claim=claim, lower_bound=claim * factor, **trials)
+    return together, alone
+
+
+def claim_of(measured: Measurements) -> float:
+    """Epsilon of Laplace noise, mu of Gaussian noise under epsilon and delta, rho."""
+    spent = cost(measured)
+    if isinstance(spent, PureCost):
+        return float(spent.epsilon)
+    return math.sqrt(spent.mu_squared) if isinstance(spent, GaussianCost) else float(spent.rho)  # type: ignore[union-attr]
+
+
+def epsilon_of(measured: Measurements, bound: float) -> float | None:
+    """The epsilon of a mu, at the budget's delta; None for other measures."""
+    budget = measured.privacy.budget
+    if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
+        return None
+    return gaussian_epsilon(bound, float(budget.delta))
+
+
+def _tails(noise: Noise, shift: float, scale: float) -> Tails:
+    """Of one query, whose answers differ by a shift."""
+
+    def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        tail = _tail(noise, scale / factor)
+        return tail(thresholds - shift), tail(thresholds)
+
+    return tails
+
+
+def _tail(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
+    """P(noise >= x) for whole numbers x."""
+    from scipy.special import ndtr
+
+    if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):
+        return lambda x: np.asarray(ndtr(-(x - 0.5) / scale), dtype=np.float64)
+    if noise is Noise.DISCRETE_LAPLACE:
+        below = math.exp(-1 / scale)
+        return lambda x: np.where(
+            x >= 1, np.exp(-np.maximum(x, 1) / scale) / (1 + below), 1 - np.exp((np.minimum(x, 0) - 1) / scale) / (1 + below)
+        )
+    reach = math.ceil(12 * scale) + 2
+    whole_numbers = np.arange(-reach, reach + 1)
+    weights = np.exp(-((whole_numbers / scale) ** 2) / 2)
+    above = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]]) / weights.sum()
+    return lambda x: above[np.clip(x + reach, 0, 2 * reach + 1).astype(np.int64)]
