@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+os.environ["LEASTNOISE_CACHE"] = "off"
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 # workload, cells, pure or Gaussian, reference
 CASES: dict[str, tuple[str, int, str, float]] = {

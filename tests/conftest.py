@@ -7,6 +7,8 @@ import pytest
 
 # Pictures take a second a release, and more where the machine is busy; the tests of charts and of the report ask for them.
 os.environ["LEASTNOISE_CHARTS"] = "never"
+# Every test plans for itself; the tests of kept plans have a folder of their own.
+os.environ["LEASTNOISE_CACHE"] = "off"
 
 # Raise it when tests are added; a full run that collects fewer fails, so tests cannot get lost in silence.
 LEAST_NUMBER_OF_TESTS = 6500

@@ -31,6 +31,14 @@ def test_what_is_tried_fits_the_time_and_the_rest_goes_to_who_finds_more_in_it()
     assert known["gaussian_optimum"].seconds < 1e-9  # made for other noise: it costs nothing to say so
 
 
+def test_what_is_mostly_worse_leaves_its_time_to_others() -> None:
+    for budget, better in ((PureDP(1), "p_identity"), (ApproxDP(1, "1e-6"), "gaussian_optimum")):
+        known = {(planner.name, task.noise): task.seconds for planner, task in _within(prefix(4096), Privacy(budget), SECONDS)}
+        noise = Noise.DISCRETE_LAPLACE if better == "p_identity" else Noise.ROUNDED_GAUSSIAN
+        assert known[better, noise] > SECONDS / 2
+        assert not known["node_tree", noise] > 0
+
+
 def test_the_usual_noise_goes_first() -> None:
     tasks = _within(prefix(4096), Privacy(ApproxDP(1, "1e-6")), SECONDS)
     optimum = next(task for planner, task in tasks if planner.name == "gaussian_optimum" and task.noise is Noise.ROUNDED_GAUSSIAN)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leastnoise._cli._cache import without_cache
 from leastnoise._cli._expected import expected
 from leastnoise._cli._explain import explained, show_steps
 from leastnoise._cli._further import further_facts, other_budgets, other_rows, show_further, table_prices, with_epsilon
@@ -32,6 +33,7 @@ _EXISTS = "Choose another file, or remove it first."
 @click.option(
     "--prices", "priced", is_flag=True, help="Also what every table costs: alone, and what leaving it out saves. Plans many times."
 )
+@without_cache
 def plan(
     spec: Path,
     as_json: bool,  # noqa: FBT001 - click passes flags by name
@@ -92,6 +94,7 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # 
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.option("--all", "by_name", is_flag=True, help="Also the strategies that are used by name alone.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Say what every strategy measures, and stop.")
+@without_cache
 def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Every strategy side by side, least expected error first.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leastnoise._check import InputError
+from leastnoise._cli._cache import without_cache
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import rounded_charge_text, show_facts, shown
 from leastnoise._cli._progress import Progress
@@ -38,6 +39,7 @@ not known. No error bars belong to it; the unbiased answers stay beside it."""
 @click.option("--share", help="The share of the budget that pays, where the ledger has shares.")
 @click.option("--plan", "made", type=click.Path(path_type=Path), help="A plan from `leastnoise plan SPEC --out`; nothing is planned.")
 @click.option("--seed", type=click.IntRange(min=0), help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
+@without_cache
 def release(
     spec: Path,
     out: Path,

@@ -99,18 +99,19 @@ def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[
     """
     left = seconds
     costs = {planner: planner.seconds(workload) for planner in PLANNERS.values() if planner.automatic}
-    found = []
-    for noise in noises(privacy):
-        for planner in sorted(costs, key=costs.__getitem__):
-            share = costs[planner] if noise.norm in planner.norms else 0.0
-            share = share if share <= left else 0.0
-            left -= share
-            found.append((planner, noise, share))
     tasks = []
-    for planner, noise, share in found:
-        more = min(left, max(0.0, planner.most(workload) - share)) if planner.most is not None and share > 0 else 0.0
-        left -= more
-        tasks.append((planner, Task(workload, privacy, noise, share + more)))
+    for late in (False, True):
+        found = []
+        for noise in noises(privacy):
+            for planner in sorted((one for one in costs if one.late is late), key=costs.__getitem__):
+                share = costs[planner] if noise.norm in planner.norms else 0.0
+                share = share if share <= left else 0.0
+                left -= share
+                found.append((planner, noise, share))
+        for planner, noise, share in found:
+            more = min(left, max(0.0, planner.most(workload) - share)) if planner.most is not None and share > 0 else 0.0
+            left -= more
+            tasks.append((planner, Task(workload, privacy, noise, share + more)))
     return tasks
 
 

@@ -126,6 +126,7 @@ class Planner:
         limits: for people: up to which size it can be used.
         automatic: whether the automatic choice tries it.
         seconds: about how many CPU seconds it takes for a workload, at least.
+        late: whether it is tried in the time that all others leave, because one of them is mostly better.
         most: with about how many it finds the best that it can; None where that are always the same.
     """
 
@@ -139,6 +140,7 @@ class Planner:
     automatic: bool = True
     seconds: Seconds = shortly
     most: Seconds | None = None
+    late: bool = False
 
     def strategy(self, task: Task) -> Strategy:
         """What it proposes.

@@ -3,7 +3,7 @@
 from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_options, table_place
 from leastnoise._release._large import written
-from leastnoise._release._manifest import FORMAT
+from leastnoise._release._manifest import FORMAT, versions
 from leastnoise._release._options import LEVEL, Options, checked_level
 from leastnoise._release._release import Release, build
 from leastnoise._release._rounding import Rounded, rounded, write_rounded
@@ -37,6 +37,7 @@ __all__ = [
     "sha256",
     "table_place",
     "texts",
+    "versions",
     "write_rounded",
     "written",
 ]

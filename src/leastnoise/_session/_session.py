@@ -17,7 +17,6 @@ from leastnoise._mechanisms import (
     Run,
     Search,
     candidates,
-    choose,
     mechanism_for,
     mechanism_of,
     sharpened,
@@ -32,6 +31,7 @@ from leastnoise._session._before import check_ledger, open_ledger
 from leastnoise._session._cells import check_cell, protected
 from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
+from leastnoise._session._kept import all_tried, best_tried, kept_plan, place_of
 from leastnoise._session._memory import check_memory
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._sight import check_known
@@ -69,7 +69,7 @@ def plan(
         progress: called with the name of every strategy that has been tried.
 
     Returns:
-        The plan; see ``expected_error()``, ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
+        The plan, from the user's cache folder where it was made before; see ``expected_error()``, ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
         ``details["reference"]`` has that of the best data-independent plan.
 
     Raises:
@@ -128,15 +128,22 @@ def planned(
     if strategy in BY_NAME and (objective != "total" or isinstance(privacy, Least)):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     try:
-        if isinstance(privacy, Least):
-            if objective != "total":
-                raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
-            return least(workload, privacy, search).plan
-        if objective != "total":
-            return OBJECTIVES[objective](workload, privacy, search, level)
-        return mechanism_for(strategy, workload).plan(workload, privacy, search)
+        if isinstance(privacy, Privacy) and (objective, strategy) == ("total", "auto"):
+            return best_tried(workload, privacy, search)
+        place = place_of(workload, privacy, search, objective, level)
+        return kept_plan(place, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
     except MemoryError as error:
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
+
+
+def _made(workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float) -> Plan:
+    if isinstance(privacy, Least):
+        if objective != "total":
+            raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
+        return least(workload, privacy, search).plan
+    if objective != "total":
+        return OBJECTIVES[objective](workload, privacy, search, level)
+    return mechanism_for(search.strategy, workload).plan(workload, privacy, search)
 
 
 def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
@@ -182,7 +189,7 @@ def compare(
     """
     workload, privacy = _workload(workload), _privacy(budget)
     check_cell(workload, privacy)
-    tried = [*choose(workload, privacy, Search(seconds=seconds, tell=progress))[1]]
+    tried = [*all_tried(workload, privacy, Search(seconds=seconds, tell=progress))]
     for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
         tried += candidates(workload, privacy, name)
         if progress is not None:

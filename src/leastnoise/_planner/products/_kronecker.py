@@ -152,6 +152,7 @@ NODE_TREE = Planner(
     measures="a hierarchy with the best weight for every node",
     made_for="ranges, to millions of cells",
     seconds=each_attribute(lambda cells: 12 * cells / 4096),
+    late=True,
 )
 TOEPLITZ_ROOT = Planner(
     name="toeplitz_root",

@@ -1,0 +1,179 @@
+"""Plans that were made before, kept on disk by what was asked for. Plans are public: nothing of any data is written or read here.
+
+An entry is one file: the SHA-256 of its text, and the text. It is found by the SHA-256 of all that a plan follows from: the workload with
+its domain, budget and unit, the search, and the versions of what plans. What cannot be read, or does not hold the plan it should, is made
+again and replaced; a folder that cannot be written to keeps nothing.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from leastnoise._accounting import Noise, Privacy
+from leastnoise._check import InputError
+from leastnoise._mechanisms import Candidate, Search, choose, mechanism_of
+from leastnoise._plan import Plan
+from leastnoise._release import versions
+from leastnoise._session._targets import Least
+from leastnoise._workload import Workload
+
+_MOST_ENTRY, _MOST_BYTES = 2**26, 2**28
+_Found = TypeVar("_Found")
+
+
+def folder() -> Path | None:
+    """Where plans are kept: the user's folder for what can be made again, or LEASTNOISE_CACHE; None where that is "off".
+
+    >>> folder() is None  # as it is for all tests
+    True
+    """
+    said = os.environ.get("LEASTNOISE_CACHE", "")
+    if said == "off":
+        return None
+    from platformdirs import user_cache_path
+
+    return Path(said) if said else user_cache_path("leastnoise", appauthor=False) / "plans"
+
+
+def place_of(workload: Workload, privacy: Privacy | Least, search: Search, *further: object) -> Path | None:
+    """The file of what is asked for; None if nothing is to be kept.
+
+    Args:
+        workload: what is asked.
+        privacy: the budget to plan for, or what is to be least.
+        search: which strategies are tried, and how long.
+        further: what else the plan follows from.
+
+    >>> place_of(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search()) is None
+    True
+    """
+    where = folder()
+    if where is None:
+        return None
+    asked = [workload.domain.to_json(), workload.to_json(), privacy.to_json() if isinstance(privacy, Privacy) else repr(privacy)]
+    text = json.dumps([versions(), *asked, search.strategy, search.seconds, *further], sort_keys=True)
+    return where / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+
+
+def kept_plan(place: Path | None, workload: Workload, privacy: Privacy | Least, make: Callable[[], Plan]) -> Plan:
+    """The plan of an entry, or else one that is made and kept.
+
+    Args:
+        place: of the entry; None to keep nothing.
+        workload: what it must answer.
+        privacy: what it must be made for.
+        make: makes it.
+    """
+    found = _read(place, lambda text: _checked(text, workload, privacy))
+    if found is None:
+        found = make()
+        _write(place, found.to_json)
+    return found
+
+
+def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
+    """The plan of least expected error of all that the automatic choice tries; they are kept together.
+
+    >>> best_tried(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search()).strategy
+    'identity'
+    """
+    found = _read(place_of(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
+    if found is None:
+        found = _tried(workload, privacy, search)[0].plan
+    if found is None:
+        raise InputError("No strategy can be used for this workload.")
+    return found
+
+
+def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
+    """All that the automatic choice tries, the least expected error first.
+
+    >>> len(all_tried(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search())) > 10
+    True
+    """
+
+    def read(text: str) -> tuple[Candidate, ...]:
+        return tuple(_candidate(entry, workload, privacy) for entry in json.loads(text))
+
+    return _read(place_of(workload, privacy, search), read) or _tried(workload, privacy, search)
+
+
+def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
+    found = sorted(choose(workload, privacy, search)[1], key=lambda candidate: candidate.total)
+    _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in found]))
+    return tuple(found)
+
+
+def _entry(candidate: Candidate) -> dict[str, Any]:
+    plan = None if candidate.plan is None else candidate.plan.to_json()
+    return {
+        "strategy": candidate.strategy,
+        "noise": candidate.noise.value,
+        "plan": plan,
+        "reason": candidate.reason,
+        "seconds": candidate.seconds,
+        "more": candidate.more,
+    }
+
+
+def _candidate(entry: dict[str, Any], workload: Workload, privacy: Privacy) -> Candidate:
+    plan = None if entry["plan"] is None else _checked(entry["plan"], workload, privacy)
+    return Candidate(entry["strategy"], Noise(entry["noise"]), plan, entry["reason"], entry["seconds"], entry["more"])
+
+
+def _checked(text: str, workload: Workload, privacy: Privacy | Least) -> Plan:
+    """A plan from an entry, checked as one that somebody wrote: it is of what was asked, and its promise is computed again."""
+    made = Plan.from_json(text)
+    if made.workload.to_json() != workload.to_json() or made.domain != workload.domain:
+        raise InputError("The plan that was kept is of another workload.")
+    if isinstance(privacy, Privacy) and made.privacy != privacy:
+        raise InputError("The plan that was kept is of another budget.")
+    made = replace(made, workload=workload)
+    mechanism_of(made).ready(made)
+    return made
+
+
+def _read(place: Path | None, read: Callable[[str], _Found]) -> _Found | None:
+    """What an entry holds, or None."""
+    if place is None:
+        return None
+    try:
+        digest, _, text = place.read_text(encoding="utf-8").partition("\n")
+        return read(text) if hashlib.sha256(text.encode()).hexdigest() == digest else None
+    except (OSError, InputError, KeyError, TypeError, IndexError, ValueError, RecursionError):
+        return None
+
+
+def _write(place: Path | None, text_of: Callable[[], str]) -> None:
+    """Write an entry whole or not at all, and remove the oldest where all together are too many."""
+    if place is None:
+        return
+    text = text_of()
+    if len(text) > _MOST_ENTRY:
+        return
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, draft = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".draft")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+            Path(draft).replace(place)
+        except OSError:
+            Path(draft).unlink(missing_ok=True)
+        _trim(place.parent)
+    except OSError:
+        return
+
+
+def _trim(where: Path) -> None:
+    known = sorted(((path.stat(), path) for path in where.glob("*.json")), key=lambda pair: pair[0].st_mtime_ns, reverse=True)
+    total = 0
+    for stat, path in known:
+        total += stat.st_size
+        if total > _MOST_BYTES:
+            path.unlink(missing_ok=True)

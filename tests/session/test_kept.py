@@ -1,0 +1,221 @@
+"""Plans that are kept: planned once, checked when they are taken, public, and switched off in three ways."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._cli import main
+from leastnoise._mechanisms import Search
+from leastnoise._session import _kept
+
+DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7))
+ASKED = ln.queries(DOMAIN, age="prefix") + ln.marginals(DOMAIN, ways=1, of=["sex"])
+SHORT = 0.1  # seconds: the cheapest of the strategies alone
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path / "plans"))
+    return tmp_path / "plans"
+
+
+def entries(cache: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in cache.iterdir()} if cache.exists() else {}
+
+
+def planned(**options: Any) -> tuple[ln.Plan, list[str]]:
+    tried: list[str] = []
+    return ln.plan(ASKED, options.pop("budget", ln.PureDP(1)), progress=tried.append, **{"seconds": SHORT, **options}), tried
+
+
+def test_a_plan_is_made_once_and_compare_takes_what_it_tried(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, tried = planned()
+    assert len(tried) > 10
+    before = entries(cache)
+    assert len(before) == 1
+    again, none = planned()
+    assert (again.to_json(), none) == (first.to_json(), [])
+    assert again.workload is ASKED
+    compared = ln.compare(ASKED, ln.PureDP(1), none.append, seconds=SHORT)
+    assert not none
+    assert compared[0].plan is not None
+    assert compared[0].plan.to_json() == first.to_json()
+    assert entries(cache) == before
+    monkeypatch.setenv("LEASTNOISE_CACHE", "off")
+    fresh = ln.compare(ASKED, ln.PureDP(1), seconds=SHORT)
+    assert [(one.strategy, one.total, one.reason, one.more) for one in compared] == [
+        (one.strategy, one.total, one.reason, one.more) for one in fresh
+    ]
+    assert entries(cache) == before
+
+
+def test_all_that_a_plan_follows_from_is_part_of_its_name(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for count, options in enumerate(
+        [
+            {},
+            {"budget": ln.PureDP("1/2")},
+            {"budget": ln.ZCDP("1/2")},
+            {"budget": ln.Privacy(ln.PureDP(1), "replace")},
+            {"strategy": "identity"},
+            {"seconds": 0.05},
+            {"objective": "worst", "strategy": "marginals"},
+        ],
+        1,
+    ):
+        planned(**options)
+        assert len(entries(cache)) == count
+    ln.plan(ASKED.within(rmse=30), ln.Least(), strategy="identity")
+    assert len(entries(cache)) == count + 1
+    ln.plan(ln.queries(DOMAIN, age="prefix"), ln.PureDP(1), strategy="identity")
+    assert len(entries(cache)) == count + 2
+    monkeypatch.setattr(_kept, "versions", lambda: {"leastnoise": "another"})
+    assert len(planned()[1]) > 10
+
+
+def test_kept_plans_of_targets_and_other_objectives_are_taken_too(cache: Path) -> None:
+    asked = ASKED.within(rmse=30)
+    for budget, options in ((ln.Least(), {}), (ln.PureDP(1), {"objective": "worst"}), (ln.PureDP(1), {})):
+        made, again = (ln.plan(asked, budget, strategy="marginals", **options) for _ in range(2))
+        assert again.to_json() == made.to_json()
+        assert again.workload == asked
+    assert len(entries(cache)) == 3
+
+
+def test_the_cache_is_switched_off(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEASTNOISE_CACHE", "off")
+    for _ in range(2):
+        assert len(planned()[1]) > 10
+    assert not cache.exists()
+
+
+def test_plans_are_kept_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LEASTNOISE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    where = _kept.folder()
+    assert where is not None
+    assert where.is_relative_to(tmp_path)
+    if sys.platform == "linux":
+        assert where == tmp_path / "leastnoise" / "plans"
+
+
+def rewritten(text: str, change: str) -> str:
+    """An entry with another plan, under a digest that fits."""
+    value = json.loads(text)
+    plan = json.loads(value[0]["plan"])
+    if change == "a better promise":
+        plan["promise"]["total_squared_error"] /= 2
+    elif change == "another budget":
+        plan = json.loads(ln.plan(ASKED, ln.PureDP(2), strategy="identity").to_json())
+    elif change == "another workload":
+        plan = json.loads(ln.plan(ln.queries(DOMAIN, age="prefix"), ln.PureDP(1), strategy="identity").to_json())
+    value[0]["plan"] = {"no plan": "{}", "no text": 5}.get(change, json.dumps(plan))
+    changed = "[]" if change == "nothing" else json.dumps(value)
+    return f"{hashlib.sha256(changed.encode()).hexdigest()}\n{changed}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["cut", "a byte", "empty", "no text at all", "a better promise", "another budget", "another workload", "no plan", "no text", "nothing"],
+)
+def test_what_is_damaged_is_made_again_and_replaced(change: str, cache: Path) -> None:
+    right = planned()[0].to_json()
+    (path,) = cache.iterdir()
+    text = path.read_text(encoding="utf-8")
+    damaged = {
+        "cut": text[:-50].encode(),
+        "a byte": text.replace("prefix", "prefiy", 1).encode(),
+        "empty": b"",
+        "no text at all": b"\xff\xfe",
+    }
+    path.write_bytes(damaged[change] if change in damaged else rewritten(text.partition("\n")[2], change).encode())
+    made, tried = planned()
+    assert made.to_json() == right
+    assert len(tried) > 10
+    assert not planned()[1]
+
+
+def test_nothing_private_is_kept(cache: Path) -> None:
+    made, _ = planned()
+    before = entries(cache)
+    people = pd.DataFrame({"sex": ["F", "M", "secret-value"] * 9, "age": [3, 4, 7777] * 9})
+    answers = [ln.release(made, people.head(count), seed=1).answers for count in (27, 6)]
+    assert not answers[0].equals(answers[1])
+    assert entries(cache) == before
+    assert not any(word in text for text in before.values() for word in (b"secret-value", b"7777", str(cache.parent).encode()))
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path / "file" / "plans"))
+    assert len(planned(strategy="identity")[1]) == len(planned(strategy="identity")[1]) == 1
+
+
+def test_the_oldest_go_where_there_are_too_many_and_none_is_too_large(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned(strategy="identity")
+    (first,) = entries(cache)
+    monkeypatch.setattr(_kept, "_MOST_BYTES", len(entries(cache)[first]) * 3 // 2)
+    planned(strategy="identity", budget=ln.PureDP("1/2"))
+    assert first not in entries(cache)
+    assert len(entries(cache)) == 1
+    before = entries(cache)
+    monkeypatch.setattr(_kept, "_MOST_ENTRY", 100)
+    planned(strategy="workload")
+    assert entries(cache) == before
+
+
+def test_the_place_of_an_entry_holds_no_name_of_what_is_asked(cache: Path) -> None:
+    place = _kept.place_of(ASKED, Privacy(PureDP(1)), Search())
+    assert place is not None
+    assert place.parent == cache
+    assert len(bytes.fromhex(place.stem)) == 32
+
+
+SPEC = """
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "1"
+[domain.age]
+integers = [0, 15]
+[[workload]]
+queries = { age = "prefix" }
+[plan]
+seconds = 0.1
+"""
+
+
+def test_plan_compare_and_release_of_one_spec_plan_once(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "people.csv").write_text("age\n" + "3\n" * 40, encoding="utf-8")
+    (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
+    planning, choose = [], _kept.choose
+
+    def counted(*arguments: Any) -> Any:
+        planning.append(arguments)
+        return choose(*arguments)
+
+    monkeypatch.setattr(_kept, "choose", counted)
+    monkeypatch.chdir(tmp_path)
+    for times, command in (
+        (1, ["plan", "people.toml"]),
+        (1, ["compare", "people.toml"]),
+        (1, ["release", "people.toml", "--out", "out"]),
+        (2, ["plan", "people.toml", "--no-cache"]),
+        (3, ["compare", "people.toml", "--no-cache"]),
+        (4, ["release", "people.toml", "--out", "again", "--seed", "1", "--no-cache"]),
+    ):
+        monkeypatch.setattr(sys, "argv", ["leastnoise", *command])
+        monkeypatch.setenv("LEASTNOISE_CACHE", str(cache))
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert (stopped.value.code or 0, len(planning)) == (0, times), capsys.readouterr().err
+    assert len(entries(cache)) == 1
