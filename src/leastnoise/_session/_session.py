@@ -69,7 +69,8 @@ def plan(
         progress: called with the name of every strategy that has been tried.
 
     Returns:
-        The plan, from the user's cache folder where it was made before; see ``expected_error()``, ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
+        The plan, from the user's cache folder where it was made before; see ``expected_error()``, ``lower_bound()`` and ``to_json()``.
+        That of a data-aware mechanism promises no error:
         ``details["reference"]`` has that of the best data-independent plan.
 
     Raises:
