@@ -2,7 +2,7 @@
 
 import pytest
 
-PATHS = ["/", "/view", "/spec", "/studio.css", "/planning.js", "/nothing"]
+PATHS = ["/", "/view", "/spec", "/studio.css", "/asking.js", "/planning.js", "/nothing"]
 ACTIONS = ["/change", "/price", "/keep", "/swap", "/save"]
 
 

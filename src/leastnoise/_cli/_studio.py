@@ -1,4 +1,4 @@
-"""``leastnoise studio``: plan in the browser, without data."""
+"""``leastnoise studio``: plan in the browser, without data, or explore a finished release."""
 
 from pathlib import Path
 
@@ -8,12 +8,15 @@ from leastnoise._check import InputError
 
 
 @click.command()
-@click.argument("place", metavar="SPEC", type=click.Path(path_type=Path))
+@click.argument("place", metavar="SPEC|RELEASE", type=click.Path(path_type=Path))
 def studio(place: Path) -> None:
-    """Plan in the browser, without data: budget, targets, weights and tables, and what becomes of every margin.
+    """Plan in the browser, without data; or explore a finished release.
 
-    Prints the address of a page on this computer, which one browser can open once; ends with the terminal or with Ctrl-C. Reads the spec,
-    and never the data.
+    With a spec: budget, targets, weights and tables, and what becomes of every margin. With the directory that `leastnoise release` wrote:
+    tables of any attributes, their charts, and the exact error of any sum of their cells.
+
+    Prints the address of a page on this computer, which one browser can open once; ends with the terminal or with Ctrl-C. Never reads
+    the data.
     """
     try:
         from leastnoise._studio import opened

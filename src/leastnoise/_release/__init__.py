@@ -2,6 +2,7 @@
 
 from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_options, table_place
+from leastnoise._release._keys import picture
 from leastnoise._release._large import written
 from leastnoise._release._manifest import FORMAT, versions
 from leastnoise._release._options import LEVEL, Options, checked_level
@@ -33,6 +34,7 @@ __all__ = [
     "goodness",
     "guard_words",
     "notices",
+    "picture",
     "rounded",
     "sha256",
     "table_place",

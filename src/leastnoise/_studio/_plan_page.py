@@ -48,7 +48,7 @@ def planning_page(place: Path) -> Page:
     return Page(
         routes=[
             html("/", page),
-            *(asset(name) for name in ("studio.css", "planning.js")),
+            *(asset(name) for name in ("studio.css", "asking.js", "planning.js")),
             value("/view", lambda: view(planning.seen)),
             text("/spec", lambda: spec_text(planning.seen.draft)),
             action("/change", change),

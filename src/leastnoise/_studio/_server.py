@@ -9,6 +9,7 @@ from secrets import token_urlsafe
 import uvicorn
 from starlette.applications import Starlette
 
+from leastnoise._studio._explore_page import exploring_page
 from leastnoise._studio._guard import HOST, Guard
 from leastnoise._studio._plan_page import planning_page
 
@@ -32,12 +33,12 @@ def opened(place: Path) -> Opened:
     r"""Listen on a free port of 127.0.0.1.
 
     Args:
-        place: a spec's file.
+        place: a spec's file, to plan; or the directory of a finished release, to explore.
 
     Raises:
-        InputError: it is none.
+        InputError: it is neither.
 
-    Guarantees: reads the spec and the public files that it names, and never the data.
+    Guarantees: reads the spec and the public files that it names, or the release; never the data.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     spec = pathlib.Path(folder, "a.toml")
@@ -48,7 +49,7 @@ def opened(place: Path) -> Opened:
     >>> found.address[:17]
     'http://127.0.0.1:'
     """
-    page = planning_page(place)
+    page = exploring_page(place) if place.is_dir() else planning_page(place)
     token = token_urlsafe(32)
     app = Starlette(routes=page.routes)
     config = uvicorn.Config(

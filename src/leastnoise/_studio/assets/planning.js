@@ -1,7 +1,5 @@
 // The page that plans: sends what is changed, one request at a time, and shows what comes back.
 "use strict";
-history.replaceState(null, "", "/");
-const at = (id) => document.getElementById(id);
 const rows = [...at("rows").rows].map((row) => ({
   row, cells: [...row.cells].map((cell) => cell.querySelector("span") || cell),
   on: row.cells[0].firstElementChild, settings: [...row.querySelectorAll(".number, select")], price: row.querySelector("button"),
@@ -12,26 +10,7 @@ let seen = null;
 let running = false;
 let waiting = null;
 
-async function ask(path, body) {
-  const sent = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  let answer;
-  try {
-    answer = await fetch(path, sent);
-  } catch {
-    say(document.body.dataset.ended);
-    return null;
-  }
-  if (answer.status === 403) { say(document.body.dataset.ended); return null; }
-  const found = await answer.json();
-  if (answer.ok) return found;
-  say(found.error);
-  if (seen) show(seen, true);
-  return null;
-}
-
-function say(text) { at("error").hidden = !text; write(at("error"), text); }
-
-function write(element, text) { if (element.textContent !== text) element.textContent = text; }
+const refused = () => { if (seen) show(seen, true); };
 
 // A field that somebody types in is left alone, but for what was refused.
 function fill(field, value, all) { if ((all || field !== document.activeElement) && field.value !== value) field.value = value; }
@@ -99,7 +78,7 @@ async function change(changes, places) {
 
 async function send(wish) {
   running = true;
-  const view = await ask("/change", wish);
+  const view = await ask("/change", wish, refused);
   running = false;
   if (view) { say(""); show(view); follow(); }
   if (waiting) { const next = waiting; waiting = null; await send(next); }
@@ -120,7 +99,7 @@ async function follow() {
 }
 
 async function act(path, body) {
-  const view = await ask(path, body);
+  const view = await ask(path, body, refused);
   if (view) { say(""); show(view, true); follow(); }
 }
 

@@ -1,0 +1,106 @@
+"""The page that explores a release: its routes, and what they show."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from leastnoise._charts import vega_lite
+from leastnoise._check import InputError, InternalError
+from leastnoise._release import Release, Table, Texts, notices, picture, texts
+from leastnoise._session import read_release
+from leastnoise._studio._exploring import Exploring, question
+from leastnoise._studio._pages import Page, action, asset, html, shown, text
+
+_MOST_MARKS = 2000
+
+
+def exploring_page(place: Path) -> Page:
+    """The page for one release.
+
+    Args:
+        place: its directory.
+
+    Raises:
+        InputError: no release is there.
+    """
+    exploring = Exploring(read_release(place))
+    release = exploring.release
+    said = texts(release.options.language)
+    domain = release.plan.domain
+
+    def asked(body: dict[str, Any]) -> tuple[tuple[tuple[str, str], ...], str | None]:
+        wanted, measure = body.get("asked"), body.get("measure") or None
+        if not isinstance(wanted, dict) or not (measure is None or isinstance(measure, str)):
+            raise InputError("A question must have an object of attributes, and a measure or none.")
+        return question(wanted, domain.names), measure
+
+    def table(body: dict[str, Any]) -> Any:
+        return _table(exploring.table(*asked(body)), said)
+
+    def total(body: dict[str, Any]) -> Any:
+        cells = body.get("cells")
+        if not isinstance(cells, list):
+            raise InputError("A sum must have a list of cells.")
+        found = exploring.sum(*asked(body), cells)
+        margin = found.high - found.answer
+        ends = [said.number(end, margin) for end in (found.low, found.high)]
+        words = said.say(
+            "st_sum_is", cells=said.some("st_cells", found.cells), value=said.value(found.answer, margin), low=ends[0], high=ends[1]
+        )
+        return {"sum": words, "answer": found.answer, "noise_std": found.noise_std, "low": found.low, "high": found.high}
+
+    return Page(
+        routes=[
+            html("/", lambda: shown("exploring.html", t=said, name=place.resolve().name, **_choices(release, said))),
+            *(asset(name) for name in ("studio.css", "asking.js", "exploring.js")),
+            text("/vega.js", _vega, "text/javascript"),
+            action("/table", table),
+            action("/sum", total),
+        ]
+    )
+
+
+def _choices(release: Release, said: Texts) -> dict[str, Any]:
+    first = next((product for product in release.workload if product.attributes and product.is_marginal), None)
+    warnings = [] if release.private else [said.say("not_private")]
+    return {
+        "names": release.plan.domain.names,
+        "first": () if first is None else first.attributes,
+        "measures": list(dict.fromkeys(one for one in release.workload.measures if one is not None)),
+        "kinds": [("", said.say("st_left_out")), ("identity", said.say("st_values")), ("prefix", said.say("st_up_to"))],
+        "lead": said.say("st_explore", percent=said.percent(release.level)),
+        "notices": [*warnings, *notices(release, said)],
+    }
+
+
+def _table(table: Table, said: Texts) -> dict[str, Any]:
+    """A table as texts, and its chart."""
+    each = zip(table.cell_names(), *(values.reshape(-1).tolist() for values in (table.answer, table.low, table.high)), strict=True)
+    rows = []
+    for cell, answer, low, high in each:
+        margin = high - answer
+        rows.append(
+            [
+                cell or said.say("st_counts"),
+                said.number(answer, margin),
+                said.error(margin),
+                *(said.number(end, margin) for end in (low, high)),
+            ]
+        )
+    return {
+        "name": table.name,
+        "rows": rows,
+        "chart": vega_lite(picture(table, said), _MOST_MARKS),
+        "alt": said.say("st_chart", name=table.name),
+    }
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, which the package that makes the report's pictures has with it."""
+    import vl_convert
+
+    found = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    if not isinstance(found, str):
+        raise InternalError("No script that draws charts was found.")
+    return found

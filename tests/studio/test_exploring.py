@@ -1,0 +1,119 @@
+"""The mode that explores a finished release: tables and sums are those of its measurements, exactly."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise._studio._exploring import Exploring
+from studio.conftest import serving
+
+DOMAIN = ln.Domain(
+    sex=["F", "M"], zone=["north", "south", "<b>west</b>"], kids=ln.Integers(0, 5), measures={"pay": ln.Measure("pay", 0, 100)}
+)
+ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, sex="identity", kids="identity", sum="pay")
+
+
+def rows():
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "sex": random.choice(["F", "M"], 500),
+            "zone": random.choice(["north", "south"], 500),
+            "kids": random.integers(0, 6, 500),
+            "pay": random.integers(0, 101, 500),
+        }
+    )
+
+
+def released(out, strategy, budget):
+    plan = ln.plan(ASKED, budget, strategy=strategy)
+    return ln.release(plan, rows(), seed=1, out=out, options=ln.Options(formats=["csv"], level=0.9))
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    return released(tmp_path_factory.mktemp("explored") / "release", "marginals", ln.PureDP(1))
+
+
+@pytest.fixture
+def client(release, tmp_path_factory):
+    with serving(next(tmp_path_factory.getbasetemp().glob("explored*/release"))) as one:
+        yield one
+
+
+def test_a_page_has_tables_charts_and_sums_of_any_cells(client, release):
+    for path in ("/", "/vega.js", "/exploring.js"):
+        assert client.ask(path)[0::2] == (403, b"")
+    assert client.ask("/table", {})[0::2] == (403, b"")
+    page = client.enter()
+    assert "NOT PRIVATE" in page
+    assert "<b>west</b>" not in page
+    assert b"vegaEmbed" in client.ask("/vega.js")[2]
+    asked = {"asked": {"sex": "identity", "zone": "", "kids": "prefix"}, "measure": ""}
+    found = client.json("/table", asked)
+    (table,) = release.answer(ln.queries(DOMAIN, sex="identity", kids="prefix"))
+    assert [row[0] for row in found["rows"]] == table.cell_names()
+    assert [float(row[1].replace(",", "")) for row in found["rows"]] == pytest.approx(table.answer.reshape(-1), abs=0.51)
+    assert found["chart"]["$schema"].startswith("https://vega.github.io/schema/vega-lite")
+    total = client.json("/sum", {"asked": {"sex": "identity", "kids": "identity"}, "cells": [7, 8, 9]})
+    wanted = release.sum("sex x kids", {"sex": "M", "kids": (1, 3)})
+    assert total["answer"] == pytest.approx(float(wanted.answer.sum()))
+    assert total["noise_std"] == pytest.approx(float(wanted.noise_std.sum()))
+    assert (total["low"], total["high"]) == (pytest.approx(float(wanted.low.sum())), pytest.approx(float(wanted.high.sum())))
+    assert total["sum"].startswith("3 cells: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/table", {"asked": {"age": "identity"}}, "an attribute must be"),
+        ("/table", {"asked": {"sex": "all"}}, "what is asked of sex must be"),
+        ("/table", {"asked": [], "measure": ""}, "an object of attributes"),
+        ("/table", {"asked": {}, "measure": "age"}, "sum must be"),
+        ("/sum", {"asked": {"sex": "identity"}, "cells": []}, "at least one cell"),
+        ("/sum", {"asked": {"sex": "identity"}, "cells": [2]}, "a cell must be"),
+        ("/sum", {"asked": {"sex": "identity"}, "cells": "0"}, "a list of cells"),
+    ],
+)
+def test_what_cannot_be_answered_is_said(client, path, body, message):
+    client.enter()
+    status, _, content = client.ask(path, body)
+    assert (status, message in content.decode()) == (400, True), content
+
+
+def test_sums_of_scattered_cells_have_the_error_of_independent_cells(tmp_path):
+    release = released(tmp_path / "release", "identity", ln.ZCDP("1/2"))
+    exploring = Exploring(release)
+    asked = (("sex", "identity"), ("zone", "identity"))
+    (scale,) = {float(block.scale) for block in release.measurements.blocks if block.measure is None}
+    one = exploring.sum(asked, None, [0])
+    for cells in ([0, 4], [1, 3, 5], [0, 1, 2, 3, 4, 5], [2, 2, 2, 3]):
+        found = exploring.sum(asked, None, cells)
+        assert found.cells == len(set(cells))
+        assert found.noise_std == pytest.approx(one.noise_std * len(set(cells)) ** 0.5)  # every cell has been measured by itself
+        assert found.answer == pytest.approx(exploring.table(asked, None).answer.reshape(-1)[sorted(set(cells))].sum())
+    assert one.noise_std == pytest.approx(scale * 6**0.5, rel=1e-3)
+    sums = (("sex", "identity"), ("kids", "identity"))
+    paid = exploring.sum(sums, "pay", range(12))
+    whole = release.sum("sum of pay by sex x kids")
+    assert (paid.answer, paid.noise_std, paid.low) == pytest.approx(
+        (float(whole.answer.sum()), float(whole.noise_std.sum()), float(whole.low.sum()))
+    )
+
+
+def test_a_release_that_looked_at_the_data_has_no_error_for_such_sums():
+    domain = ln.Domain(kids=ln.Integers(0, 15))
+    plan = ln.plan(ln.queries(domain, kids="identity"), ln.PureDP(1), strategy="dawa")
+    exploring = Exploring(ln.release(plan, rows(), seed=1))
+    assert exploring.table((("kids", "identity"),), None).cells == 16
+    with pytest.raises(InputError, match="looked at the data"):
+        exploring.sum((("kids", "identity"),), None, [1, 5])
+
+
+def test_large_tables_are_refused():
+    domain = ln.Domain(a=ln.Integers(0, 99), b=ln.Integers(0, 99))
+    made = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="identity"), pd.DataFrame({"a": [1], "b": [2]}), seed=1)
+    with pytest.raises(InputError, match="at most 4096 cells; this one would have 10000"):
+        Exploring(made).table((("a", "identity"), ("b", "identity")), None)
