@@ -10,12 +10,13 @@ Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is
 
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from leastnoise._accuracy._answers import Answers, largest_under
 from leastnoise._accuracy._gram import weighted_gram
-from leastnoise._accuracy._largest import largest_apart, largest_between, largest_under
+from leastnoise._accuracy._largest import largest_apart, largest_between
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, row_squares
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
 from leastnoise._accuracy._toeplitz import ToeplitzInverse
@@ -64,26 +65,8 @@ class Basis(Protocol):
         """The sum over rows of (q mean)^2, without listing them."""
 
 
-class _Sums:
-    """What every basis answers by the Gram matrix of the queries."""
-
-    __slots__ = ()
-
-    def mean_squares(self: Any, operator: Operator) -> float:
-        """The sum over rows of (q mean)^2."""
-        return float(self.mean @ apply_gram(operator, self.mean))
-
-    def total_variance(self: Any, operator: Operator) -> float:
-        """The sum of ``variances``."""
-        return float(self.variances(operator).sum())
-
-    def largest_variance(self: Any, operator: Operator) -> float:
-        """The largest of ``variances``."""
-        return largest_under(operator, self)
-
-
 @dataclass(frozen=True, slots=True)
-class IdentityBasis(_Sums):
+class IdentityBasis(Answers):
     """Every cell is measured by itself, with equal noise."""
 
     size: int
@@ -116,7 +99,7 @@ class IdentityBasis(_Sums):
 
 
 @dataclass(frozen=True, slots=True)
-class DenseBasis(_Sums):
+class DenseBasis(Answers):
     """Any strategy that determines the total, by the inverse of its Gram matrix.
 
     Args:
@@ -180,7 +163,7 @@ class DenseBasis(_Sums):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WoodburyBasis(_Sums):
+class WoodburyBasis(Answers):
     """A multiple of every cell and a few dense rows T, by Woodbury's formula.
 
     G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T.

@@ -12,13 +12,11 @@ with the largest a and b and the least x and y of each: what comes out is never 
 Source: docs/mathematics.md, section 2.
 """
 
-from functools import singledispatch
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import AllRanges, Operator
 
 if TYPE_CHECKING:
     from leastnoise._accuracy._tree import TreeInverse
@@ -172,24 +170,3 @@ def _largest_at(nodes: FloatArray, summed: FloatArray, above: FloatArray, starts
                 found = a[part, s, :, None] + b[part, e, None, :] + middle - curve[part, None, None] * linear**2
                 best = max(best, float(found.max()))
     return best
-
-
-class _Ranged(Protocol):
-    def variances(self, operator: Operator) -> FloatArray: ...
-
-    def largest_range(self) -> float: ...
-
-
-@singledispatch
-def largest_under(operator: Operator, found: _Ranged) -> float:
-    """The largest of the variances of an operator's rows under a basis, or a bound above it; of all ranges without listing them.
-
-    >>> largest_under(AllRanges(4), IdentityBasis(4)), largest_under(Prefix(3), IdentityBasis(3))
-    (4.0, 3.0)
-    """
-    return float(found.variances(operator).max())
-
-
-@largest_under.register
-def _(operator: AllRanges, found: _Ranged) -> float:  # noqa: ARG001 - the bases know their size
-    return found.largest_range()

@@ -16,8 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from leastnoise._accuracy._largest import MOST_LISTED, largest_under
-from leastnoise._accuracy._operators import apply_gram, interval_ends
+from leastnoise._accuracy._answers import Solved
+from leastnoise._accuracy._largest import MOST_LISTED
+from leastnoise._accuracy._operators import interval_ends
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import AllRanges, Identity, Operator, Prefix, Toeplitz, apply_transpose
@@ -54,7 +55,7 @@ def inverse_series(coefficients: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class ToeplitzInverse:
+class ToeplitzInverse(Solved):
     """The inverse of G = A^T A for a Toeplitz strategy, never formed.
 
     Args:
@@ -97,11 +98,6 @@ class ToeplitzInverse:
         """G^-1 v along the first axis."""
         return np.asarray(convolved(self.series, self.lifted(v), self.size) / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1))))
 
-    def residual(self, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
-        solved = self.solve(v)
-        return solved - np.multiply.outer(self.mean, solved.sum(axis=0))
-
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator: O(n log n) a row, but for cells, prefixes and many ranges of few cells."""
         if isinstance(operator, Prefix):
@@ -121,18 +117,6 @@ class ToeplitzInverse:
             answer[start : start + step] = (self.lifted(apply_transpose(operator, chosen)) ** 2).sum(axis=0)
         return answer
 
-    def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``, without listing rows where there are many."""
-        if isinstance(operator, AllRanges):
-            # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
-            asked = np.arange(self.size, 0.0, -1)
-            return float((self.size + 1) * self.prefix_variances.sum() - asked @ self.solve(asked))
-        return float(self.variances(operator).sum())
-
-    def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``."""
-        return largest_under(operator, self)
-
     def largest_range(self) -> float:
         """Of all ranges; of very many twice that of prefixes, or four times where a weight E is below 0."""
         every = AllRanges(self.size)
@@ -140,10 +124,6 @@ class ToeplitzInverse:
             return float(self.variances(every).max())
         plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
         return float(self.prefix_variances.max()) * (2 if plain else 4)
-
-    def mean_squares(self, operator: Operator) -> float:
-        """The sum over rows of (q mean)^2."""
-        return float(self.mean @ apply_gram(operator, self.mean))
 
     @cached_property
     def prefix_variances(self) -> FloatArray:

@@ -15,14 +15,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from leastnoise._accuracy._largest import MOST_LISTED, largest_on_tree, largest_under
+from leastnoise._accuracy._answers import Solved
+from leastnoise._accuracy._largest import MOST_LISTED, largest_on_tree
 from leastnoise._accuracy._operators import apply_gram, interval_ends
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense, run_spread, run_sums
 
 
 @dataclass(frozen=True, eq=False)
-class TreeInverse:
+class TreeInverse(Solved):
     """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed.
 
     What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept.
@@ -100,11 +101,6 @@ class TreeInverse:
             estimates[level] = estimates[level] + own[column] * run_spread(missing, ratio, len(own))
         return estimates[-1]
 
-    def residual(self, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
-        solved = self.solve(v)
-        return solved - np.multiply.outer(self.mean, solved.sum(axis=0))
-
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator; O(log n) a row for intervals."""
         if isinstance(operator, Prefix):
@@ -116,28 +112,16 @@ class TreeInverse:
         solved = rows @ self.solve(np.eye(n)) if len(rows) > n else self.solve(rows.T).T
         return np.einsum("ij,ij->i", rows, solved)
 
-    def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``, without listing rows where there are many."""
-        if isinstance(operator, AllRanges):
-            # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
-            asked = np.arange(self.size, 0.0, -1)
-            return float((self.size + 1) * self.prefix_variances.sum() - asked @ self.solve(asked))
+    def summed(self, operator: Operator) -> float:
+        """The sum of ``variances``; of many rows that are no intervals by their Gram matrix."""
         if operator.rows > operator.size and interval_ends(operator) is None:
             return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))
         return float(self.variances(operator).sum())
-
-    def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``, or a bound above it where there are too many to list."""
-        return largest_under(operator, self)
 
     def largest_range(self) -> float:
         """Of all ranges."""
         every = AllRanges(self.size)
         return largest_on_tree(self) if every.rows > MOST_LISTED else float(self.variances(every).max())
-
-    def mean_squares(self, operator: Operator) -> float:
-        """The sum over rows of (q mean)^2."""
-        return float(self.mean @ apply_gram(operator, self.mean))
 
     @cached_property
     def posterior(self) -> tuple[FloatArray, ...]:

@@ -13,8 +13,6 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._workload import Product
 
-METHODS = ("marginal", "prefix", "clip", "none")
-
 
 def projection_method(product: Product) -> str:
     """Which projection suits a table.

@@ -9,8 +9,3 @@ POST_PROCESSING = (
     "answer is the mechanism's estimate; it is not rounded. Everything after the measurements is post-processing and cost nothing."
 )
 NOT_PROMISED = "which queries were measured was decided on the way, so the error depends on the data, and no error was promised beforehand"
-ERRORS = (
-    "Which queries were measured was decided on the way, by noisy values that were paid for: the error depends on the data, and no error "
-    "was promised beforehand. The typical error is the root mean square over a table of both its parts, noise and approximation; the "
-    "largest one is that of the noise."
-)

@@ -23,7 +23,6 @@ from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
 _MOST_CELLS = 1024
-_MOST_BLOCKS = 200_000
 
 
 def bits_of(size: int) -> int:
