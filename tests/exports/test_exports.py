@@ -68,6 +68,19 @@ def test_the_whole_privacy_loss_is_stated(laplace, tmp_path):
     assert "A guard counted rows first and cost 1/99 more" in ln.export(copy, "review")
 
 
+@pytest.mark.parametrize("bounded", [False, True])
+def test_the_unit_is_a_person_with_a_bound_of_rows(laplace, tmp_path, bounded):
+    copy = shutil.copytree(laplace, tmp_path / "out")
+    value = json.loads((copy / "manifest.json").read_text())
+    value["privacy"]["unit"] |= {"column": "person", "max_rows": 5}
+    if bounded:
+        value["privacy"]["unit"]["max_per_cell"] = {"rows": 2, "attributes": ["month", "sex"]}
+    (copy / "manifest.json").write_text(json.dumps(value))
+    text = ln.export(copy, "review")
+    assert "All rows of one value of the column 'person', of which at most 5 are used" in text
+    assert ("and at most 2 in one cell of month x sex." in text) == bounded
+
+
 # --- the registry of deployments ----------------------------------------------------------------------------------------------
 
 # The registry's own template, by its keys.

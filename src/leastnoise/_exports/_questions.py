@@ -47,7 +47,10 @@ def _unit(manifest: Manifest) -> str:
     unit = manifest["privacy"]["unit"]
     if unit["column"] is None:
         return "One row; nothing links rows of one person."
-    return f"All rows of one value of the column '{unit['column']}', of which at most {unit['max_rows']} are used."
+    said = f"All rows of one value of the column '{unit['column']}', of which at most {unit['max_rows']} are used"
+    if "max_per_cell" in unit:
+        said += f", and at most {unit['max_per_cell']['rows']} in one cell of {' x '.join(unit['max_per_cell']['attributes'])}"
+    return f"{said}."
 
 
 def _neighbours(manifest: Manifest) -> str:
