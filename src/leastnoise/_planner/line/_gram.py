@@ -178,6 +178,13 @@ class AllRangesGram(_Common):
         return np.asarray(singular_values(AllRanges(self.size)))
 
 
+def _running(matrix: FloatArray) -> FloatArray:
+    """Sums of the first 0, 1 ... numbers of every row."""
+    sums = np.zeros((matrix.shape[0], matrix.shape[1] + 1))
+    np.cumsum(matrix, axis=1, out=sums[:, 1:])
+    return sums
+
+
 @dataclass(frozen=True, slots=True)
 class WidthGram(_Common):
     """The n - width + 1 ranges of ``width`` consecutive cells; width 1 is the identity, width n the total.
@@ -201,9 +208,10 @@ class WidthGram(_Common):
     def rows(self, matrix: FloatArray) -> FloatArray:
         if self.width == 1:
             return np.array(matrix, float)
-        sums = np.pad(np.cumsum(matrix, axis=1), ((0, 0), (1, 0)))
-        answers = sums[:, self.width :] - sums[:, : self.queries]
-        sums = np.pad(np.cumsum(answers, axis=1), ((0, 0), (1, 0)))
+        if self.width == self.size:
+            return np.repeat(matrix.sum(axis=1, keepdims=True), self.size, axis=1)
+        sums = _running(matrix)
+        sums = _running(sums[:, self.width :] - sums[:, : self.queries])
         cell = np.arange(self.size)
         return sums[:, np.minimum(cell, self.queries - 1) + 1] - sums[:, np.maximum(0, cell - self.width + 1)]
 

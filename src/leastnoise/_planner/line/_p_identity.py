@@ -26,6 +26,7 @@ from leastnoise._planner.line._matrix import to_dyadic
 from leastnoise._planner.line._p_identity_starts import LARGE, TALLEST, Window, ordered_starts, random_starts, total_start
 
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
+_SMALL = 1 << 13  # numbers in Theta up to which windows are not worth their bookkeeping
 _MANY_ROWS = 32
 # Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
 _CERTAIN = 1e-8
@@ -194,7 +195,8 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
     s = 1 + theta.sum(axis=0)
     weighted = theta * s
     moved = gram.rows(weighted)
-    if support.full:
+    whole = support.full or theta.size <= _SMALL
+    if whole:
         inner, lifted = theta @ theta.T, weighted @ moved.T
     else:
         sparse = csr_matrix((values, support.cells, support.offsets), shape=theta.shape)
@@ -209,10 +211,11 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
     error = float(s @ (s * asked) - np.trace(reduced))
     both = reduced @ inverse
     per_cell = 2 * s * asked
-    if support.full:
+    if whole:
         seen = inverse @ moved
         per_cell -= 2 * np.einsum("ij,ij->j", theta, seen)
-        return error, (2 * (both @ theta) - 2 * seen * s + per_cell).reshape(-1)
+        gradient = 2 * (both @ theta) - 2 * seen * s + per_cell
+        return error, gradient.reshape(-1) if support.full else support.gather(gradient)
     gradient = np.empty_like(values)
     for row, (a, b) in enumerate(support.windows):
         here = inverse[row] @ moved[:, a:b]

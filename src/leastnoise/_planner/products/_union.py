@@ -11,6 +11,7 @@ Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part by its 
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from leastnoise._planner.line._factors import Fit, every_cell, fitted, gaussian_
 from leastnoise._planner.line._gram import DenseGram
 from leastnoise._workload import Product, QuerySet, Workload
 
-_SWEEPS, _TRIED, _MOST_BITS = 2, 2, 29
+_TRIED, _MOST_BITS = 2, 29
+_QUICK = partial(p_identity, seconds=0.0)  # the fewest steps, to choose by and to begin with
 _MOST_JOINT, _MOST_LONG = 2**22, 1024
 # What a parting must promise by the quick estimate, of what one table does, to be tried.
 _WORTH = 0.95
@@ -60,8 +62,11 @@ def union(task: Task) -> Strategy:
     worth = [parting for parting in partings if quick.error(parting) < _WORTH * quick.whole()]
     if not worth:
         raise NotApplicable("no parting of what is asked promises to be better than one table for all of it")
-    found = [_strategy(workload, parting, sizes, norm) for parting in worth]
-    return min(found, key=lambda strategy: strategy.error)
+    first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
+    best = (
+        min(worth, key=lambda parting: _strategy(workload, parting, sizes, norm, (every_cell, first)).error) if len(worth) > 1 else worth[0]
+    )
+    return _strategy(workload, best, sizes, norm, (every_cell, first, last))
 
 
 class _Quick:
@@ -137,32 +142,31 @@ def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
     return [dict(zip(own.attributes, own.operators, strict=True)).get(name, Total(size)) for own in products]
 
 
-def _table(products: Sequence[Product], sizes: dict[str, int], fit: Fit, norm: int) -> tuple[Factor, ...]:
-    """One table for some products: a strategy along every attribute, fitted with those along the others fixed."""
+def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int) -> tuple[Factor, ...]:
+    """One table for some products: a strategy along every attribute, fitted in sweeps with those along the others fixed."""
     asked = {name: _along(products, name, sizes[name]) for name in sizes if any(name in own.attributes for own in products)}
     grams = {name: [gram_of(operator) for operator in operators] for name, operators in asked.items()}
     bits = min(20, _MOST_BITS // max(1, len(asked)))
     factors: dict[str, Factor] = {}
     # Along each attribute the error of every product, by which the others' Gram matrices are weighted.
     error = {name: np.ones(len(products)) for name in asked}
-    for sweep in range(_SWEEPS + 1):
+    for fit in sweeps:
         for name, operators in asked.items():
             others = [error[other] for other in asked if other != name]
             weights = np.prod(np.array([*others, [own.importance for own in products]]), axis=0)
             weighed = list(zip((weights / weights.max()).tolist(), grams[name], strict=True))
-            factors[name] = fitted(fit if sweep else every_cell, name, summed(weighed), norm, bits).factor
+            factors[name] = fitted(fit, name, summed(weighed), norm, bits).factor
             height = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), norm)
             error[name] = np.array([basis(factors[name]).total_variance(operator) for operator in operators]) * height**2
     return tuple(factors.values())
 
 
-def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, int], norm: int) -> Strategy:
+def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, int], norm: int, sweeps: Sequence[Fit]) -> Strategy:
     """Both tables with the best split of the budget."""
-    fit = p_identity if norm == 1 else gaussian_optimum
     blocks, heights = [], []
     for one in (False, True):
         own = [product for product, side in zip(workload.products, parting, strict=True) if side is one]
-        block = Block(_table(own, sizes, fit, norm), Fraction(1))
+        block = Block(_table(own, sizes, sweeps, norm), Fraction(1))
         if not block.rows <= MOST_TABLE_CELLS:
             raise NotApplicable(f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed")
         blocks.append(block)
