@@ -63,9 +63,9 @@ def union(task: Task) -> Strategy:
     if not worth:
         raise NotApplicable("no parting of what is asked promises to be better than one table for all of it")
     first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
-    best = (
-        min(worth, key=lambda parting: _strategy(workload, parting, sizes, norm, (every_cell, first)).error) if len(worth) > 1 else worth[0]
-    )
+    best = worth[0]
+    if len(worth) > 1:
+        best = min(worth, key=lambda parting: _strategy(workload, parting, sizes, norm, (every_cell, first)).error)
     return _strategy(workload, best, sizes, norm, (every_cell, first, last))
 
 
