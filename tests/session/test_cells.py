@@ -13,7 +13,7 @@ from leastnoise._accounting import Noise
 from leastnoise._accuracy import lower_bound
 from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._mechanisms import candidates, terms_of
-from leastnoise._session import parse_spec
+from leastnoise._session import parse_spec, plan_warnings, planned_spec
 from leastnoise._session._finish import read_table
 
 DOMAIN = Domain(month=Coded(12), store=Coded(5), size=Coded(2))
@@ -179,3 +179,13 @@ def test_bounds_from_which_no_table_gains_are_refused_before_planning(bound: Per
     for refused in (ln.plan, ln.compare):
         with pytest.raises(InputError, match=said):
             refused(BOTH, privacy(bound))
+
+
+def test_a_bound_that_laplace_noise_gains_nothing_from_is_warned_about(tmp_path) -> None:
+    one = '[[workload]]\nmarginals = { ways = 1, of = ["month"] }\n[plan]\nstrategy = "identity"'
+    found = []
+    for budget in ('rho = "1/2"', "epsilon = 1"):
+        what = parse_spec(SPEC.format(unit=", max_per_cell = 1").replace('rho = "1/2"', budget) + one, tmp_path)
+        found.append([sentence for sentence in plan_warnings(what, planned_spec(what)) if "max_per_cell" in sentence])
+    assert found[0] == []
+    assert "cuts rows" in found[1][0]

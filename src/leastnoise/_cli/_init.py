@@ -59,7 +59,8 @@ _ROW = """\
 unit = "row"                  # every row is another person; else unit = { column = "person_id", max_rows = 5 }
 """
 _COLUMN = """\
-# If a person can have several rows, max_rows says how many of them count; a larger one costs more noise.
+# If a person can have several rows, max_rows says how many of them count; a larger one costs more noise. Where these are of different
+# months, and the budget is a rho or has a delta: with max_per_cell = 1, cell = "month" beside it tables by month cost the root of that.
 unit = { column = %s, max_rows = "%s" }     # if every row is another person: unit = "row"
 """
 _DOMAIN = """\

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from leastnoise._accounting import Noise
 from leastnoise._adapters import DatabaseTable
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind
 from leastnoise._plan import Plan
@@ -65,9 +66,15 @@ def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
     ()
     """
     found = budget_warnings(made.privacy, what.rows) if isinstance(what.privacy, Least) else ()
-    return *found, *error_warnings(made, what.rows)
+    laplace = made.measurements is None or made.measurements.noise is Noise.DISCRETE_LAPLACE
+    idle = (_IDLE,) if made.privacy.max_per_cell is not None and laplace else ()
+    return *found, *idle, *error_warnings(made, what.rows)
 
 
+_IDLE = (
+    "max_per_cell makes nothing cheaper under this plan's Laplace noise, and cuts rows. Leave it out, or give a budget for Gaussian noise: "
+    "rho, or delta beside epsilon."
+)
 _BOUNDS = "Check the bounds, and the unit they are in."
 
 
