@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._mechanisms import SECONDS, Search
@@ -37,6 +37,12 @@ def test_what_is_mostly_worse_leaves_its_time_to_others() -> None:
         noise = Noise.DISCRETE_LAPLACE if better == "p_identity" else Noise.ROUNDED_GAUSSIAN
         assert known[better, noise] > SECONDS / 2
         assert not known["node_tree", noise] > 0
+
+
+def test_a_million_cells_leave_time_for_what_is_near_the_optimum() -> None:
+    known = {planner.name: task.seconds for planner, task in _within(prefix(2**20), Privacy(ZCDP(1)), SECONDS)}
+    assert known["toeplitz_root"] > 0
+    assert known["level_tree"] > 0
 
 
 def test_the_usual_noise_goes_first() -> None:
