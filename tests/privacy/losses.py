@@ -31,6 +31,7 @@ from leastnoise._linop import (
     Ordered,
     Prefix,
     Ranges,
+    Toeplitz,
     Total,
     Tree,
     dense,
@@ -213,6 +214,7 @@ OPERATORS: dict[str, Operator] = {
         Contrasts(4),
         Coarse(Prefix(3), np.array([0, 1, 3]), 4),
         Ordered(Prefix(4), np.array([2, 0, 3, 1])),
+        Toeplitz(np.array([0, 1, 3]), np.array([3, 2, -1]), np.array([1, 2, 1, 4])),
     )
 }
 # Those of the package: other tests of the same run make operators of their own.
