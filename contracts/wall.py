@@ -47,7 +47,7 @@ ATTRIBUTES = {
     "setprofile_all_threads", "settrace", "settrace_all_threads", "tb_frame", "tb_next", "unraisablehook",
 }  # fmt: skip
 DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
-MAKERS = {"__init__", "__post_init__", "_freeze_weights"}  # methods that set the fields of a frozen value that is being made
+MAKERS = {"__init__", "__post_init__", "_freeze_weights", "_keep"}  # methods that set the fields of a frozen value that is being made
 PAYING = {"reserve"}  # the kernel pays, with the cost that it has computed
 LEDGERS_MADE_IN = {"_cli/_ledger.py", "_session/_session.py"}
 SEEDED = {"SeededEntropy", "simulate", "simulated"}

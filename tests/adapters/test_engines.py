@@ -258,6 +258,31 @@ def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit, bo
     assert found == {(None, ("t", "b")): table.reshape(-1).tolist(), (None, ()): [len(rows)], ("m", ()): [sum(row[2] for row in rows)]}
 
 
+@pytest.mark.parametrize(("unit", "most", "bound"), [(None, 1, None), ("u", 2, None), ("w", 3, None), ("u", 3, PerCell(1, "t"))], ids=str)
+def test_the_rows_used_and_not_that_a_guard_counts_are_those_of_reading(engine, unit, most, bound, monkeypatch):
+    """Of the rows that count for their unit, those that the domain keeps, and the others; wherever the rows are."""
+    monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
+    domain = Domain({"t": Categories(["F", "M", "17"]), "b": Coded(1)})  # most rows are dropped, by one attribute or the other
+    options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
+
+    def usage(source):
+        table = read(source, domain, wanted=Wanted(tables={None: [("t", "b")]}, usage=True), **options)
+        ((_, cells),) = count(table.usage, [("rows",)])
+        assert (table.usage.unit_column, table.usage.max_rows) == (unit, most)
+        return cells.tolist()
+
+    if unit is None:
+        cells = [cell_encoder(domain.kind(name))(to_column(ARROW.column(name).combine_chunks())) for name in domain.names]
+        rows = list(zip(*cells, strict=True))
+    else:
+        rows = list(kept_rows(unit, most, (b"k" * 16).hex(), domain, bound))
+    used = sum(min(row) >= 0 for row in rows)
+    assert 0 < used < len(rows) - used
+    assert usage(engine) == [used, len(rows) - used]
+    if unit is None:  # else another choice of a unit's rows
+        assert usage(ARROW) == [used, len(rows) - used]
+
+
 def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
     domain = Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
     table = read(engine, domain, wanted=Wanted(tables={None: [("t",)]}))

@@ -8,8 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from leastnoise._check import InputError, one_of, refuse
-from leastnoise._domain._kind import ORDERED, READ_AS_IT_IS, Kind, common, written
-from leastnoise._domain._levels import Label, Level, grouped, levels_of
+from leastnoise._domain._kind import ORDERED, READ_AS_IT_IS, Kind, written
+from leastnoise._domain._levels import Label, Level, grouped
 from leastnoise._domain._reading import Reading
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour")
@@ -93,11 +93,7 @@ class Dates(Kind):
             raise refuse("zone", self.zone, "an IANA time zone that this machine knows, such as 'Europe/Berlin' or 'UTC'") from None
         if self.format is not None:
             _pattern(self.format)
-        fields = {"start": first, "end": last}
-        count = _count(first, last, self.by)
-        for name, value in {**fields, **common("Dates", count, ORDERED, self.null, self.outside, self.reading)}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
+        self._keep(_count(first, last, self.by), ORDERED, (self.null, self.outside, self.reading, self.levels), start=first, end=last)
 
     @property
     def first(self) -> int:

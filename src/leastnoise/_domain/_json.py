@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 
@@ -14,28 +14,23 @@ from leastnoise._domain._measure import Measure
 from leastnoise._domain._names import attribute_name, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
 
-_COMMON = ("null", "outside", "reading", "levels")
-# The word of a kind, its class, what must be said and what may be.
-_KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
-    "categories": (Categories, ("values",), ("spellings",)),
-    "integers": (Integers, ("low", "high"), ("rounding",)),
-    "decimals": (Decimals, ("low", "high", "step"), ()),
-    "bins": (Bins, ("low", "high", "count"), ("closed",)),
-    "edges": (Edges, ("edges",), ("closed",)),
-    "dates": (Dates, ("start", "end", "by"), ("zone", "format")),
-    "coded": (Coded, ("size",), ()),
+# The word of a kind, its class and what must be said; the class's other fields may be, and are where they are not at their defaults.
+_KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "categories": (Categories, ("values",)),
+    "integers": (Integers, ("low", "high")),
+    "decimals": (Decimals, ("low", "high", "step")),
+    "bins": (Bins, ("low", "high", "count")),
+    "edges": (Edges, ("edges",)),
+    "dates": (Dates, ("start", "end", "by")),
+    "coded": (Coded, ("size",)),
 }
-_USUAL: dict[str, Any] = {
-    "null": "drop",
-    "outside": "drop",
-    "reading": {},
-    "levels": [],
-    "spellings": [],
-    "rounding": None,
-    "closed": "left",
-}
-_USUAL |= {"zone": "UTC", "format": None}
-KINDS = tuple(found for found, _, _ in _KINDS.values())
+KINDS = tuple(found for found, _ in _KINDS.values())
+
+
+def _names(kind: type[Any]) -> dict[str, Any]:
+    """The fields of a kind as JSON has them, with their defaults."""
+    usual: dict[str, Any] = {"size" if one.name == "codes" else one.name: one.default for one in fields(kind)}
+    return {**usual, "reading": usual["reading"].to_json()}
 
 
 def kind_to_json(kind: Kind) -> dict[str, Any]:
@@ -44,11 +39,11 @@ def kind_to_json(kind: Kind) -> dict[str, Any]:
     >>> kind_to_json(Bins(0, "0.5", 5, outside="clip"))
     {'kind': 'bins', 'low': '0', 'high': '1/2', 'count': 5, 'outside': 'clip'}
     """
-    word = next(word for word, (found, _, _) in _KINDS.items() if isinstance(kind, found))
-    fields: Any = kind
-    said = {**asdict(fields), "reading": kind.reading.to_json()}
+    word, needed = next((word, needed) for word, (found, needed) in _KINDS.items() if isinstance(kind, found))
+    own: Any = kind
+    usual, said = _names(type(kind)), {**asdict(own), "reading": kind.reading.to_json()}
     written = {"size" if name == "codes" else name: _plain(value) for name, value in said.items()}
-    return {"kind": word, **{name: value for name, value in written.items() if name not in _USUAL or value != _USUAL[name]}}
+    return {"kind": word, **{name: value for name, value in written.items() if name in needed or value != _plain(usual[name])}}
 
 
 def _plain(value: object) -> Any:
@@ -67,13 +62,13 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     >>> kind_from_json({"name": "zone", "kind": "coded", "size": 3})
     ('zone', Coded(3))
     """
-    known = sorted({key for _, needed, more in _KINDS.values() for key in (*needed, *more, *_COMMON)})
+    known = sorted({name for kind in KINDS for name in _names(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *known])
     name, word = attribute_name("'name' of an attribute in JSON", table.pop("name", None)), table.pop("kind", None)
     if not isinstance(word, str) or word not in _KINDS:
         raise refuse(f"'kind' of the attribute {name!r}", word, "one of " + ", ".join(repr(key) for key in _KINDS))
-    kind, needed, more = _KINDS[word]
-    said: dict[str, Any] = known_keys(f"the attribute {name!r} in JSON", table, [*needed, *more, *_COMMON])
+    kind, needed = _KINDS[word]
+    said: dict[str, Any] = known_keys(f"the attribute {name!r} in JSON", table, list(_names(kind)))
     for key in needed:
         if key not in said:
             raise InputError(f"the attribute {name!r} in JSON must have {key!r}, as every attribute of kind {word!r}.")

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import Exact, exact, one_of, refuse
-from leastnoise._domain._levels import Label, Level, find
+from leastnoise._domain._levels import Label, Level, find, levels_of
 from leastnoise._domain._names import known_keys
 from leastnoise._domain._reading import Reading
 
@@ -84,6 +84,19 @@ class Kind(ABC):
             return found
         labels = found.labels if OTHER in found.labels else (*found.labels, OTHER)
         return Level(name, labels, (*found.cells, labels.index(OTHER)))
+
+    def _keep(self, regular: int, allowed: tuple[str, ...], said: tuple[object, object, object, object], **own: object) -> None:
+        """Set the fields of a kind that is being made: its own, what every kind has, and levels over its labels.
+
+        Args:
+            regular: number of cells without ``other``.
+            allowed: what may be done with values outside.
+            said: null, outside, reading and levels, as they were given.
+            own: its own fields, checked.
+        """
+        for name, value in {**own, **common(type(self).__name__, regular, allowed, *said[:3])}.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "levels", levels_of(self.regular_labels, said[3]) if said[3] else ())
 
 
 def common(kind: str, regular: int, allowed: tuple[str, ...], null: object, outside: object, reading: object) -> dict[str, Any]:

@@ -187,10 +187,7 @@ class Integers(Kind):
             raise InputError(f"low must be below high; got low {low} and high {high}.")
         if self.rounding is not None:
             one_of("rounding", self.rounding, ("down", "nearest", "up"))
-        fields = common("Integers", high - low + 1, ORDERED, self.null, self.outside, self.reading)
-        for name, value in {"low": low, "high": high, **fields}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
+        self._keep(high - low + 1, ORDERED, (self.null, self.outside, self.reading, self.levels), low=low, high=high)
 
     @property
     def regular(self) -> int:
@@ -246,9 +243,7 @@ class Coded(Kind):
         levels: Mapping[str, Mapping[Any, Any]] | Sequence[Level] = (),
     ) -> None:
         codes = whole("size", size, 1, MOST_CELLS)
-        for name, value in {"codes": codes, **common("Coded", codes, LISTED, null, outside, reading)}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, levels) if levels else ())
+        self._keep(codes, LISTED, (null, outside, reading, levels), codes=codes)
 
     @property
     def regular(self) -> int:

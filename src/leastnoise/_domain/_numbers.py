@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._check import Exact, InputError, one_of, refuse, whole
-from leastnoise._domain._kind import MOST_CELLS, ORDERED, READ_AS_IT_IS, Kind, bound, common, number_text, short, written
-from leastnoise._domain._levels import Label, Level, levels_of
+from leastnoise._domain._kind import MOST_CELLS, ORDERED, READ_AS_IT_IS, Kind, bound, number_text, short, written
+from leastnoise._domain._levels import Label, Level
 from leastnoise._domain._reading import Reading
 
 Levels = Mapping[str, Mapping[Any, Any]] | Sequence[Level]
@@ -76,10 +76,7 @@ class Bins(Kind):
             raise InputError(f"low must be below high; got low {number_text(first)} and high {number_text(last)}.")
         bins = whole("count", count, 1, MOST_CELLS)
         one_of("closed", closed, ("left", "right"))
-        fields = {"low": first, "high": last, "count": bins, "closed": closed}
-        for name, value in {**fields, **common("Bins", bins, ORDERED, null, outside, reading)}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, levels) if levels else ())
+        self._keep(bins, ORDERED, (null, outside, reading, levels), low=first, high=last, count=bins, closed=closed)
 
     @property
     def regular(self) -> int:
@@ -149,10 +146,7 @@ class Edges(Kind):
             if not float(below) < float(above):
                 raise InputError(f"edges must rise; got {number_text(below)} before {number_text(above)}.")
         one_of("closed", closed, ("left", "right"))
-        fields = {"edges": exact_edges, "closed": closed}
-        for name, value in {**fields, **common("Edges", len(exact_edges) - 1, ORDERED, null, outside, reading)}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, levels) if levels else ())
+        self._keep(len(exact_edges) - 1, ORDERED, (null, outside, reading, levels), edges=exact_edges, closed=closed)
 
     @property
     def low(self) -> Fraction:
@@ -233,10 +227,7 @@ class Decimals(Kind):
             raise refuse("high", number_text(last), f"a whole number of steps of {number_text(between)} above {number_text(first)}")
         if not max(abs(first), abs(last)) / between < 2**50:
             raise refuse("step", number_text(between), "at least 2^-50 of the bounds, so that doubles tell the values apart")
-        fields = {"low": first, "high": last, "step": between}
-        for name, value in {**fields, **common("Decimals", int(count) + 1, ORDERED, null, outside, reading)}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, levels) if levels else ())
+        self._keep(int(count) + 1, ORDERED, (null, outside, reading, levels), low=first, high=last, step=between)
 
     @property
     def regular(self) -> int:
