@@ -215,16 +215,17 @@ def test_promised_error_is_realised(case: Case) -> None:
     codes = {name: rng.integers(0, DOMAIN.kind(name).size, 400) for name in NAMES}
     pay = rng.integers(0, 51, 400)
     cube = {None: cells_of(codes).reshape(DOMAIN.shape), "pay": cells_of(codes, pay).reshape(DOMAIN.shape)}
-    errors = []
+    truths = []
+    for product in case.workload:
+        truth = cube[product.measure].sum(axis=tuple(axis for axis, name in enumerate(NAMES) if name not in product.attributes))
+        for axis, operator in enumerate(product.operators):
+            truth = np.moveaxis(np.tensordot(_dense(operator), truth, axes=(1, axis)), 0, axis)
+        truths.append(truth)
+    errors, first = [], Estimate(simulate(case.plan, rows, SeededEntropy(0)))
     for seed in range(600):
-        estimate = Estimate(simulate(case.plan, rows, SeededEntropy(seed)))
-        total = 0.0
-        for product in case.workload:
-            truth = cube[product.measure].sum(axis=tuple(axis for axis, name in enumerate(NAMES) if name not in product.attributes))
-            for axis, operator in enumerate(product.operators):
-                truth = np.moveaxis(np.tensordot(_dense(operator), truth, axes=(1, axis)), 0, axis)
-            total += product.importance * float(((estimate.values(product) - truth) ** 2).sum())
-        errors.append(total)
+        estimate = first.like(simulate(case.plan, rows, SeededEntropy(seed)))
+        squares = [((estimate.values(product) - truth) ** 2).sum() for product, truth in zip(case.workload, truths, strict=True)]
+        errors.append(sum(product.importance * float(square) for product, square in zip(case.workload, squares, strict=True)))
     expected = sum(product.importance * known[product.measure].total(product) for product in case.workload)
     spread = np.std(errors) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - expected) < 6 * spread

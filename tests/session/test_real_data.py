@@ -76,8 +76,9 @@ def runs(plan: Plan, workload: Workload, table: Table, first_seed: int) -> Reali
     shown = build(Outcome(plan, simulate(plan.measured(), table, SeededEntropy(first_seed))), Options(level=LEVEL)).tables
     half_widths = [(table.high - table.low) / 2 / unit for table, unit in zip(shown, units, strict=True)]
     ratios, covered = [], []
+    first = Estimate(simulate(plan.measured(), table, SeededEntropy(first_seed)))
     for seed in range(first_seed, first_seed + RUNS):
-        estimate = Estimate(simulate(plan.measured(), table, SeededEntropy(seed)))
+        estimate = first.like(simulate(plan.measured(), table, SeededEntropy(seed)))
         total, inside = 0.0, 0
         for product, true, half in zip(workload, exact, half_widths, strict=True):
             error = estimate.values(product) - true

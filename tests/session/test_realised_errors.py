@@ -74,9 +74,9 @@ def test_realised_error_is_the_promised_one(strategy: str, budget: str, workload
     for candidate in found:
         if candidate.plan is None:
             continue
-        errors = []
+        errors, first = [], Estimate(simulate(candidate.plan.measured(), people()[0], SeededEntropy(0)))
         for seed in range(SEEDS):
-            estimate = Estimate(simulate(candidate.plan.measured(), people()[0], SeededEntropy(seed)))
+            estimate = first.like(simulate(candidate.plan.measured(), people()[0], SeededEntropy(seed)))
             squares = [((estimate.values(product) - answer) ** 2).sum() for product, answer in zip(asked, true, strict=True)]
             errors.append(sum(product.importance * float(square) for product, square in zip(asked, squares, strict=True)))
         promised = candidate.plan.expected_error().total_squared_error
