@@ -103,7 +103,7 @@ def test_a_step_left_out_is_seen(tmp_path: Path) -> None:
     whole = next(recipe for recipe in recipes() if recipe.title == "An operator")
     (file,) = (file for file in whole.files if file.startswith("src"))
     wrong = whole.files[file].replace("return np.append(0, weights) + np.append(weights, 0)", "return np.append(weights, 0)")
-    follow(Recipe(whole.title, {**whole.files, file: wrong}, whole.changes, ()), tmp_path)
+    follow(Recipe(whole.title, {**whole.files, file: wrong}, whole.changes, whole.commands), tmp_path)
     done = run(whole.commands[0], tmp_path)
     assert "test_column_sums_with_weights[1-differences]" in done.stdout
 

@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
-from leastnoise._mechanisms import mechanism_for
+from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger, read_spec
 from leastnoise._session import _session as session
 
@@ -130,7 +130,7 @@ def test_a_release_in_memory_names_what_can_be_finished(folder: Path) -> None:
 
 def test_a_plan_that_is_given_is_not_made_again(folder: Path, run: Run, no_planning: None) -> None:
     what = read_spec("people.toml")
-    plan = mechanism_for(what.strategy, what.workload).plan(what.workload, what.privacy, what.strategy, None)
+    plan = mechanism_for(what.strategy, what.workload).plan(what.workload, what.privacy, Search(what.strategy))
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
     assert run("release", "people.toml", "--plan", "plan.json", "--out", "a").code == 0
     (entry,) = Ledger.open("people.ledger").entries()
