@@ -106,7 +106,7 @@ neighbours: env  ## pairs of neighbouring inputs over all sources and column typ
 	@PYTHONPATH=tests $(BIN)/python -W error -m adapters.neighbours --pairs $(PAIRS) --seed $(SEED)
 
 .PHONY: browsers
-browsers: env  ## the report in real browsers: what drives them from npm (20 MB), then their tests; browsers themselves come from Debian
+browsers: env  ## the report and the studio in real browsers: what drives them from npm (20 MB), then their tests; browsers themselves come from Debian
 	@cd tests/browser && npm ci --no-audit --no-fund --silent
 	@$(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/browser
 

@@ -1,0 +1,81 @@
+"""The studio in real browsers: no complaint on the console, nothing from elsewhere, keys alone suffice, axe finds nothing, pages fit.
+
+Needs what test_browser.py needs; without it these tests are skipped.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._session import read_spec
+from studio.conftest import SPEC, serving
+from waiting import HANGS
+
+HERE = Path(__file__).parent
+BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
+
+
+def used(kind, address, folder, mode):
+    """What a browser found."""
+    program = next((path for name in BROWSERS[kind] if (path := shutil.which(name))), None)
+    if program is None or shutil.which("node") is None:
+        pytest.skip(f"{kind} or node is not installed (apt-get install {BROWSERS[kind][0]} nodejs npm)")
+    if not (HERE / "node_modules").is_dir():
+        pytest.skip("what drives a browser is not installed (make browsers)")
+    command = ["node", "studio.mjs", kind, program, address, str(folder), mode]
+    home = {**os.environ, "HOME": str(folder)}
+    done = subprocess.run(command, cwd=HERE, env=home, capture_output=True, text=True, timeout=HANGS, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    here = address.partition("?")[0]
+    assert found["said"] == []
+    assert found["address"] == here
+    assert all(one.startswith((here, "data:")) for one in found["loaded"])
+    assert found["axe"] == []
+    assert all(over <= 0 for over in found["overflow"].values())
+    assert found["reached"] == [True] * len(found["reached"])
+    assert {path.name for path in folder.glob("*.png")} == {f"{kind}-{mode}-{width}.png" for width in (390, 800, 1400)}
+    return found
+
+
+@pytest.mark.parametrize("kind", BROWSERS)
+def test_planning_works_in_a_browser(kind, tmp_path):
+    spec = tmp_path / "people.toml"
+    spec.write_text(SPEC)
+    with serving(spec) as client:
+        found = used(kind, f"http://{client.host}{client.first}", tmp_path, "plan")
+    assert found["again"] == "Plan people.toml"
+    assert found["before"] == found["first"]
+    assert found["size"] == "1.26"  # ten steps of a hundredth of a decade
+    assert all(float(after) < float(before) for before, after in zip(found["first"], found["second"], strict=True))
+    assert found["shown"] == 4
+    assert found["saved"] == "Saved: people.toml"
+    saved = read_spec(spec)
+    assert saved.privacy.budget == ln.PureDP("1.26")
+    assert len(saved.workload.products) == 7
+    assert saved.workload.products[1].weight == 4
+
+
+@pytest.mark.parametrize("kind", BROWSERS)
+def test_exploring_works_in_a_browser(kind, tmp_path):
+    domain = ln.Domain(sex=["F", "M"], zone=["north", "<script>alert(1)</script>"], kids=ln.Integers(0, 5))
+    random = np.random.default_rng(0)
+    people = pd.DataFrame({"sex": random.choice(["F", "M"], 300), "zone": "north", "kids": random.integers(0, 6, 300)})
+    plan = ln.plan(ln.queries(domain, sex="identity", zone="identity", kids="identity"), ln.PureDP(1), strategy="identity")
+    plan = ln.plan(ln.queries(domain, sex="identity", zone="identity") + plan.workload, ln.PureDP(1), strategy="identity")
+    ln.release(plan, people, seed=1, out=tmp_path / "release")
+    with serving(tmp_path / "release") as client:
+        found = used(kind, f"http://{client.host}{client.first}", tmp_path, "explore")
+    assert found["again"] == "Explore release"
+    assert found["drawn"] > 5
+    assert len(found["cells"]) == 4
+    assert "<script>alert(1)</script>" in found["cells"][1]
+    assert found["sum"].startswith("one cell: ")
+    assert found["wider"] == 24
