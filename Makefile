@@ -120,6 +120,10 @@ demo: $(VENV)/.stamp-core  ## a full release of a generated survey; needs no dat
 bench: env  ## every measurement of bench/, one after the other, on one thread
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
+.PHONY: peers
+peers: env  ## the task of docs/coming-from.md with other libraries, installed in build/peers (1 GB); Tumult needs Java
+	@$(BIN)/python bench/peers/run.py
+
 # make mutants MUTANTS=400 SEED=1; continues where it was stopped, begins anew after `rm -r build/mutants`
 mutants: env  ## mutation testing of the trusted packages; writes docs/results/mutation.md; about an hour
 	@PYTHONPATH=tests $(BIN)/python -m mutants --mutants $(or $(MUTANTS),400) --seed $(or $(SEED),1)

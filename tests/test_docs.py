@@ -70,3 +70,12 @@ def test_the_commands_of_a_page_run_and_print_what_it_says(page, tmp_path, monke
             assert not stop.value.code, f"{command}\n{told.err}"
             assert [line for line in expected if line not in told.out] == [], f"{command}\n{told.out}"
     signal.signal(signal.SIGINT, interrupt)
+
+
+def test_the_code_of_other_libraries_is_what_make_peers_runs():
+    page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```python\n(.*?)\n```$", page, flags=re.DOTALL | re.MULTILINE)
+    peers = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "bench" / "peers").glob("peer_*.py")}
+    run = {text.partition("# [page]\n")[2].partition("# [/page]\n")[0].strip("\n") for text in peers.values()}
+    assert set(shown) == run
+    assert len(run) == 5

@@ -1,0 +1,78 @@
+"""The same task with other libraries, each installed in an environment of its own: seconds and errors, as a table.
+
+    python bench/peers/run.py [--folder build/peers] [--only NAME]
+
+The error is the root mean square over all 1,126 cells, of one run; a cell that a library leaves out counts as 0.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Any
+
+from task import TABLES, Counts, key, truth, write_people
+
+HERE = Path(__file__).parent
+PEERS = {
+    "leastnoise": str(HERE.parents[1]),
+    "opendp": "opendp[polars]",
+    "tumult": "tmlt.analytics",
+    "smartnoise": "smartnoise-sql",
+    "mbi": "mbi",
+}
+COLUMNS = ("all", "sex", "age", "region|age")
+
+
+def python_of(name: str, folder: Path) -> Path:
+    """The environment of a library, made where it is not there yet."""
+    place = folder / name
+    python = place / "bin" / "python"
+    if not (place / "ready").exists():
+        venv.create(place, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", PEERS[name]], check=True)
+        (place / "ready").touch()
+    return python
+
+
+def run(name: str, folder: Path) -> dict[str, Any]:
+    """What a library released, and how long it took from the first import."""
+    python = python_of(name, folder)
+    (folder / "people.ledger").unlink(missing_ok=True)
+    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(HERE), "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([python, HERE / f"peer_{name}.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{name} failed:\n{done.stderr}")
+    return dict(json.loads(done.stdout))
+
+
+def errors(answers: Counts, exact: Counts) -> dict[str, float]:
+    """Root mean square errors: of all cells, and of a table."""
+    squares = {table: [(answers[table].get(cell, 0.0) - count) ** 2 for cell, count in exact[table].items()] for table in map(key, TABLES)}
+    squares["all"] = [square for table in map(key, TABLES) for square in squares[table]]
+    return {column: math.sqrt(sum(squares[column]) / len(squares[column])) for column in COLUMNS}
+
+
+def main() -> None:
+    """Run all and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=HERE.parents[1] / "build" / "peers")
+    parser.add_argument("--only", choices=PEERS, default=None)
+    options = parser.parse_args()
+    folder = options.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_people(folder)
+    exact = truth(folder)
+    print("| library | seconds | rmse of all cells | sex | age | region x age |\n|---|---|---|---|---|---|")
+    for name in [options.only] if options.only else PEERS:
+        made = run(name, folder)
+        found = errors(made["answers"], exact)
+        print(f"| {name} | {made['seconds']:.1f} | " + " | ".join(f"{found[column]:.3g}" for column in COLUMNS) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
