@@ -106,3 +106,16 @@ def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_10
     scale = float(measured.blocks[0].scale)
     assert scale == 1000
     assert laplace_tail(most_by_chance(measured.noise, scale) + 1, scale) < 1 / 1000
+
+
+@pytest.mark.parametrize("attribute", ["month", "rows"])
+def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(tmp_path: Path, attribute: str) -> None:
+    privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, attribute))
+    measured = guard_measurements(privacy, Fraction(1, 10))
+    true = Fraction(12) ** 2 / (2 * measured.blocks[0].scale ** 2)  # all rows of a unit are used
+    assert true <= measured.privacy.budget.rho
+    frame = pd.DataFrame({"id": ["one"] * 12, attribute: [str(month) for month in range(12)]})
+    domain = ln.Domain({attribute: [str(month) for month in range(12)]})
+    plan = ln.plan(ln.marginals(domain, ways=1), privacy, guard="1/10")
+    made = ln.release(plan, frame, ledger=ln.Ledger.create(tmp_path / "a.ledger", "a", privacy), options=ln.Options(guard="1/10"))
+    assert made.receipt["guard_noise_std"] ** 2 >= 12**2 / (2 * 0.1)

@@ -106,7 +106,7 @@ def read(
         found = counted(opened.engine, wish, urandom)
         if found is not None:
             shares = used_and_not(opened.engine, wish, urandom) if wanted.usage else None
-            beside = None if shares is None else usage_table(*shares, unit_column, most, max_per_cell)
+            beside = None if shares is None else usage_table(*shares, unit_column, most)
             return Table.counted(
                 domain, list(kinds), list(sums), found, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, usage=beside
             )
@@ -127,7 +127,7 @@ def read(
     keep = None if units is None else units.keep(most, urandom)
     columns_kept, values, kept = collected.columns(keep)
     counting = collected.read if keep is None else int(np.count_nonzero(keep))
-    beside = usage_table(kept, counting - kept, unit_column, most, max_per_cell) if wanted.usage else None
+    beside = usage_table(kept, counting - kept, unit_column, most) if wanted.usage else None
     return Table(domain, columns_kept, values, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, rows=kept, usage=beside)
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Domain, PerCell
+from leastnoise._domain import Domain
 from leastnoise._table import Table, Wanted
 
 ROWS = "rows"
 USAGE = Domain({ROWS: ["used", "unused"]})
 
 
-def usage_table(used: int, unused: int, unit_column: str | None, max_rows: int, max_per_cell: PerCell | None = None) -> Table:
+def usage_table(used: int, unused: int, unit_column: str | None, max_rows: int) -> Table:
     """The table.
 
     Args:
@@ -18,12 +18,12 @@ def usage_table(used: int, unused: int, unit_column: str | None, max_rows: int, 
         unused: the other rows that count for their unit.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: how many rows of a unit count.
-        max_per_cell: how many of them in one cell.
 
     Guarantees: every row that counts for its unit is in exactly one of the two cells, so that a unit changes them by ``max_rows`` at most.
+        All its rows may be in one of them, whatever ``max_per_cell`` of the table beside it says: that is about other cells.
 
     >>> usage_table(3, 1, None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']))>
     """
     counts: dict[Wanted, IntArray] = {(None, (ROWS,)): np.array([used, unused], dtype=np.int64)}
-    return Table.counted(USAGE, [ROWS], [], counts, unit_column=unit_column, max_rows=max_rows, max_per_cell=max_per_cell)
+    return Table.counted(USAGE, [ROWS], [], counts, unit_column=unit_column, max_rows=max_rows)

@@ -57,6 +57,10 @@ def audited(
 
     Raises:
         InputError: fewer than 200 trials, or another confidence.
+
+    >>> made = plan(marginals(Domain(sex=["F", "M"]), ways=1), PureDP(1))
+    >>> audited(made, None, trials=200, seconds=1, confidence=0.9, entropy=SeededEntropy(1)).held
+    True
     """
     if trials is not None:
         whole("trials", trials, LEAST_TRIALS)

@@ -26,6 +26,14 @@ def picture(table: "Table", said: Texts) -> Picture:
     Args:
         table: with its answers.
         said: the catalogue.
+
+    >>> sexes = Domain(sex=["F", "M"])
+    >>> cells = Block((Factor(("sex",), Identity(2)),), scale=1)
+    >>> cells = Measurements(domain=sexes, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,))
+    >>> made = Outcome(promised(queries(sexes, sex="identity"), cells), Observation(cells, (np.array([3, 4]),), "", private=False))
+    >>> drawn = picture(build(made).tables[0], ENGLISH)
+    >>> drawn.name, drawn.unit, drawn.answer.tolist()
+    ('sex', 'rows', [3.0, 4.0])
     """
     product = table.product
     unit = said.say("unit_rows") if product.measure is None else product.measure

@@ -23,6 +23,7 @@ from leastnoise._kernel import Ledger, Series, Terms
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._session._accounts import GUARD, paying
+from leastnoise._session._cells import protected
 
 WRONG = 1 / 2000
 """The most chance of a stop where at least half of the rows are used; below 1 in 1000, with room for the doubles it is computed in."""
@@ -60,10 +61,12 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
     Args:
         privacy: of the plan, which is the rest.
         share: of the whole.
+
+    Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of the plan's domain says nothing of these.
     """
     budget, part = privacy.budget, share / (1 - share)
     pure = not isinstance(budget, ZCDP)
-    own = privacy.within(PureDP(budget.epsilon * part) if not isinstance(budget, ZCDP) else ZCDP(budget.rho * part))
+    own = protected(privacy).within(PureDP(budget.epsilon * part) if not isinstance(budget, ZCDP) else ZCDP(budget.rho * part))
     noise = Noise.DISCRETE_LAPLACE if pure else Noise.DISCRETE_GAUSSIAN
     return fit(USAGE, own, noise, [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)])
 

@@ -19,7 +19,6 @@ from leastnoise._check import InputError
 from leastnoise._mechanisms import Candidate, Search, choose, mechanism_of
 from leastnoise._plan import Plan
 from leastnoise._release import versions
-from leastnoise._session._targets import Least
 from leastnoise._workload import Workload
 
 _MOST_ENTRY, _MOST_BYTES = 2**26, 2**28
@@ -40,12 +39,12 @@ def folder() -> Path | None:
     return Path(said) if said else user_cache_path("leastnoise", appauthor=False) / "plans"
 
 
-def place_of(workload: Workload, privacy: Privacy | Least, search: Search, *further: object) -> Path | None:
+def place_of(workload: Workload, privacy: Privacy, search: Search, *further: object) -> Path | None:
     """The file of what is asked for; None if nothing is to be kept.
 
     Args:
         workload: what is asked.
-        privacy: the budget to plan for, or what is to be least.
+        privacy: the budget to plan for.
         search: which strategies are tried, and how long.
         further: what else the plan follows from.
 
@@ -55,12 +54,12 @@ def place_of(workload: Workload, privacy: Privacy | Least, search: Search, *furt
     where = folder()
     if where is None:
         return None
-    asked = [workload.domain.to_json(), workload.to_json(), privacy.to_json() if isinstance(privacy, Privacy) else repr(privacy)]
+    asked = [workload.domain.to_json(), workload.to_json(), privacy.to_json()]
     text = json.dumps([versions(), *asked, search.strategy, search.seconds, *further], sort_keys=True)
     return where / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
-def kept_plan(place: Path | None, workload: Workload, privacy: Privacy | Least, make: Callable[[], Plan]) -> Plan:
+def kept_plan(place: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]) -> Plan:
     """The plan of an entry, or else one that is made and kept.
 
     Args:
@@ -126,12 +125,12 @@ def _candidate(entry: dict[str, Any], workload: Workload, privacy: Privacy) -> C
     return Candidate(entry["strategy"], Noise(entry["noise"]), plan, entry["reason"], entry["seconds"], entry["more"])
 
 
-def _checked(text: str, workload: Workload, privacy: Privacy | Least) -> Plan:
+def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:
     """A plan from an entry, checked as one that somebody wrote: it is of what was asked, and its promise is computed again."""
     made = Plan.from_json(text)
     if made.workload.to_json() != workload.to_json() or made.domain != workload.domain:
         raise InputError("The plan that was kept is of another workload.")
-    if isinstance(privacy, Privacy) and made.privacy != privacy:
+    if made.privacy != privacy:
         raise InputError("The plan that was kept is of another budget.")
     made = replace(made, workload=workload)
     mechanism_of(made).ready(made)

@@ -129,7 +129,9 @@ def planned(
     if strategy in BY_NAME and (objective != "total" or isinstance(privacy, Least)):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     try:
-        if isinstance(privacy, Privacy) and (objective, strategy) == ("total", "auto"):
+        if isinstance(privacy, Least):
+            return _made(workload, privacy, search, objective, level)  # not kept: no plan shows that its budget is the least
+        if (objective, strategy) == ("total", "auto"):
             return best_tried(workload, privacy, search)
         place = place_of(workload, privacy, search, objective, level)
         return kept_plan(place, workload, privacy, lambda: _made(workload, privacy, search, objective, level))
