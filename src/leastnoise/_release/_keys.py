@@ -31,7 +31,7 @@ def picture(table: "Table", said: Texts) -> Picture:
     >>> cells = Block((Factor(("sex",), Identity(2)),), scale=1)
     >>> cells = Measurements(domain=sexes, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(cells,))
     >>> made = Outcome(promised(queries(sexes, sex="identity"), cells), Observation(cells, (np.array([3, 4]),), "", private=False))
-    >>> drawn = picture(build(made).tables[0], ENGLISH)
+    >>> drawn = picture(build(made).tables[0], texts())
     >>> drawn.name, drawn.unit, drawn.answer.tolist()
     ('sex', 'rows', [3.0, 4.0])
     """
