@@ -168,3 +168,13 @@ def test_targets_and_objectives_are_refused_where_nothing_is_promised():
         ln.compare(workload, Least())
     with pytest.raises(InputError, match="delta"):
         Least("rho", delta="1e-9")
+
+
+def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> None:
+    domain = ln.Domain(age=ln.Integers(0, 31))
+    made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
+    assert made.details["unit_bound"] > 0
+    cells = answering(ln.queries(domain, age="identity"), made)
+    assert cells.promise.lower_bound == pytest.approx(ln.plan(cells.workload, ln.ZCDP("1/2"), strategy="identity").promise.lower_bound)
+    half = answering(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
+    assert half.promise.lower_bound == pytest.approx(4 * made.promise.lower_bound, rel=1e-6)
