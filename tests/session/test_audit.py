@@ -10,6 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._audit import Audit, Part, _bounds, _measured
+from leastnoise._audit._measured import Pairs
 from leastnoise._kernel import SeededEntropy, _measure
 from leastnoise._plan import Plan
 
@@ -130,3 +131,16 @@ def test_a_guard_with_too_little_noise_is_seen(monkeypatch: pytest.MonkeyPatch, 
 def test_an_attribute_may_have_any_name() -> None:
     asked = ln.marginals(ln.Domain({"trial": ["a", "b"], "trial'": ["a", "b"], "trial of the audit": ["a", "b"]}), ways=1)
     assert ln.audit(ln.plan(asked, ln.PureDP(1)), trials=1000).trials == 1000
+
+
+@pytest.mark.parametrize("tables", [["month"], ["month", "store"], ["month store", "store"]], ids=str)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_units_with_few_rows_in_a_cell_have_them_in_many(tables: list[str], rows: int) -> None:
+    domain = ln.Domain(month=ln.Integers(1, 6), store=["north", "south"])
+    privacy = ln.Privacy(ln.ZCDP("1/2"), unit_column="id", max_rows=6, max_per_cell=ln.PerCell(rows, "month"))
+    first, *others = (ln.queries(domain, **dict.fromkeys(table.split(), "identity")) for table in tables)
+    made = ln.plan(sum(others, first), privacy, strategy="marginals")
+    worst = Pairs(made.measured()).worst()
+    assert worst.distance(2) ** 2 / 2 / worst.units**2 == pytest.approx(float(made.cost().rho), rel=1e-3)
+    assert sum(often for _, often in worst.held[0]) == 6
+    assert max(often for _, often in worst.held[0]) == rows

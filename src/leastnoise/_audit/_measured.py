@@ -22,6 +22,8 @@ from leastnoise._measurements import Block, Measurements, cost, row_scales
 
 Row: TypeAlias = Mapping[str, int]
 """A row, by the cells of attributes and the units of measures."""
+Held: TypeAlias = tuple[tuple[Row, int], ...]
+"""The rows of a unit, each with how often it is there."""
 
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
@@ -34,8 +36,7 @@ class Pair:
     """What measurements see of two tables that differ in some units.
 
     Args:
-        rows: the row of each table, which is there as often as the units have rows; None for an empty table.
-        count: how often.
+        held: what every unit of each table has; nothing for an empty table.
         units: in how many units they differ.
         places: the queries whose answers differ, among all that are measured.
         centres: the answers of the second table there, in multiples of 1 / grid.
@@ -43,8 +44,7 @@ class Pair:
         scales: of the noise.
     """
 
-    rows: tuple[Row, Row | None]
-    count: int
+    held: tuple[Held, Held]
     units: int
     places: IntArray
     centres: IntArray
@@ -75,23 +75,30 @@ class Pairs:
         self._scales = np.concatenate([top / bottom for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)])
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
 
-    def of(self, one: Row, other: Row | None, units: int) -> Pair:
-        """Some units of one row, and of another or none."""
-        count = units * equal_rows(self.measured.privacy)
-        first, second = self._column(one), {} if other is None else self._column(other)
+    def of(self, one: Held, other: Held, units: int) -> Pair:
+        """Some units that have one thing, or another."""
+        first, second = self._told(one), self._told(other)
         shifts = {place: first.get(place, 0) - second.get(place, 0) for place in {*first, *second}}
         places = np.array(sorted(place for place, shift in shifts.items() if shift), dtype=np.int64)
-        centres = np.array([second.get(place, 0) for place in places.tolist()], dtype=np.int64) * count
-        apart = np.array([shifts[place] for place in places.tolist()], dtype=np.float64) * count
-        return Pair((one, other), count, units, places, centres, apart, self._scales[places])
+        centres = np.array([second.get(place, 0) for place in places.tolist()], dtype=np.int64) * units
+        apart = np.array([shifts[place] for place in places.tolist()], dtype=np.float64) * units
+        return Pair((one, other), units, places, centres, apart, self._scales[places])
 
     def worst(self) -> Pair:
-        """Of some rows the one (or, for replace, the two) that all queries tell best, and enough units of it to be told at all."""
+        """Of some units the one (or, for replace, the two) that all queries tell best, and enough of it to be told at all."""
         norm = self.measured.noise.norm
-        best = max(pairs_of_rows(self.measured.domain, self.measured.privacy), key=lambda two: self.of(two[0], two[1], 1).distance(norm))
-        single = self.of(*best, 1)
+        best = max(pairs_of_units(self.measured.domain, self.measured.privacy), key=lambda two: self.of(two[0], two[1], 1).distance(norm))
+        single = self.of(best[0], best[1], 1)
         alone = float(np.max(np.abs(single.shifts) / single.scales))
-        return self.of(*best, max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), math.floor(4 / single.distance(norm)))))
+        return self.of(best[0], best[1], max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), math.floor(4 / single.distance(norm)))))
+
+    def _told(self, held: Held) -> dict[int, int]:
+        """What the rows of a unit add to all measured queries."""
+        told: dict[int, int] = {}
+        for row, often in held:
+            for place, value in self._column(row).items():
+                told[place] = told.get(place, 0) + value * often
+        return told
 
     def _column(self, row: Row) -> dict[int, int]:
         key = tuple(row.items())
@@ -108,8 +115,36 @@ def pairs_of_rows(domain: Domain, privacy: Privacy) -> Iterator[tuple[Row, Row |
         yield from itertools.combinations(rows, 2)
 
 
+def pairs_of_units(domain: Domain, privacy: Privacy) -> Iterator[tuple[Held, Held]]:
+    """Units to be added or removed, and for replace two of them: of equal rows, or of rows in as many cells as it may have rows in."""
+    for one, other in pairs_of_rows(domain, privacy):
+        yield held(one, privacy), held(other, privacy)
+        if privacy.max_per_cell is not None and other is None:
+            yield spread(domain, privacy, one), ()
+
+
+def held(row: Row | None, privacy: Privacy) -> Held:
+    """A unit of equal rows, or nothing."""
+    return () if row is None else ((row, equal_rows(privacy)),)
+
+
+def spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
+    """A unit that has all its rows: as many as may be in the cell of a row, as many in the next cell, and so on until there are enough."""
+    bound, left, found = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
+    if bound is None:
+        return held(row, privacy)
+    sizes = [domain.kind(name).size for name in bound.attributes]
+    first = int(np.ravel_multi_index([row[name] for name in bound.attributes], sizes))
+    for step in range(min(math.ceil(left / bound.rows), math.prod(sizes))):
+        cell = np.unravel_index((first + step) % math.prod(sizes), sizes)
+        often = min(left, bound.rows)
+        found.append(({**row, **{name: int(code) for name, code in zip(bound.attributes, cell, strict=True)}}, often))
+        left -= often
+    return tuple(found)
+
+
 def equal_rows(privacy: Privacy) -> int:
-    """How many equal rows a unit may have; where few may be in a cell, others that it may have elsewhere are not tried."""
+    """How many equal rows a unit may have."""
     return privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
 
 
@@ -171,21 +206,23 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> tupl
         effort: with the randomness.
     """
     drawn = []
-    for row in pair.rows:
-        every = np.concatenate(rehearse(measured, *columns_of(measured.domain, row, pair.count), count, effort.entropy))
+    for held in pair.held:
+        every = np.concatenate(rehearse(measured, *columns_of(measured.domain, held, pair.units), count, effort.entropy))
         drawn.append(every[pair.places].astype(np.int64) - pair.centres[:, None])
     return drawn[0], drawn[1]
 
 
-def columns_of(domain: Domain, row: Row | None, count: int) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Codes and values of a table that has one row, so often, or none."""
-    codes, values = ({name: [] if row is None else [row[name]] * count for name in names} for names in (domain.names, domain.measures))
+def columns_of(domain: Domain, held: Held, units: int) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """Codes and values of a table of so many units that all have the same."""
+    rows = [row for row, often in held for _ in range(often * units)]
+    codes, values = ({name: [row[name] for row in rows] for name in names} for names in (domain.names, domain.measures))
     return codes, values
 
 
 def at_a_time(measured: Measurements, pair: Pair) -> int:
     """How many trials fit into memory together."""
-    return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), pair.count))
+    rows = max(pair.units * sum(often for _, often in held) for held in pair.held)
+    return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 
 def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, Part]:

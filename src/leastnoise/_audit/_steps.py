@@ -14,7 +14,7 @@ import numpy as np
 from leastnoise._accounting import ZCDP, ApproxDP
 from leastnoise._audit._bounds import Effort, Loss, Part, approximate, certified, divergence, log_ratio, sharpness
 from leastnoise._audit._laws import LAWS, Law
-from leastnoise._audit._measured import Pairs, Row, at_a_time, columns_of, draw, equal_rows, pairs_of_rows
+from leastnoise._audit._measured import Held, Pairs, Row, at_a_time, columns_of, draw, held, pairs_of_rows
 from leastnoise._check.arrays import FloatArray
 from leastnoise._kernel import Entropy, Selection, Series
 from leastnoise._measurements import Measurements, Observation
@@ -104,9 +104,9 @@ def _law(plan: Plan, selection: Selection, row: Row) -> Law:
     return LAWS[type(selection)](selection, sizes if len(sizes) == 2 else [math.prod(sizes)], cell, plan.privacy)
 
 
-def _chosen(plan: Plan, selection: Selection, row: Row | None, rows: int, count: int, effort: Effort) -> list[Any]:
+def _chosen(plan: Plan, selection: Selection, there: Held, units: int, count: int, effort: Effort) -> list[Any]:
     """What a choice gives, several times."""
-    series = Series.rehearsed(terms_of(plan), *columns_of(plan.domain, row, rows), effort.entropy)
+    series = Series.rehearsed(terms_of(plan), *columns_of(plan.domain, there, units), effort.entropy)
     return [one.choose(selection) for one, _ in zip(series, range(count), strict=False)]
 
 
@@ -122,8 +122,8 @@ def choice_part(plan: Plan, selection: Selection, effort: Effort) -> Part:
     law = _law(plan, selection, row)
     some, none = list[Any](), list[Any]()
     for count in effort.batches(_CHOICES):
-        for own, there in ((some, row), (none, None)):
-            own.extend(_chosen(plan, selection, there, law.units * equal_rows(plan.privacy), count, effort))
+        for own, there in ((some, held(row, plan.privacy)), (none, ())):
+            own.extend(_chosen(plan, selection, there, law.units, count, effort))
     factor = sharpness(*law.statistics(some, none), effort.risk, law.tails)
     claim = law.loss(law.units) / law.units
     return Part(name=law.name, claim=claim, lower_bound=claim * factor, trials=len(some), units=law.units)
@@ -140,10 +140,12 @@ def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
     pairs = {place: Pairs(step) for place, step in enumerate(way.steps) if isinstance(step, Measurements)}
 
     def told(two: tuple[Row, Row | None]) -> float:
-        return sum(known.of(*two, 1).distance(known.measured.noise.norm) for known in pairs.values())
+        one, other = (held(row, plan.privacy) for row in two)
+        return sum(known.of(one, other, 1).distance(known.measured.noise.norm) for known in pairs.values())
 
-    one, other = max(pairs_of_rows(plan.domain, plan.privacy), key=told)
-    units = max(1, min(_MOST_UNITS, math.floor(4 / told((one, other)))))
+    best = max(pairs_of_rows(plan.domain, plan.privacy), key=told)
+    one, other = (held(row, plan.privacy) for row in best)
+    units = max(1, min(_MOST_UNITS, math.floor(4 / told(best))))
     first, second = list[FloatArray](), list[FloatArray]()
     for count in effort.batches(min([_CHOICES, *(at_a_time(known.measured, known.of(one, other, units)) for known in pairs.values())])):
         ratios = np.zeros((2, count))
@@ -152,7 +154,7 @@ def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
                 pair = pairs[place].of(one, other, units)
                 ratios += [pair.ratio(own, step.noise.norm) for own in draw(step, pair, count, effort)]
             else:
-                ratios += _choice_ratios(plan, step, (one, other), units, count, effort)
+                ratios += _choice_ratios(plan, step, best, units, count, effort)
         first.append(ratios[0])
         second.append(ratios[1])
     loss_of = loss_of_budget(plan, units)
@@ -171,8 +173,7 @@ def _choice_ratios(
     def ratio(outcome: Any) -> float:
         return laws[0].ratio(outcome, units) - (laws[1].ratio(outcome, units) if len(laws) > 1 else 0.0)
 
-    rows = units * equal_rows(plan.privacy)
-    return [[ratio(outcome) for outcome in _chosen(plan, selection, row, rows, count, effort)] for row in two]
+    return [[ratio(outcome) for outcome in _chosen(plan, selection, held(row, plan.privacy), units, count, effort)] for row in two]
 
 
 def loss_of_budget(plan: Plan, units: int) -> Loss:
