@@ -1,6 +1,7 @@
 """Targets are kept by the budget that is found, and not by a little less; the largest ratio is as small as the weights can make it."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -178,3 +179,20 @@ def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> Non
     assert cells.promise.lower_bound == pytest.approx(ln.plan(cells.workload, ln.ZCDP("1/2"), strategy="identity").promise.lower_bound)
     half = answering(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
     assert half.promise.lower_bound == pytest.approx(4 * made.promise.lower_bound, rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["total", "worst", "relative"])
+def test_a_report_says_what_its_plan_was_chosen_for(tmp_path: Path, objective: str) -> None:
+    asked = ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 49)), upto=2)
+    asked = asked.within(size=1000) if objective == "relative" else asked
+    made = ln.plan(asked, ln.PureDP(1), objective=objective, strategy="marginals")
+    assert made.details.get("objective", "total") == objective
+    ln.release(made, pd.DataFrame({"sex": ["F", "M"], "age": [1, 2]}), seed=1, out=tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    words = {
+        "total": "weighted total of all squared errors small",
+        "worst": "largest ratio small",
+        "relative": "relative to the public sizes",
+    }
+    assert [name for name, text in words.items() if text in page] == [objective]
+    assert ("another balance" in page) == (objective == "total")

@@ -24,6 +24,7 @@ MOST_MAIN = 5
 # A table's own bound needs the eigenvalues of a matrix of this size, which should not take longer than the release.
 _MOST_CELLS_OF_A_BOUND = 1024
 _MOST_BOUNDS = 40
+_OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was chosen for, if it is not the least total
 _TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -178,12 +179,13 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
     """The list of all tables, with margins in place of standard errors."""
     times, half = release.interval.multiplier, release.interval.half_step
     bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
-    rows = []
+    rows, gives_way = [], False
     for product, entry in list(zip(release.workload, entries, strict=True))[:MOST_LISTED]:
         step = half * product.unit
         least = _alone(release, product) if bounds else None
         margins = [said.error(times * value + step) for value in (entry.rmse, entry.largest_std)]
         alone = "" if least is None else said.error(times * least + step)
+        gives_way = gives_way or (least is not None and entry.rmse > 2 * least)
         rows.append((entry.query, entry.name, said.plain(entry.answers), *margins, *([alone] if bounds else [])))
     heads = ["col_id", "col_table", "col_answers", "col_typical", "col_largest", *(["col_alone"] if bounds else [])]
     promise, summary = release.plan.promise, ""
@@ -191,7 +193,10 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
         summary = said.say("aware_errors")
     elif promise is not None and promise.lower_bound > 0:
         total, bound = (said.local(_short(value)) for value in (promise.total_squared_error, promise.lower_bound))
-        summary = said.say("squared", total=total, bound=bound)
+        objective = release.plan.details.get("objective")
+        objective = objective if objective in _OBJECTIVES else "total"
+        why = [f"chosen_{objective}", *(["gives_way"] if gives_way and objective == "total" else [])]
+        summary = " ".join([*map(said.say, why), said.say("squared", total=total, bound=bound)])
     cut = said.say("index_cut", count=MOST_LISTED, all=len(entries)) if len(entries) > MOST_LISTED else ""
     note = said.say("index_note", percent=said.percent(release.level))
     return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": note}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -143,10 +144,15 @@ def _made(workload: Workload, privacy: Privacy | Least, search: Search, objectiv
     if isinstance(privacy, Least):
         if objective != "total":
             raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
-        return least(workload, privacy, search).plan
+        return _chosen_for(least(workload, privacy, search).plan, "least")
     if objective != "total":
-        return OBJECTIVES[objective](workload, privacy, search, level)
+        return _chosen_for(OBJECTIVES[objective](workload, privacy, search, level), objective)
     return mechanism_for(search.strategy, workload).plan(workload, privacy, search)
+
+
+def _chosen_for(made: Plan, objective: str) -> Plan:
+    """A plan that says what it was chosen for, where that is not the least total squared error."""
+    return replace(made, details={**made.details, "objective": objective})
 
 
 def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
