@@ -32,7 +32,7 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
 
     what = read_spec(spec)
     with Progress("planning") as progress:
-        made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
+        made = planned_spec(what, lambda name: progress.say(f"planning, trying {name}"))
         progress.say("measuring made-up rows")
         found = audited(made, guard=what.options.guard, trials=trials, seconds=seconds)
     if as_json:

@@ -110,7 +110,7 @@ def demo(out: Path | None) -> None:
     click.echo(f"A survey of {whole(PEOPLE)} generated people is in {shown(folder)}/people.parquet, its spec in {shown(spec)}.\n")
     what = read_spec(spec)
     with Progress("planning") as progress:
-        made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
+        made = planned_spec(what, lambda name: progress.say(f"planning, trying {name}"))
         seconds = progress.seconds
     show_plan(made, seconds, what.options.level)
     release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")

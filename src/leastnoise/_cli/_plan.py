@@ -60,7 +60,7 @@ def plan(
     warned = (*budget_warnings(what.privacy, what.rows), *spec_warnings(what))
     warn(warned)
     with within_memory(), Progress("planning") as progress:
-        made = planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
+        made = planned_spec(what, lambda name: progress.say(f"planning, trying {name}"))
         seconds = progress.seconds
     check_options(made, what.options)
     if out is not None:
@@ -108,7 +108,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
         tried = tried_on(
             what.workload,
             what.planned_privacy,
-            lambda name: progress.say(f"planning, tried {name}"),
+            lambda name: progress.say(f"planning, trying {name}"),
             seconds=what.seconds,
             by_name=by_name,
         )

@@ -85,7 +85,7 @@ def _planned(what: "Spec") -> "Plan":
     from leastnoise._session import planned_spec
 
     with within_memory(), Progress("planning") as progress:
-        return planned_spec(what, lambda name: progress.say(f"planning, tried {name}"))
+        return planned_spec(what, lambda name: progress.say(f"planning, trying {name}"))
 
 
 def warn(sentences: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from leastnoise._accuracy import promised
 from leastnoise._check import InputError, refuse
 from leastnoise._fitting import fit
 from leastnoise._measurements import MOST_ROWS
-from leastnoise._mechanisms._protocol import SECONDS, Search
+from leastnoise._mechanisms._protocol import SECONDS, Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Planner, Task
 from leastnoise._workload import Workload
@@ -55,7 +55,9 @@ def noises(privacy: Privacy) -> tuple[Noise, ...]:
     return (Noise.DISCRETE_GAUSSIAN,) if isinstance(privacy.budget, ZCDP) else (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE)
 
 
-def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto", seconds: float = SECONDS) -> Iterator[Candidate]:
+def candidates(
+    workload: Workload, privacy: Privacy, strategy: str = "auto", seconds: float = SECONDS, tell: Progress = None
+) -> Iterator[Candidate]:
     """Try strategies one by one.
 
     Args:
@@ -63,6 +65,7 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto", sec
         privacy: the budget to plan for.
         strategy: "auto" for all, or one name.
         seconds: about how many CPU seconds "auto" may take.
+        tell: called with the name of every strategy before it is tried.
 
     Yields:
         One candidate a strategy and kind of noise, also those that cannot be used.
@@ -79,6 +82,8 @@ def candidates(workload: Workload, privacy: Privacy, strategy: str = "auto", sec
     tasks = [(PLANNERS[strategy], Task(workload, privacy, noise)) for noise in noises(privacy)] if strategy != "auto" else None
     for planner, task in tasks or _within(workload, privacy, seconds):
         wanted = (planner.most or planner.seconds)(workload) if task.noise.norm in planner.norms else 0.0
+        if tell is not None:
+            tell(planner.name)
         start = time.perf_counter()
         plan, reason = None, ""
         try:
@@ -194,12 +199,7 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
                 f"The public bounds are too large for exact arithmetic: the sum of {measure} may reach {most} units, allowed is below "
                 "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
-    tried = []
-    for candidate in candidates(workload, privacy, search.strategy, search.seconds):
-        tried.append(candidate)
-        if search.tell is not None:
-            search.tell(candidate.strategy)
-    tried = sharpened(tried)
+    tried = sharpened(list(candidates(workload, privacy, search.strategy, search.seconds, search.tell)))
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")

@@ -138,7 +138,7 @@ def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Pro
         workload: counts on one attribute.
         privacy: budget, neighbours and unit of everything together.
         strategy: one of ``STRATEGIES``.
-        progress: called with the name of every data-independent strategy that has been tried.
+        progress: called with the name of every data-independent strategy before it is tried.
         reference: the best data-independent plan with its promise, where it is known.
 
     Raises:

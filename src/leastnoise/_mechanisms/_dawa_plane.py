@@ -133,7 +133,7 @@ def plan_plane(
         workload: counts on two attributes.
         privacy: budget, neighbours and unit of everything together.
         strategy: "dawa".
-        progress: called with the name of every data-independent strategy that has been tried.
+        progress: called with the name of every data-independent strategy before it is tried.
         reference: the best data-independent plan with its promise, where it is known.
 
     Raises:

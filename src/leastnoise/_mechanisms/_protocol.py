@@ -29,7 +29,7 @@ class Search:
         strategy: "auto" or one name.
         seconds: about how many CPU seconds of one core "auto" may take; more may find less error. They are counted by estimates, so that
             the same search finds the same plan everywhere.
-        tell: called with the name of every strategy that has been tried.
+        tell: called with the name of every strategy before it is tried.
 
     Raises:
         InputError: the seconds are no number above 0.

@@ -25,15 +25,13 @@ def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str
     Args:
         workload: what is asked.
         privacy: the budget to plan for.
-        progress: called with the name of every strategy that has been tried.
+        progress: called with the name of every strategy before it is tried.
     """
     size = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
     tried = []
     structured = all(q.kind in _STRUCTURED for product in workload for q in product.query_sets)
     for name in _REFERENCES if size <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED) else _REFERENCES_IF_LONG:
-        tried += list(candidates(workload, privacy, name))
-        if progress is not None:
-            progress(name)
+        tried += list(candidates(workload, privacy, name, tell=progress))
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
         raise InputError("No strategy can be used for this workload. " + "; ".join(f"{one.strategy}: {one.reason}" for one in tried))

@@ -67,7 +67,7 @@ def plan(
         seconds: about how many CPU seconds of one core "auto" may take, by estimates: the plan is the same on every machine. More may find
             less error; `compare` says what was left out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard with; the plan has the rest.
-        progress: called with the name of every strategy that has been tried.
+        progress: called with the name of every strategy before it is tried.
 
     Returns:
         The plan, from the user's cache folder where it was made before; see ``expected_error()``, ``lower_bound()`` and ``to_json()``.
@@ -160,7 +160,7 @@ def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> P
 
     Args:
         what: the spec.
-        progress: called with the name of every strategy that has been tried.
+        progress: called with the name of every strategy before it is tried.
 
     Raises:
         InputError: as ``planned``.
@@ -186,7 +186,7 @@ def compare(
     Args:
         workload: what is asked.
         budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one of them.
-        progress: called with the name of every strategy that has been tried.
+        progress: called with the name of every strategy before it is tried.
         seconds: about how many CPU seconds of one core all of them together may take, by estimates.
         by_name: also try the strategies that are never chosen by themselves.
 
@@ -200,9 +200,7 @@ def compare(
     check_cell(workload, privacy)
     tried = [*all_tried(workload, privacy, Search(seconds=seconds, tell=progress))]
     for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
-        tried += candidates(workload, privacy, name)
-        if progress is not None:
-            progress(name)
+        tried += candidates(workload, privacy, name, tell=progress)
     return tuple(sorted(sharpened(tried), key=lambda candidate: candidate.total))
 
 

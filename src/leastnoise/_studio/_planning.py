@@ -36,7 +36,7 @@ class Seen:
         plan: what is known of it: where ``ready``, its plan; else the measurements of an earlier one, at this budget. None before that.
         ready: whether ``plan`` was made for this very draft.
         doing: "", "planning" or "pricing".
-        trying: the strategy that was tried last.
+        trying: the strategy that is tried now.
         error: why it cannot be planned; "" if it can.
         prices: of rows, under the plan that is ready.
         kept: the plan to compare with.
