@@ -7,7 +7,7 @@ import pytest
 
 # Pictures take a second a release, and more where the machine is busy; the tests of charts and of the report ask for them.
 os.environ["LEASTNOISE_CHARTS"] = "never"
-# Every test plans for itself; the tests of kept plans have a folder of their own.
+# Every test plans for itself, but for those of kept plans and of the command line, which have folders of their own.
 os.environ["LEASTNOISE_CACHE"] = "off"
 
 # Raise it when tests are added; a full run that collects fewer fails, so tests cannot get lost in silence.

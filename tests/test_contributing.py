@@ -80,7 +80,7 @@ def run(command: str, scratch: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*program, *arguments],
         cwd=scratch,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{scratch / 'src'}:{scratch}", "OMP_NUM_THREADS": "1"},
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{scratch / 'src'}:{scratch}", "OMP_NUM_THREADS": "1", "LEASTNOISE_CACHE": "off"},
         capture_output=True,
         text=True,
         check=False,

@@ -56,6 +56,13 @@ class Result:
     err: str
 
 
+@pytest.fixture(autouse=True)
+def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are kept for the run of the tests, so that each spec is planned once: what a person's second command finds too."""
+    base = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("LEASTNOISE_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "plans"))
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of its own, with people.csv and people.toml, as the current one."""

@@ -393,7 +393,7 @@ def test_colours_on_a_terminal_alone(folder: Path, no_color: str, colours: bool)
     # a real terminal, 80 columns wide
     main_end, child_end = pty.openpty()
     source = str(Path(demo_module.__file__).parents[2])
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": source, "TERM": "xterm-256color", "COLUMNS": "80"}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": source, "TERM": "xterm-256color", "COLUMNS": "80", "LEASTNOISE_CACHE": "off"}
     command = [sys.executable, "-c", "from leastnoise._cli import main; main()", "plan", "people.toml"]
     process = subprocess.Popen(command, cwd=folder, env={**environment, **({"NO_COLOR": no_color} if no_color else {})}, stdout=child_end)
     process.wait(timeout=HANGS)

@@ -21,7 +21,7 @@ def test_the_page_knows_every_operator(case, page):
 
 
 def test_every_kind_of_operator_is_tried():
-    assert {type(case.operator) for case in CASES} == set(operators())
+    assert {type(case.operator) for case in CASES} == {one for one in operators() if one.__module__.startswith("leastnoise.")}
 
 
 def test_a_stored_release_is_read_by_the_page(stored, page):

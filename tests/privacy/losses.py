@@ -38,7 +38,7 @@ from leastnoise._linop import (
 )
 from leastnoise._linop import operators as classes_of_operators
 from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
-from leastnoise._mechanisms import BY_NAME, mechanism_for, mechanism_of, terms_of
+from leastnoise._mechanisms import BY_NAME, Search, mechanism_for, mechanism_of, terms_of
 from leastnoise._plan import without_guard
 from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._session._guard import guard_measurements
@@ -313,7 +313,7 @@ def asked() -> Iterator[tuple[str, Workload]]:
 def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     """The share of the budget that the steps of one run lose at most, None if the mechanism is not made for it."""
     try:
-        plan = mechanism_for(name, workload).plan(workload, privacy, name)
+        plan = mechanism_for(name, workload).plan(workload, privacy, Search(name))
     except InputError:
         return None
     domain = plan.domain

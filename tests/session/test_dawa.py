@@ -19,6 +19,7 @@ from leastnoise._linop import unpack
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._plan import Plan
+from leastnoise._release import Options
 from leastnoise._session import compare, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
@@ -259,7 +260,7 @@ def test_linear_extras_are_refused(tmp_path: Path) -> None:
     made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
     for asked in ({"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}):
         with pytest.raises(InputError, match="cannot be given by the strategy 'dawa', whose answers are no linear estimates"):
-            release(made, polars(CELLS), ledger=tmp_path / "people.ledger", **asked)  # type: ignore[arg-type]
+            release(made, polars(CELLS), ledger=tmp_path / "people.ledger", options=Options(**asked))  # type: ignore[arg-type]
     assert not (tmp_path / "people.ledger").exists()
     out = release(made, polars(CELLS), seed=1)
     with pytest.raises(InputError, match="covariances cannot be given"):

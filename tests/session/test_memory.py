@@ -87,9 +87,9 @@ def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkey
 
 def test_a_budget_and_its_unit_mean_the_same_to_plan_and_to_compare() -> None:
     workload = ln.marginals(ln.Domain(sex=["F", "M"]), ways=1)
-    for arguments in ({}, {"neighbours": "replace"}, {"unit_column": "id", "max_rows": 3}):
-        made = ln.plan(workload, ln.PureDP(1), **arguments)
-        best = ln.compare(workload, ln.PureDP(1), **arguments)[0].plan
+    for unit in ({}, {"neighbours": "replace"}, {"unit_column": "id", "max_rows": 3}):
+        privacy = ln.Privacy(ln.PureDP(1), **unit)
+        made, best = ln.plan(workload, privacy), ln.compare(workload, privacy)[0].plan
         assert best is not None
         assert best.privacy == made.privacy
         assert best.expected_error() == made.expected_error()

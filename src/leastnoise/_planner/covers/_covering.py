@@ -94,7 +94,7 @@ def covering_design(
     asked = [sets for sets, value in zip(attribute_sets(closure), (coefficient > 0).tolist(), strict=True) if value]
     needed = _maximal(closure, asked)
     starts = _scored_starts(closure, coefficient, asked, needed, rng, effort)
-    best = min(starts, key=lambda state: state.error)
+    start = best = min(starts, key=lambda state: state.error)
     count = len(closure.shape)
     typical = len(best.tables) * (count * count / 4) * len(asked)
     if effort > 0 and needed != [()]:
@@ -113,7 +113,11 @@ def covering_design(
             best = search_designs(search, starts)
         elif len(best.tables) * len(asked) <= _SEARCHABLE:
             best = polish_design(search, best)
-    return _finish(closure, coefficient, targets, best)
+    found = _finish(closure, coefficient, targets, best)
+    if best is start or count > _FEW:
+        return found
+    # The search does not know of signs: on few attributes, where it is short, a start may be the better one with them.
+    return min(found, _finish(closure, coefficient, targets, start), key=lambda design: design.error)
 
 
 def _maximal(closure: Closure, asked: list[AttributeSet]) -> list[AttributeSet]:
