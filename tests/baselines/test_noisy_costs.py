@@ -9,6 +9,7 @@ import pytest
 from baselines._noisy_costs import cheapest_of_powers, costs_of_length, noisy_costs, power_of_two_costs
 
 from baselines import _noisy_costs as costs
+from kernel.test_partition import partitions_of_powers
 from leastnoise._check import InputError
 from leastnoise._kernel import SeededEntropy
 from leastnoise._kernel._interval_costs import GRID, cut_counts
@@ -101,15 +102,6 @@ def test_nothing_overflows_at_the_largest_counts(n):
     cut = cut_counts(x)
     (found,) = costs_of_length(cut, [n])
     assert found[0] == n * by_definition(cut, 0, n)
-
-
-def partitions_of_powers(n):
-    if n == 0:
-        yield ()
-        return
-    for power in range(n.bit_length()):
-        for rest in partitions_of_powers(n - 2**power):
-            yield (*rest, (n - 2**power, power))
 
 
 def deviations(counts):

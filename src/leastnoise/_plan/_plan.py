@@ -175,6 +175,19 @@ class Plan:
         """A bound below which no plan of this kind can bring the total squared error."""
         return self.expected_error().lower_bound
 
+    def details_for(self, workload: Workload) -> Mapping[str, Any]:
+        """The details as they hold for a workload: a lower bound that a planner found holds for what it planned alone.
+
+        Args:
+            workload: what the measurements are to answer.
+
+        >>> asked = ln.queries(ln.Domain(age=ln.Integers(0, 9)), age="prefix")
+        >>> made = ln.plan(asked, ln.ZCDP(1), strategy="gaussian_optimum")
+        >>> ["unit_bound" in made.details_for(one) for one in (asked, ln.queries(asked.domain, age="identity"))]
+        [True, False]
+        """
+        return {name: value for name, value in self.details.items() if name != "unit_bound" or workload == self.workload}
+
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The attributes and measures that the workload or the measurements are about, in the order of the domain.
 

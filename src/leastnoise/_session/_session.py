@@ -130,8 +130,10 @@ def planned(
     if strategy in BY_NAME and (objective != "total" or isinstance(privacy, Least)):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     try:
-        if isinstance(privacy, Least):
-            return _made(workload, privacy, search, objective, level)  # not kept: no plan shows that its budget is the least
+        if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least
+            if objective != "total":
+                raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
+            return _chosen_for(least(workload, privacy, search).plan, "least")
         if (objective, strategy) == ("total", "auto"):
             return best_tried(workload, privacy, search)
         place = place_of(workload, privacy, search, objective, level)
@@ -140,11 +142,7 @@ def planned(
         raise InputError(f"This workload cannot be planned: {too_large(error)}.") from None
 
 
-def _made(workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float) -> Plan:
-    if isinstance(privacy, Least):
-        if objective != "total":
-            raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
-        return _chosen_for(least(workload, privacy, search).plan, "least")
+def _made(workload: Workload, privacy: Privacy, search: Search, objective: str, level: float) -> Plan:
     if objective != "total":
         return _chosen_for(OBJECTIVES[objective](workload, privacy, search, level), objective)
     return mechanism_for(search.strategy, workload).plan(workload, privacy, search)

@@ -220,10 +220,7 @@ def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) ->
     PureCost(epsilon=Fraction(1, 2))
     """
     measured = plan.measured() if privacy is None else rescaled(plan.measured(), privacy)
-    found_for = {} if workload == plan.workload else {"unit_bound"}  # a lower bound that a planner found holds for what it planned
-    return promised(
-        workload, measured, plan.strategy, details={name: value for name, value in plan.details.items() if name not in found_for}
-    )
+    return promised(workload, measured, plan.strategy, details=plan.details_for(workload))
 
 
 def _even(goals: Sequence[Goal]) -> FloatArray:

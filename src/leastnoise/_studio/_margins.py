@@ -84,10 +84,10 @@ def _multiplied(plan: Plan, asked: Workload, measured: Measurements, by: float, 
         weight, rmse, largest = float(product.weight), root * before.rmse, root * before.largest_std
         tables.append(replace(before, name=product.name, weight=weight, rmse=rmse, largest_std=largest))
     total = math.fsum(product.importance * product.rows * table.rmse**2 for product, table in zip(asked, tables, strict=True))
-    unit = plan.details.get("unit_bound", 0.0) if asked == plan.workload else 0.0  # found for this workload alone
-    bound = lower_bound(asked, measured.privacy, measured.noise, float(unit))
+    details = plan.details_for(asked)
+    bound = lower_bound(asked, measured.privacy, measured.noise, float(details.get("unit_bound", 0.0)))
     promise = Promise(total, bound, tuple(tables))
-    return replace(plan, workload=asked, privacy=measured.privacy, measurements=measured, promise=promise)
+    return replace(plan, workload=asked, privacy=measured.privacy, measurements=measured, promise=promise, details=details)
 
 
 def margins(plan: Plan, level: float) -> Mapping[Question, Margin]:
