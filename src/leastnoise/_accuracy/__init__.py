@@ -28,7 +28,6 @@ from leastnoise._accuracy._promise import promised, structures, total_squared_er
 from leastnoise._accuracy._ratio import ratio_interval
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, row_space
 from leastnoise._accuracy._structure import structure
-from leastnoise._accuracy._without_total import basis_without_total, leaves_out_total
 
 __all__ = [
     "MOST_COVARIANCES",
@@ -52,7 +51,6 @@ __all__ = [
     "apply_gram",
     "available_memory",
     "basis",
-    "basis_without_total",
     "block_rows",
     "block_variance",
     "confidence_factor",
@@ -63,7 +61,6 @@ __all__ = [
     "interval_ends",
     "interval_multiplier",
     "joint_rows",
-    "leaves_out_total",
     "lower_bound",
     "measured_along",
     "noise_variance",

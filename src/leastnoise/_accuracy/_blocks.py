@@ -12,7 +12,7 @@ from leastnoise._accuracy._without_total import leaves_out_total
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._linop import Contrasts, dense
+from leastnoise._linop import dense
 from leastnoise._measurements import Block, Measurements
 
 Names = tuple[str, ...]
@@ -67,7 +67,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
             f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
             "rows), which protects nobody. Choose a smaller budget."
         )
-    if any(isinstance(factor.operator, Contrasts) for factor in block.factors):
+    if any(factor.largest_square > 1 for factor in block.factors):
         return scale**2
     if plan.noise.norm == 1 and not all(factor.even for factor in block.factors):
         return 2 * scale**2

@@ -20,7 +20,7 @@ docs/mathematics.md.
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 
 import numpy as np
 
@@ -48,10 +48,13 @@ def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
     >>> [round(part, 4) for part in nuclear_parts(Identity(4))]
     [2.0, 0.5, 1.5]
     """
+    return _parts(operator)
+
+
+@singledispatch
+def _parts(operator: Operator) -> tuple[float, float, float]:
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
-    if isinstance(operator, Identity):
-        return math.sqrt(n), along, (n - 1) / math.sqrt(n)
     closed = singular_values(operator)
     if n <= _MOST_GRAM:
         gram = apply_gram(operator, np.eye(n))
@@ -64,6 +67,12 @@ def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
     # The nuclear norm is at least the Frobenius norm.
     mean_square = float(gram_diagonal(operator).sum()) / n
     return math.sqrt(mean_square), along, math.sqrt(max(0.0, mean_square - along**2))
+
+
+@_parts.register
+def _(operator: Identity) -> tuple[float, float, float]:
+    root = math.sqrt(operator.size)
+    return root, root / operator.size, (operator.size - 1) / root
 
 
 def spread(privacy: Privacy, domain: Domain, names: Names) -> float:

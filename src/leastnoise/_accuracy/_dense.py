@@ -13,11 +13,11 @@ from leastnoise._accuracy._form import JointCells, Measured, Structure
 from leastnoise._accuracy._joint import Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows, joint_rows_in_parts, joint_variances
 from leastnoise._accuracy._largest import MOST_LISTED, Errors
-from leastnoise._accuracy._operators import apply_gram
+from leastnoise._accuracy._operators import apply_gram, spanning
 from leastnoise._accuracy._row_space import RowSpace, inverted, of_gram
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._linop import AllRanges, Identity, Operator, Total, along
+from leastnoise._linop import Operator, Total, along
 from leastnoise._workload import Product
 
 
@@ -40,10 +40,8 @@ class DenseStructure(Structure):
     def require(self, product: Product) -> None:
         """Refuse a product that the measurements do not determine."""
         if not require(self.span, product) and not self.space.everything:
-            # All intervals span what the cells span.
-            asked = self.operators(split(product, self.joint.names)[0])
-            spanning = [Identity(one.size) if isinstance(one, AllRanges) else one for one in asked]
-            if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(spanning)):
+            asked = [spanning(one) for one in self.operators(split(product, self.joint.names)[0])]
+            if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
                 raise undetermined(product)
 
     def variances(self, product: Product) -> FloatArray:

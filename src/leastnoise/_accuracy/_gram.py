@@ -1,6 +1,7 @@
 """Gram matrices of measured queries along one attribute, with their row weights, from their structure: rows are never all listed."""
 
 from collections.abc import Iterator
+from functools import singledispatch
 
 import numpy as np
 
@@ -45,6 +46,7 @@ def weighted_gram(factor: Factor) -> FloatArray:
     return np.concatenate([apply_weighted_gram(factor, eye[:, start : start + step]) for start in range(0, n, step)], axis=1)
 
 
+@singledispatch
 def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     """A x some rows at a time, where they are many: which, and their answers.
 
@@ -55,9 +57,11 @@ def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice,
     >>> [answers.tolist() for _, answers in applied_in_parts(Prefix(2), np.eye(2))]
     [[[1.0, 0.0], [1.0, 1.0]]]
     """
-    if not isinstance(operator, AllRanges):
-        yield slice(0, operator.rows), apply(operator, x)
-        return
+    yield slice(0, operator.rows), apply(operator, x)
+
+
+@applied_in_parts.register
+def _(operator: AllRanges, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     sums = np.concatenate([np.zeros((1, x.shape[1])), np.cumsum(x, axis=0)])
     low, high = all_range_ends(operator.size)
     step = max(1, _MOST_NUMBERS // x.shape[1])

@@ -17,11 +17,11 @@ import numpy as np
 
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._gram import apply_weighted_gram, columns, weighted_gram
-from leastnoise._accuracy._operators import gram_diagonal, zero_one
+from leastnoise._accuracy._operators import gram_diagonal, only_total, quicker_by_gram, zero_one
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._linop import Dense, DiagonalAndRows, Haar, Operator, Total, along, apply, apply_transpose
+from leastnoise._linop import Operator, along, apply, apply_transpose
 from leastnoise._measurements import Block, Factor
 
 Names = tuple[str, ...]
@@ -38,7 +38,7 @@ def used(factor: Factor) -> bool:
     >>> used(Factor(("age",), Total(4)))
     False
     """
-    return not (isinstance(factor.operator, Total) and factor.row_weights is None)
+    return not (only_total(factor.operator) and factor.row_weights is None)
 
 
 def _weighted_diagonal(factor: Factor) -> FloatArray:
@@ -122,7 +122,7 @@ class Joint:
 
     def _gram_along(self, factor: Factor, cube: FloatArray, axis: int) -> FloatArray:
         n = factor.operator.size
-        if isinstance(factor.operator, (Dense, DiagonalAndRows, Haar)) and n <= _MOST_TURNED:
+        if n <= _MOST_TURNED and quicker_by_gram(factor.operator):
             if factor not in self._grams:
                 self._grams[factor] = weighted_gram(factor)
             return np.moveaxis(np.tensordot(self._grams[factor], cube, axes=(1, axis)), 0, axis)

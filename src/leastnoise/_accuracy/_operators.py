@@ -14,6 +14,8 @@ from leastnoise._linop import (
     AllRanges,
     Coarse,
     Dense,
+    DiagonalAndRows,
+    Haar,
     Identity,
     Operator,
     Prefix,
@@ -78,15 +80,30 @@ def _(operator: Coarse) -> tuple[IntArray, IntArray] | None:
     return None if ends is None else (operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1)
 
 
-def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
+@singledispatch
+def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:  # noqa: ARG001 - classes that answer look at it
     """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form.
 
     >>> [part.tolist() for part in gram_generators(AllRanges(3))]
     [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]
     """
-    ones, falling = np.ones(operator.size), np.arange(operator.size, 0.0, -1)
-    short: dict[type, tuple[FloatArray, FloatArray]] = {Total: (ones, ones), Prefix: (ones, falling), AllRanges: (falling[::-1], falling)}
-    return short.get(type(operator))
+    return None
+
+
+@gram_generators.register
+def _(operator: Total) -> tuple[FloatArray, FloatArray]:
+    return np.ones(operator.size), np.ones(operator.size)
+
+
+@gram_generators.register
+def _(operator: Prefix) -> tuple[FloatArray, FloatArray]:
+    return np.ones(operator.size), np.arange(operator.size, 0.0, -1)
+
+
+@gram_generators.register
+def _(operator: AllRanges) -> tuple[FloatArray, FloatArray]:
+    falling = np.arange(operator.size, 0.0, -1)
+    return falling[::-1], falling
 
 
 @singledispatch
@@ -121,6 +138,53 @@ def _(operator: AllRanges, x: Array) -> Array:
     before = np.cumsum(rising * x, axis=0)
     from_here = np.cumsum((falling * x)[::-1], axis=0)[::-1]
     return falling * before + rising * (from_here - falling * x)
+
+
+@singledispatch
+def quicker_by_gram(operator: Operator) -> bool:  # noqa: ARG001 - classes that answer look at it
+    """Whether its Gram matrix, once made, is quicker to multiply by than itself and its transpose.
+
+    >>> quicker_by_gram(Prefix(2)), quicker_by_gram(Dense([[1, 2]]))
+    (False, True)
+    """
+    return False
+
+
+@quicker_by_gram.register(Dense)
+@quicker_by_gram.register(DiagonalAndRows)
+@quicker_by_gram.register(Haar)
+def _(operator: Operator) -> bool:  # noqa: ARG001
+    return True
+
+
+@singledispatch
+def only_total(operator: Operator) -> bool:  # noqa: ARG001 - classes that answer look at it
+    """Whether the total is known to be its only query; taken for more, it costs time alone.
+
+    >>> only_total(Total(2)), only_total(Prefix(2))
+    (True, False)
+    """
+    return False
+
+
+@only_total.register
+def _(operator: Total) -> bool:  # noqa: ARG001
+    return True
+
+
+@singledispatch
+def spanning(operator: Operator) -> Operator:
+    """An operator whose rows span the same space: one of few rows, where it is known.
+
+    >>> spanning(AllRanges(3)), spanning(Prefix(3))
+    (Identity(size=3), Prefix(size=3))
+    """
+    return operator
+
+
+@spanning.register
+def _(operator: AllRanges) -> Operator:
+    return Identity(operator.size)
 
 
 def gram_diagonal(operator: Operator) -> FloatArray:

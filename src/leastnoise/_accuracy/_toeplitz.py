@@ -11,7 +11,7 @@ Source: the square root factorisation of prefix sums (Fichtenberger et al. 2023,
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatchmethod
 from itertools import pairwise
 
 import numpy as np
@@ -98,12 +98,9 @@ class ToeplitzInverse(Solved):
         """G^-1 v along the first axis."""
         return np.asarray(convolved(self.series, self.lifted(v), self.size) / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1))))
 
+    @singledispatchmethod
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator: O(n log n) a row, but for cells, prefixes and many ranges of few cells."""
-        if isinstance(operator, Prefix):
-            return self.prefix_variances
-        if isinstance(operator, Identity):
-            return np.asarray(np.cumsum(self.series**2) / self.strategy.scales.astype(float) ** 2)
         ends = interval_ends(operator) if self.size <= _MOST_DENSE and operator.rows > self.size else None
         if ends is not None:
             sums, (low, high) = np.zeros((self.size + 1,) * 2), ends
@@ -116,6 +113,14 @@ class ToeplitzInverse(Solved):
             chosen[np.arange(start, start + chosen.shape[1]), np.arange(chosen.shape[1])] = 1.0
             answer[start : start + step] = (self.lifted(apply_transpose(operator, chosen)) ** 2).sum(axis=0)
         return answer
+
+    @variances.register
+    def _(self, operator: Prefix) -> FloatArray:  # noqa: ARG002 - the class says it all
+        return self.prefix_variances
+
+    @variances.register
+    def _(self, operator: Identity) -> FloatArray:  # noqa: ARG002
+        return np.asarray(np.cumsum(self.series**2) / self.strategy.scales.astype(float) ** 2)
 
     def largest_range(self) -> float:
         """Of all ranges; of very many twice that of prefixes, or four times where a weight E is below 0."""

@@ -10,7 +10,7 @@ Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, singledispatchmethod
 from itertools import pairwise
 
 import numpy as np
@@ -101,16 +101,19 @@ class TreeInverse(Solved):
             estimates[level] = estimates[level] + own[column] * run_spread(missing, ratio, len(own))
         return estimates[-1]
 
+    @singledispatchmethod
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator; O(log n) a row for intervals."""
-        if isinstance(operator, Prefix):
-            return self.prefix_variances
         ends = interval_ends(operator)
         if ends is not None:
             return self.interval_variances(*ends)
         n, rows = self.tree.size, dense(operator).astype(float)
         solved = rows @ self.solve(np.eye(n)) if len(rows) > n else self.solve(rows.T).T
         return np.einsum("ij,ij->i", rows, solved)
+
+    @variances.register
+    def _(self, operator: Prefix) -> FloatArray:  # noqa: ARG002 - the class says it all
+        return self.prefix_variances
 
     def summed(self, operator: Operator) -> float:
         """The sum of ``variances``; of many rows that are no intervals by their Gram matrix."""

@@ -7,12 +7,12 @@ docs/mathematics.md for any kappa. Equal noise on contrasts has the tilt 1/n.
 Source: the bases of ResidualPlanner+ (arXiv 2305.08175v4), here with any tilt; docs/mathematics.md, section 1.
 """
 
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 
 import numpy as np
 
-from leastnoise._accuracy._basis import Basis, DenseBasis, IdentityBasis, Undetermined
-from leastnoise._linop import Contrasts, Dense, dense
+from leastnoise._accuracy._basis import Basis, DenseBasis, Undetermined
+from leastnoise._linop import Contrasts, Dense, Operator, dense
 from leastnoise._measurements import Factor
 
 
@@ -22,8 +22,22 @@ def leaves_out_total(factor: Factor) -> bool:
     >>> leaves_out_total(Factor(("a",), Contrasts(3))), leaves_out_total(Factor(("a",), Dense([[1, -1]])))
     (True, True)
     """
-    operator = factor.operator
-    return isinstance(operator, Contrasts) or (isinstance(operator, Dense) and operator.rows == operator.size - 1)
+    return _leaves_out_total(factor.operator)
+
+
+@singledispatch
+def _leaves_out_total(operator: Operator) -> bool:  # noqa: ARG001 - classes that answer look at it
+    return False
+
+
+@_leaves_out_total.register
+def _(operator: Contrasts) -> bool:  # noqa: ARG001
+    return True
+
+
+@_leaves_out_total.register
+def _(operator: Dense) -> bool:
+    return operator.rows == operator.size - 1
 
 
 def contrast_strength(factor: Factor) -> float | None:
@@ -37,10 +51,22 @@ def contrast_strength(factor: Factor) -> float | None:
     (1.0, 2.0)
     >>> contrast_strength(Factor(("a",), Dense([[2, -1]])))
     """
-    operator = factor.operator
-    if isinstance(operator, Contrasts):
-        return 1.0
-    if not (isinstance(operator, Dense) and leaves_out_total(factor) and factor.even) or operator.matrix.sum(axis=1).any():
+    return _strength(factor.operator, factor)
+
+
+@singledispatch
+def _strength(operator: Operator, factor: Factor) -> float | None:  # noqa: ARG001 - classes that answer look at them
+    return None
+
+
+@_strength.register
+def _(operator: Contrasts, factor: Factor) -> float:  # noqa: ARG001
+    return 1.0
+
+
+@_strength.register
+def _(operator: Dense, factor: Factor) -> float | None:
+    if not (leaves_out_total(factor) and factor.even) or operator.matrix.sum(axis=1).any():
         return None
     gram = operator.matrix.astype(float).T @ operator.matrix
     off = -gram[0, -1]
@@ -60,10 +86,7 @@ def basis_without_total(factor: Factor) -> Basis:
     >>> basis_without_total(Factor(("a",), Dense([[3, -1]]))).mean.round(6).tolist()
     [0.25, 0.75]
     """
-    operator = factor.operator
-    if isinstance(operator, Contrasts):
-        return IdentityBasis(operator.size)
-    rows = dense(operator).astype(float) * factor.weights[:, None]
+    rows = dense(factor.operator).astype(float) * factor.scaling[:, None]
     unseen = np.linalg.svd(rows)[2][-1]
     total = float(unseen.sum())
     # Coordinates of the sum-zero vectors: the first n - 1 cells, the last one balances them.

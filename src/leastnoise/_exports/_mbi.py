@@ -77,7 +77,7 @@ def _measurement(measured: Measurements, block: Block, values: Any) -> dict[str,
         "stddev": math.sqrt(block_variance(measured, block)),
         "noisy_measurement": (values * block.scaling()).tolist(),
     }
-    if all(isinstance(factor.operator, Identity) and factor.even for factor in block.factors):
+    if all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):
         return found
     entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
     if not entries <= MOST_ENTRIES:

@@ -7,7 +7,7 @@ more by the series that carries it out.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -250,27 +250,22 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
     Returns:
         All measurements side by side, and what was chosen.
     """
-    strategy, budget = setting.plan.strategy, setting.privacy.budget
-    if strategy == "dawa":
-        observed, found = _default(setting, series)
-    elif strategy == "dawa_levels":
-        observed, found = _adaptive(setting, series, budget)
-    else:
-        observed, found = _on_partition(setting, series, budget, _choice(budget, strategy))
+    observed, found = _BY_NAME[setting.plan.strategy](setting, series, setting.privacy.budget)
     return Outcome(setting.plan, join(observed, setting.privacy), found)
 
 
 Measured = tuple[list[Observation], Looked]
+Way = Callable[[Setting, Series, Budget], Measured]
+"""Measures within a budget: the observations, and what was found."""
 
 
-def _default(setting: Setting, series: Series) -> Measured:
+def _default(setting: Setting, series: Series, budget: Budget) -> Measured:
     """Decision 0010: the structure decides between four ways to measure."""
-    budget = setting.privacy.budget
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
     blur = float(1 / epsilon / unit) * setting.privacy.distance / setting.size
-    observed, found = measured_as(regime_of(per_cell, blur), setting, series, budget.without(epsilon))
+    observed, found = _WAYS[regime_of(per_cell, blur)](setting, series, budget.without(epsilon))
     if isinstance(found, Buckets) and found.hidden is not None:
         beside = max(float(value) - found.buckets * float(unit), 0.0) + blur * float(unit) * setting.size
         found = replace(found, hidden=found.hidden.tested(beside, float(unit)))
@@ -294,24 +289,13 @@ def regime_of(per_cell: float, blur: float) -> str:
     return "adaptive" if per_cell < EASY and CLEAR * blur <= EASY else "shrunk"
 
 
-def measured_as(regime: str, setting: Setting, series: Series, budget: Budget) -> Measured:
-    """Measure in one of the four ways, with a budget.
+def _shrunk(setting: Setting, series: Series, budget: Budget) -> Measured:
+    """Levels of blocks alone."""
+    return [series.measure(levels(setting, budget))], Levels()
 
-    Args:
-        regime: independent, shrunk, adaptive or buckets.
-        setting: what is public.
-        series: that pays.
-        budget: for everything.
 
-    Returns:
-        The observations, and what was found.
-    """
-    if regime == "buckets":
-        return _on_partition(setting, series, budget, budget.pure_share(PARTITION_SHARE))
-    if regime == "adaptive":
-        return _adaptive(setting, series, budget)
-    if regime == "shrunk":
-        return [series.measure(levels(setting, budget))], Levels()
+def _independent(setting: Setting, series: Series, budget: Budget) -> Measured:
+    """What does not look at the data."""
     return [series.measure(rescaled(fallback(setting.plan), setting.privacy.within(budget)))], Unused()
 
 
@@ -375,15 +359,20 @@ def on_starts(setting: Setting, starts: np.ndarray, budget: Budget) -> Measureme
     return fit(setting.plan.domain, setting.privacy.within(budget), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
-def _on_partition(setting: Setting, series: Series, budget: Budget, epsilon: Fraction) -> Measured:
+def _on_partition(setting: Setting, series: Series, budget: Budget) -> Measured:
     """A private partition, and its buckets; without it where it has too many."""
+    epsilon = budget.pure_share(PARTITION_SHARE)
     rest = budget.without(epsilon)
     found = series.choose(SampledPartition(attributes=(setting.attribute,), epsilon=epsilon, prior=PRIOR))
     if len(found.starts) > MOST_BUCKETS:
-        return [series.measure(rescaled(fallback(setting.plan), setting.privacy.within(rest)))], Unused()
+        return _independent(setting, series, rest)
     observed = series.measure(on_starts(setting, found.starts, rest))
     hidden = choice_hides(float(epsilon), setting.privacy.distance, setting.size, float(PRIOR))
     return [observed], Buckets(buckets=len(found.starts), starts=pack(found.starts), hidden=hidden)
+
+
+_WAYS: Mapping[str, Way] = {"independent": _independent, "shrunk": _shrunk, "adaptive": _adaptive, "buckets": _on_partition}
+_BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_tree": _on_partition, "dawa_levels": _adaptive}
 
 
 class Dawa:

@@ -6,7 +6,7 @@ Whatever is measured is a plan of the series, so that the kernel computes its co
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -245,7 +245,7 @@ def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
     value = series.choose(LeastBlockCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
     cells = math.prod(setting.shape)
     way, blocks = plane_regime(value, 1 / setting.unit, cells)
-    observed, found = measured_as(way, blocks, setting, series, setting.epsilon - epsilon)
+    observed, found = _WAYS[way](blocks, setting, series, setting.epsilon - epsilon)
     if isinstance(found, Quadtree) and found.hidden is not None:
         beside = float(max(value - found.buckets * setting.unit, Fraction(0)) + setting.plan.privacy.distance / epsilon)
         found = replace(found, hidden=found.hidden.tested(beside, float(setting.unit)))
@@ -254,31 +254,24 @@ def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
 
 
 Measured = tuple[list[Observation], Looked]
+Way = Callable[[int, PlaneSetting, Series, Fraction], Measured]
+"""Measures within an epsilon, the first round on so many blocks: the observations, and what was found."""
 
 
-def measured_as(way: str, blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
-    """Measure in one of the three ways.
+def _on_rectangles(blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
+    """Rectangles that are chosen privately, and their queries; without them where they are too many."""
+    spent = epsilon * PARTITION_SHARE
+    found = series.choose(SampledRectangles(attributes=setting.attributes, epsilon=spent))
+    epsilon -= spent
+    if len(found.tops) > MOST_RECTANGLES:
+        return _fixed(blocks, setting, series, epsilon)
+    observed = series.measure(rectangles(setting, found, epsilon))
+    hidden = choice_hides(float(spent), setting.plan.privacy.distance, math.prod(setting.shape), _PRIOR)
+    return [observed], Quadtree(buckets=len(found.tops), hidden=hidden)
 
-    Args:
-        way: fixed, blocks or quadtree, as ``plane_regime`` gives it.
-        blocks: of the first round.
-        setting: what is public.
-        series: that pays.
-        epsilon: for everything.
 
-    Returns:
-        The observations, and what was found.
-    """
-    if way == "blocks":
-        return _adaptive_grid(blocks, setting, series, epsilon)
-    if way == "quadtree":
-        spent = epsilon * PARTITION_SHARE
-        found = series.choose(SampledRectangles(attributes=setting.attributes, epsilon=spent))
-        epsilon -= spent
-        if len(found.tops) <= MOST_RECTANGLES:
-            observed = series.measure(rectangles(setting, found, epsilon))
-            hidden = choice_hides(float(spent), setting.plan.privacy.distance, math.prod(setting.shape), _PRIOR)
-            return [observed], Quadtree(buckets=len(found.tops), hidden=hidden)
+def _fixed(blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:  # noqa: ARG001 - it needs no blocks
+    """What does not look at the data."""
     return [series.measure(rescaled(fallback(setting.plan), setting.privacy(epsilon)))], Unused()
 
 
@@ -307,6 +300,9 @@ def rectangles(setting: PlaneSetting, found: RectanglePartition, epsilon: Fracti
     order = block_tree(*setting.shape, "quarters").order
     factor = on_rectangles(setting.attributes, setting.asked, found.tops, found.lefts, found.heights, found.widths, order)
     return setting.fitted(factor, epsilon)
+
+
+_WAYS: Mapping[str, Way] = {"fixed": _fixed, "blocks": _adaptive_grid, "quadtree": _on_rectangles}
 
 
 class DawaPlane:

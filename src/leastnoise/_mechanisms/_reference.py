@@ -10,12 +10,8 @@ from leastnoise._measurements import Measurements
 from leastnoise._mechanisms._choose import candidates
 from leastnoise._mechanisms._protocol import Explanation, Reference
 from leastnoise._plan import Plan
+from leastnoise._planner import PLANNERS
 from leastnoise._workload import Workload
-
-_REFERENCES = ("identity", "node_tree", "p_identity", "gaussian_optimum")
-_REFERENCES_IF_LONG = ("identity", "level_tree")
-_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells; p-Identity takes a minute at the last
-_STRUCTURED = ("identity", "prefix", "all_ranges")
 
 
 @lru_cache(maxsize=8)
@@ -27,11 +23,8 @@ def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str
         privacy: the budget to plan for.
         progress: called with the name of every strategy before it is tried.
     """
-    size = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
-    tried = []
-    structured = all(q.kind in _STRUCTURED for product in workload for q in product.query_sets)
-    for name in _REFERENCES if size <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED) else _REFERENCES_IF_LONG:
-        tried += list(candidates(workload, privacy, name, tell=progress))
+    names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
+    tried = [one for name in names for one in candidates(workload, privacy, name, tell=progress)]
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
         raise InputError("No strategy can be used for this workload. " + "; ".join(f"{one.strategy}: {one.reason}" for one in tried))

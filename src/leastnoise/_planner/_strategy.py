@@ -65,6 +65,8 @@ class Task:
 Propose = Callable[[Task], Strategy]
 Seconds = Callable[[Workload], float]
 SWEEPS = 3
+_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
+_STRUCTURED = ("identity", "prefix", "all_ranges")
 
 
 def rich(workload: Workload) -> list[str]:
@@ -112,6 +114,17 @@ def each_attribute(seconds: Callable[[int], float]) -> Seconds:
     return together
 
 
+def searched(workload: Workload) -> bool:
+    """Whether every attribute is so short that the best strategy along it is found in seconds; at the most cells in a minute.
+
+    >>> searched(queries(Domain(a=Integers(0, 2047)), a="prefix")), searched(queries(Domain(a=Integers(0, 2047)), a=ranges([(0, 9)])))
+    (True, False)
+    """
+    longest = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
+    structured = all(asked.kind in _STRUCTURED for product in workload for asked in product.query_sets)
+    return longest <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
     """What is known of a planner: the automatic choice, ``compare``, the command line's help and the page of strategies read it here.
@@ -128,6 +141,7 @@ class Planner:
         seconds: about how many CPU seconds it takes for a workload, at least.
         late: whether it is tried in the time that all others leave, because one of them is mostly better.
         most: with about how many it finds the best that it can; None where that are always the same.
+        reference: whether the answers to a workload are compared with it where a mechanism looks at the data.
     """
 
     name: str
@@ -141,6 +155,7 @@ class Planner:
     seconds: Seconds = shortly
     most: Seconds | None = None
     late: bool = False
+    reference: Callable[[Workload], bool] = lambda _: False
 
     def strategy(self, task: Task) -> Strategy:
         """What it proposes.

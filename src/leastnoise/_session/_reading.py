@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, read_json, refuse
+from leastnoise._check import InputError, quoted, read_json, refuse
 from leastnoise._estimate import Outcome
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of
@@ -29,11 +29,14 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
     leastnoise._check._errors.InputError: There is no release in ...
     """
     place = Path(directory).expanduser()
-    advice = "Name the directory that leastnoise release wrote, the one with manifest.json."
+    where = "Name the directory that leastnoise release wrote, the one with manifest.json."
     try:
         value: dict[str, Any] = read_json((place / "manifest.json").read_text(encoding="utf-8"))
         if value["format"] != FORMAT:
-            raise refuse("the format of a release", value["format"], str(FORMAT), "Read it with the version of leastnoise that wrote it.")
+            wrote = quoted(value.get("versions", {}).get("leastnoise", "unknown"))
+            raise refuse(
+                "the format of a release", value["format"], str(FORMAT), f"It was written by leastnoise {wrote}; read it with that."
+            )
         known = {entry["path"]: entry["sha256"] for entry in value["files"]}
         texts = {}
         for name in ("measurements/plan.json", "measurements/observation.json"):
@@ -45,11 +48,11 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         receipt = {name: entry for name, entry in (value["receipt"] or {}).items() if name != "id"}
         options = Options(**value["options"]) if "options" in value else _earlier_options(value)
     except OSError:
-        raise InputError(f"There is no release in {str(place)!r}, or it cannot be read. {advice}") from None
+        raise InputError(f"There is no release in {str(place)!r}, or it cannot be read. {where}") from None
     except InputError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError(f"The release in {str(place)!r} is damaged: its manifest cannot be understood. {advice}") from None
+        raise InputError(f"The release in {str(place)!r} is damaged: its manifest cannot be understood. {where}") from None
     return build(outcome_from_json(texts["measurements/plan.json"], texts["measurements/observation.json"]), options, receipt)
 
 

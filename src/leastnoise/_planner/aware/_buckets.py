@@ -9,6 +9,7 @@ Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import singledispatch
 
 import numpy as np
 
@@ -57,9 +58,8 @@ def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> DenseGram:
     return DenseGram((gram + gram.T) / 2, sum(operator.rows for _, operator in asked))
 
 
+@singledispatch
 def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatArray:
-    if isinstance(operator, Identity):
-        return np.diag(1 / lengths)
     generators = gram_generators(operator)
     if generators is not None:
         return _generated(*generators, starts, lengths)
@@ -67,6 +67,11 @@ def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatAr
     for rows in _on_buckets(operator, starts, lengths):
         gram += rows.T @ rows
     return gram
+
+
+@_gram_of.register
+def _(operator: Identity, starts: IntArray, lengths: IntArray) -> FloatArray:
+    return np.diag(1 / lengths)
 
 
 def _generated(rising: FloatArray, falling: FloatArray, starts: IntArray, lengths: IntArray) -> FloatArray:
@@ -80,16 +85,18 @@ def _generated(rising: FloatArray, falling: FloatArray, starts: IntArray, length
     return np.asarray(gram / np.outer(lengths, lengths))
 
 
+@singledispatch
 def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
     """The rows of What, some at a time."""
-    if isinstance(operator, Ranges):
-        for first in range(0, operator.rows, _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
-            high, low = (np.clip((edges[:, None] - starts) / lengths, 0.0, 1.0) for edges in (operator.high[part] + 1, operator.low[part]))
-            yield high - low
-    else:
-        matrix = dense(operator).astype(np.float64)
-        yield np.add.reduceat(matrix, starts, axis=1) / lengths
+    yield np.add.reduceat(dense(operator).astype(np.float64), starts, axis=1) / lengths
+
+
+@_on_buckets.register
+def _(operator: Ranges, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
+    for first in range(0, operator.rows, _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        high, low = (np.clip((edges[:, None] - starts) / lengths, 0.0, 1.0) for edges in (operator.high[part] + 1, operator.low[part]))
+        yield high - low
 
 
 def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[FloatArray]:
@@ -116,35 +123,52 @@ def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[
     return out
 
 
+@singledispatch
 def _level_costs(operator: Operator, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
     width = 2 ** (level + 1)
     before, behind = np.maximum(left, 1), np.maximum(right, 1)
-    if isinstance(operator, Identity):
-        return np.asarray(1 / (4 * before) + 1 / (4 * behind))
-    if isinstance(operator, Total):
-        return np.zeros(len(left))
-    if isinstance(operator, (Prefix, AllRanges)):
-        # Errors of prefix sums: triangles, 0 outside the block. A range that begins and one that ends in the block see one each; one that
-        # does both sees the difference of two.
-        squares, sums = _triangle(before, behind)
-        if isinstance(operator, Prefix):
-            return squares
-        first = np.arange(len(left)) * width
-        outside = first + (size - first - left - right)
-        # Over all pairs low < high of edges inside the sum of (t_high - t_low)^2, t being 0 at the first edge and the last.
-        return np.asarray(outside * squares + (before + behind) * squares - sums**2 + squares)
-    if isinstance(operator, Ranges):
-        total = np.zeros(len(left))
-        high = _edge(operator.high + 1, level, left, right)
-        low = _edge(operator.low, level, left, right)
-        same = high[0] == low[0]
-        np.add.at(total, high[0], (high[1] - np.where(same, low[1], 0.0)) ** 2)
-        np.add.at(total, low[0][~same], low[1][~same] ** 2)
-        return total
     matrix = dense(operator).astype(np.float64)
     missing = len(left) * width - size
     halves = np.pad(matrix, ((0, 0), (0, missing))).reshape(len(matrix), len(left), 2, width // 2).sum(axis=3)
     return np.asarray(((halves[:, :, 0] / (2 * before) - halves[:, :, 1] / (2 * behind)) ** 2).sum(axis=0))
+
+
+@_level_costs.register
+def _(operator: Identity, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
+    return np.asarray(1 / (4 * np.maximum(left, 1)) + 1 / (4 * np.maximum(right, 1)))
+
+
+@_level_costs.register
+def _(operator: Total, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
+    return np.zeros(len(left))
+
+
+@_level_costs.register
+def _(operator: Prefix, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
+    return _triangle(np.maximum(left, 1), np.maximum(right, 1))[0]
+
+
+@_level_costs.register
+def _(operator: AllRanges, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
+    # Errors of prefix sums: triangles, 0 outside the block. A range that begins and one that ends in the block see one each; one that
+    # does both sees the difference of two.
+    before, behind = np.maximum(left, 1), np.maximum(right, 1)
+    squares, sums = _triangle(before, behind)
+    first = np.arange(len(left)) * 2 ** (level + 1)
+    outside = first + (size - first - left - right)
+    # Over all pairs low < high of edges inside the sum of (t_high - t_low)^2, t being 0 at the first edge and the last.
+    return np.asarray(outside * squares + (before + behind) * squares - sums**2 + squares)
+
+
+@_level_costs.register
+def _(operator: Ranges, level: int, left: IntArray, right: IntArray, size: int) -> FloatArray:
+    total = np.zeros(len(left))
+    high = _edge(operator.high + 1, level, left, right)
+    low = _edge(operator.low, level, left, right)
+    same = high[0] == low[0]
+    np.add.at(total, high[0], (high[1] - np.where(same, low[1], 0.0)) ** 2)
+    np.add.at(total, low[0][~same], low[1][~same] ** 2)
+    return total
 
 
 def _triangle(left: IntArray, right: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -181,8 +205,6 @@ def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: in
     """
     gram = bucket_gram(asked, starts, size)
     inner = _fitted(name, gram, norm)
-    if isinstance(inner.operator, (Coarse, Ordered)):
-        raise InternalError("A strategy on buckets has buckets of its own; please report this.")
     return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
 
 
@@ -248,8 +270,6 @@ def on_rectangles(
     place[order] = np.arange(len(order))
     width = sum(int(widths[one]) for one in np.flatnonzero(tops == 0))
     inner = _fitted(" x ".join(names), rectangle_gram(asked, tops, lefts, heights, widths), 1, _MOST_P_IDENTITY_ON_RECTANGLES)
-    if isinstance(inner.operator, (Coarse, Ordered)):
-        raise InternalError("A strategy on rectangles has buckets of its own; please report this.")
     return Factor(names, Ordered(Coarse(inner.operator, place[tops * width + lefts], len(order)), order), inner.row_weights)
 
 

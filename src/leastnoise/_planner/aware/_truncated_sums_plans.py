@@ -14,7 +14,7 @@ from leastnoise._planner.aware._truncated_sums_threshold import quick_noise, wei
 from leastnoise._planner.line._cell_order import merge_equal_cells
 from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
-from leastnoise._planner.line._gram import DenseGram, Gram, ScaledSum
+from leastnoise._planner.line._gram import Gram, ScaledSum
 from leastnoise._planner.line._p_identity import fit_p_identity
 from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Workload
@@ -75,7 +75,7 @@ def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntA
     gram, _ = asked_along(workload, attribute)
     if gram.size > MOST_DENSE:
         return lambda limits: quick_noise(gram, limits, norm)
-    small, group = merge_equal_cells(DenseGram(gram.dense(), gram.queries))
+    small, group = merge_equal_cells(gram)
     return lambda limits: quick_noise(small, _largest(limits, group, small.size), norm)
 
 
@@ -165,7 +165,7 @@ def _merged_limits(workload: Workload, attribute: str, limits: IntArray) -> IntA
     gram, _ = asked_along(workload, attribute)
     if gram.size > MOST_DENSE:
         return limits
-    small, group = merge_equal_cells(DenseGram(gram.dense(), gram.queries))
+    small, group = merge_equal_cells(gram)
     return _largest(limits, group, small.size)
 
 

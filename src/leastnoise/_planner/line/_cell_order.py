@@ -8,7 +8,7 @@ from leastnoise._check.arrays import IntArray
 from leastnoise._planner.line._gram import DenseGram, GeneratedGram, Gram
 
 
-def recognise(gram: DenseGram) -> tuple[Gram, IntArray]:
+def recognise(gram: Gram) -> tuple[Gram, IntArray]:
     """Order the cells of a workload given as a matrix along a line, and find its short form if it has one.
 
     Returns:
@@ -19,7 +19,7 @@ def recognise(gram: DenseGram) -> tuple[Gram, IntArray]:
     'GeneratedGram'
     """
     order = line_order(gram)
-    ordered = gram.array[np.ix_(order, order)]
+    ordered = gram.dense()[np.ix_(order, order)]
     for turned, places in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
         if turned[0, -1] > 0:
             rising, falling = turned[:, -1] / turned[0, -1], turned[0]
@@ -28,7 +28,7 @@ def recognise(gram: DenseGram) -> tuple[Gram, IntArray]:
     return DenseGram(ordered, gram.queries), order
 
 
-def merge_equal_cells(gram: DenseGram) -> tuple[DenseGram, IntArray]:
+def merge_equal_cells(gram: Gram) -> tuple[DenseGram, IntArray]:
     """Merge the cells which no query tells apart: the workload then needs no strategy on the single cells.
 
     Returns:
@@ -39,15 +39,16 @@ def merge_equal_cells(gram: DenseGram) -> tuple[DenseGram, IntArray]:
     >>> group.tolist(), small.array.tolist()
     ([0, 0, 1], [[2.0, 1.0], [1.0, 1.0]])
     """
-    _, first, group = np.unique(gram.array, axis=0, return_index=True, return_inverse=True)
+    matrix = gram.dense()
+    _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     kept = first[order]
-    return DenseGram(gram.array[np.ix_(kept, kept)], gram.queries), place[group.reshape(-1)]
+    return DenseGram(matrix[np.ix_(kept, kept)], gram.queries), place[group.reshape(-1)]
 
 
-def line_order(gram: DenseGram) -> IntArray:
+def line_order(gram: Gram) -> IntArray:
     """Order the cells along a line so that cells which few queries tell apart lie together.
 
     Two cells are ``M_ii + M_jj - 2 M_ij`` apart. The order by the Fiedler vector of M itself (ranges of one width) or of the
@@ -65,10 +66,10 @@ def line_order(gram: DenseGram) -> IntArray:
 
     if gram.size < 3:
         return np.arange(gram.size)
-    own = gram.diagonal()
-    apart = own[:, None] + own - 2 * gram.array
+    own, matrix = gram.diagonal(), gram.dense()
+    apart = own[:, None] + own - 2 * matrix
     best, shortest = np.arange(gram.size), math.inf
-    for close in (gram.array, apart.max() - apart):
+    for close in (matrix, apart.max() - apart):
         _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
         # The constant vector may share its eigenvalue with others when the workload falls into parts.
         fiedler = vectors[:, 1] if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]) else vectors[:, 0]

@@ -7,6 +7,7 @@ rounded integers.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
@@ -52,6 +53,7 @@ class Fitted:
 Fit = Callable[[str, Gram, int, int], Fitted]
 
 
+@singledispatch
 def gram_of(operator: Operator) -> Gram:
     """The Gram matrix of queries, with its structure where there is one.
 
@@ -61,28 +63,49 @@ def gram_of(operator: Operator) -> Gram:
     >>> gram_of(Prefix(5))
     PrefixGram(size=5)
     """
+    return _by_matrix(operator, lambda: apply_gram(operator, np.eye(operator.size)))
+
+
+@gram_of.register
+def _(operator: Identity) -> Gram:
+    return WidthGram(operator.size, 1)
+
+
+@gram_of.register
+def _(operator: Total) -> Gram:
+    return WidthGram(operator.size, operator.size)
+
+
+@gram_of.register
+def _(operator: Prefix) -> Gram:
+    return PrefixGram(operator.size)
+
+
+@gram_of.register
+def _(operator: AllRanges) -> Gram:
+    return AllRangesGram(operator.size)
+
+
+@gram_of.register
+def _(operator: Ranges) -> Gram:
     n = operator.size
-    if isinstance(operator, Identity):
-        return WidthGram(n, 1)
-    if isinstance(operator, Total):
-        return WidthGram(n, n)
-    if isinstance(operator, Prefix):
+    cells, places = np.arange(n), np.sort(operator.low * n + operator.high)
+    width = int(operator.high[0] - operator.low[0]) + 1
+    if operator.rows == n and np.array_equal(places, cells):
         return PrefixGram(n)
-    if isinstance(operator, AllRanges):
+    if operator.rows == n - width + 1 and np.array_equal(places, (cells * (n + 1) + width - 1)[: n - width + 1]):
+        return WidthGram(n, width)
+    if operator.rows == n * (n + 1) // 2 and np.array_equal(places, np.flatnonzero(np.tri(n, dtype=bool).T)):
         return AllRangesGram(n)
-    if isinstance(operator, Ranges):
-        cells, places = np.arange(n), np.sort(operator.low * n + operator.high)
-        width = int(operator.high[0] - operator.low[0]) + 1
-        if operator.rows == n and np.array_equal(places, cells):
-            return PrefixGram(n)
-        if operator.rows == n - width + 1 and np.array_equal(places, (cells * (n + 1) + width - 1)[: n - width + 1]):
-            return WidthGram(n, width)
-        if operator.rows == n * (n + 1) // 2 and np.array_equal(places, np.flatnonzero(np.tri(n, dtype=bool).T)):
-            return AllRangesGram(n)
+    return _by_matrix(operator, lambda: _ranges_gram(operator))
+
+
+def _by_matrix(operator: Operator, gram: Callable[[], np.ndarray]) -> DenseGram:
+    n = operator.size
     if n > MOST_DENSE:
         raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
-    gram = _ranges_gram(operator) if isinstance(operator, Ranges) else apply_gram(operator, np.eye(n))
-    return DenseGram((gram + gram.T) / 2, operator.rows)
+    made = gram()
+    return DenseGram((made + made.T) / 2, operator.rows)
 
 
 def _ranges_gram(operator: Ranges) -> np.ndarray:
@@ -111,9 +134,9 @@ def fitted(fit: Fit, name: str, gram: Gram, norm: int, bits: int) -> Fitted:
     >>> fitted(every_cell, "a", gram, 1, 20).factor.operator.matrix.tolist()
     [[1, 1, 0], [0, 0, 1]]
     """
-    if not isinstance(gram, (DenseGram, ScaledSum)) or gram.size > MOST_DENSE:
+    if gram.one_form or gram.size > MOST_DENSE:
         return fit(name, gram, norm, bits)
-    small, group = merge_equal_cells(gram if isinstance(gram, DenseGram) else DenseGram(gram.dense(), gram.queries))
+    small, group = merge_equal_cells(gram)
     if small.size == gram.size:
         return fit(name, gram, norm, bits)
     found = fit(name, small, norm, bits)
@@ -255,9 +278,7 @@ def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     >>> square_root("a", PrefixGram(8), 2).factor.operator.rows
     8
     """
-    parts = [part for _, part in gram.parts] if isinstance(gram, ScaledSum) else [gram]
-    quick = all(isinstance(part, (PrefixGram, AllRangesGram)) or (isinstance(part, WidthGram) and part.width == 1) for part in parts)
-    if gram.size > MOST_DENSE and not quick:
+    if gram.size > MOST_DENSE and not gram.of_ends:
         raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges and cells alone")
     return Fitted(Factor((name,), toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24)))
 

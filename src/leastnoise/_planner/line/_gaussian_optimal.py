@@ -144,7 +144,7 @@ def _refined(small: FloatArray, size: int) -> FloatArray:
 def _iterate(gram: Gram, gap: float, steps: int) -> tuple[FloatArray, float, FloatArray]:
     """Dual weights, t, and the n x n root K of the step with the smallest gap."""
     weights = np.full(gram.size, 1 / gram.size)
-    if gram.size > _SMALL and not isinstance(gram, DenseGram):
+    if gram.size > _SMALL and not gram.by_matrix:
         small, _, _ = _iterate(gram.coarsen(4), gap, steps)
         weights = _refined(small, gram.size)
     spectrum, power = _spectrum(gram), _POWER
@@ -229,9 +229,9 @@ def optimal_factor(gram: Gram, *, gap: float = 1e-3, steps: int = 500) -> tuple[
         factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
         factor[:, asked], weights[asked] = inner, own
         return factor, lower, weights
-    if isinstance(gram, DenseGram) and gram.size > _SMALL:
+    if gram.by_matrix and gram.size > _SMALL:
         short, order = recognise(gram)
-        if not isinstance(short, DenseGram):
+        if not short.by_matrix:
             factor, lower, weights = optimal_factor(short, gap=gap, steps=steps)
             back = np.argsort(order)
             return factor[:, back], lower, weights[back]

@@ -29,6 +29,18 @@ class Gram(Protocol):
     def mirrored(self) -> bool:
         """True when M is known to be unchanged by reversing the order of the cells."""
 
+    @property
+    def by_matrix(self) -> bool:
+        """Whether nothing is known of the workload but its matrix, not even in which order its cells lie along a line."""
+
+    @property
+    def one_form(self) -> bool:
+        """Whether M is one formula, which families know; else they do better where cells that no query tells apart are merged first."""
+
+    @property
+    def of_ends(self) -> bool:
+        """Whether the queries are prefix sums, all ranges and cells alone."""
+
     def rows(self, matrix: FloatArray) -> FloatArray:
         """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
 
@@ -79,9 +91,14 @@ def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatA
 
 
 class _Common:
-    """The operations that follow from the others."""
+    """The operations that follow from the others, and what is so of most workloads."""
 
     __slots__ = ()
+    by_matrix, one_form = False, True
+
+    @property
+    def of_ends(self) -> bool:
+        return False
 
     def matmul(self: Any, matrix: FloatArray) -> FloatArray:
         return np.asarray(self.rows(np.asarray(matrix, float).T).T)
@@ -112,6 +129,7 @@ class PrefixGram(_Common):
 
     size: int
     mirrored = False
+    of_ends = True
 
     def __post_init__(self) -> None:
         whole("size", self.size, 1)
@@ -146,6 +164,7 @@ class AllRangesGram(_Common):
 
     size: int
     mirrored = True
+    of_ends = True
 
     def __post_init__(self) -> None:
         whole("size", self.size, 1)
@@ -200,6 +219,10 @@ class WidthGram(_Common):
     def __post_init__(self) -> None:
         whole("size", self.size, 1)
         whole("width", self.width, 1, self.size)
+
+    @property
+    def of_ends(self) -> bool:
+        return self.width == 1
 
     @property
     def queries(self) -> int:
@@ -258,6 +281,8 @@ class DenseGram(_Common):
     2.0
     """
 
+    by_matrix, one_form = True, False
+
     array: FloatArray
     queries: int
     mirrored: bool = field(init=False)
@@ -307,6 +332,8 @@ class ScaledSum(_Common):
     ([[5.0, 4.0], [4.0, 5.0]], 3)
     """
 
+    one_form = False
+
     parts: tuple[tuple[float, Gram], ...]
 
     def __post_init__(self) -> None:
@@ -327,6 +354,10 @@ class ScaledSum(_Common):
     @property
     def mirrored(self) -> bool:
         return all(part.mirrored for _, part in self.parts)
+
+    @property
+    def of_ends(self) -> bool:
+        return all(part.of_ends for _, part in self.parts)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
         total = self.parts[0][0] * self.parts[0][1].rows(matrix)

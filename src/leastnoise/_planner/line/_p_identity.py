@@ -21,7 +21,7 @@ import numpy as np
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._planner.line._cell_order import recognise
-from leastnoise._planner.line._gram import DenseGram, Generators, Gram
+from leastnoise._planner.line._gram import Generators, Gram
 from leastnoise._planner.line._matrix import to_dyadic
 from leastnoise._planner.line._p_identity_starts import LARGE, TALLEST, Window, ordered_starts, random_starts, total_start
 
@@ -383,10 +383,10 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     order: IntArray = np.arange(gram.size)
     runs: list[_Run] = []
     if gram.size > 1:
-        if isinstance(gram, DenseGram):
+        if gram.by_matrix:
             gram, order = recognise(gram)
         runs = [_polish(gram, _halve(gram, ordered_starts(gram.size), effort), round((300 if gram.size <= LARGE else 80) * effort))]
-        if gram.size <= 256 or isinstance(gram, DenseGram):
+        if gram.size <= 256 or gram.by_matrix:
             runs.append(_halve(gram, random_starts(gram.size), (2 if gram.size <= 256 else 1) * effort))
         rows = total_start(gram)
         values = rows[0][2]

@@ -15,7 +15,7 @@ from functools import partial
 
 from leastnoise._accuracy import basis
 from leastnoise._measurements import MOST_TABLE_CELLS, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute, rich, sweeps
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute, rich, searched, sweeps
 from leastnoise._planner.covers._designs import designed_strategy
 from leastnoise._planner.line._factors import (
     Fit,
@@ -146,6 +146,7 @@ LEVEL_TREE = Planner(
     propose=partial(kronecker, "level_tree", level_tree),
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
+    reference=lambda workload: not searched(workload),
 )
 NODE_TREE = Planner(
     name="node_tree",
@@ -154,6 +155,7 @@ NODE_TREE = Planner(
     made_for="ranges, to millions of cells",
     seconds=each_attribute(lambda cells: 12 * cells / 4096),
     late=True,
+    reference=searched,
 )
 TOEPLITZ_ROOT = Planner(
     name="toeplitz_root",
@@ -181,6 +183,7 @@ P_IDENTITY = Planner(
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
     seconds=each_attribute(lambda cells: 0.9 * p_identity_seconds(cells)[0] + 0.1 * p_identity_seconds(cells)[1]),
     most=each_attribute(lambda cells: p_identity_seconds(cells)[1]),
+    reference=searched,
 )
 GAUSSIAN_OPTIMUM = Planner(
     name="gaussian_optimum",
@@ -191,4 +194,5 @@ GAUSSIAN_OPTIMUM = Planner(
     instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity",
     limits="attributes of 4096 cells",
     seconds=each_attribute(lambda cells: 15 * (cells / 4096) ** 2.5),
+    reference=searched,
 )

@@ -142,7 +142,7 @@ def weighted_strategy(
         blocks += own
     cost = np.array([block_norm(domain, block, norm) for block in blocks])
     if privacy is not None and norm == 2:
-        bare = [[f.attributes[0] for f in block.factors if isinstance(f.operator, Identity)] for block in blocks]
+        bare = [[f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)] for block in blocks]
         cost *= np.sqrt([spread_share(privacy, domain, names) for names in bare])
     if len(blocks) == 1:
         error = float((coefficients[0] / (np.asarray(matrices[0] @ np.ones(1)))).sum() * cost[0] ** 2)

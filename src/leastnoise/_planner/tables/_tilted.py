@@ -156,7 +156,7 @@ def _roles(workload: Workload) -> tuple[list[_Role], dict[Place, int]]:
         key = place[0], frozenset(operators)
         if key not in known:
             size, every = next(iter(operators)).size, tuple(operators)
-            rich = size > 1 and any(not isinstance(operator, Identity) for operator in every)
+            rich = size > 1 and any(operator != Identity(size) for operator in every)
             if rich and size > _MOST_CELLS:
                 raise NotApplicable(f"it needs eigenvectors of a matrix of {size} x {size}; at most {_MOST_CELLS} cells are allowed")
             grams = tuple(gram_of(operator).dense() for operator in every) if rich else ()
