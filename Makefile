@@ -1,10 +1,13 @@
 # Everything runs in .venv, which `make env` builds; an active virtual environment or PYTHONPATH has no influence.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# Bytecode is kept whatever the environment says: the tests start the program some hundred times.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_NO_INPUT = 1
 export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
+ifndef BESIDE
 .NOTPARALLEL:
+endif
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
@@ -14,9 +17,10 @@ PYTHON ?= $(shell for p in python3 python python3.14 python3.13 python3.12 pytho
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-STEPS := lint types imports docs optimised wheel pytest
+# The steps that need one core each, the longest first: they run beside each other, before the tests, which use all cores.
+STEPS := optimised types wheel docs imports lint
 
-.PHONY: help env test demo bench docs experiments mutants neighbours lint format types imports optimised wheel oldest pytest clean proofs faults
+.PHONY: help env test steps $(STEPS:%=step-%) demo bench docs experiments mutants neighbours lint format types imports optimised wheel oldest pytest clean proofs faults
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -36,12 +40,17 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-core
 env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and benchmarks need
 
 test: env  ## all checks, then the tests; installs what it needs
-	@failed=; for step in $(STEPS); do \
-	  echo "== $$step"; start=$$(date +%s); \
-	  $(MAKE) $$step || failed="$$failed $$step"; \
-	  test $$step = pytest || echo "   $$step: $$(( $$(date +%s) - start )) s"; \
-	done; \
-	if [ -n "$$failed" ]; then echo "FAILED steps:$$failed" >&2; exit 1; fi
+	@failed=; rm -rf build/steps; mkdir -p build/steps; \
+	$(MAKE) -k -j$(WORKERS) BESIDE=1 steps || failed=" $$(cd build/steps && ls -d *.failed)"; \
+	echo "== pytest"; $(MAKE) pytest || failed="$$failed pytest"; \
+	if [ -n "$$failed" ]; then echo "FAILED steps:$$failed" | tr '\n' ' ' >&2; echo >&2; exit 1; fi
+
+steps: $(STEPS:%=step-%)
+
+# What a step says is shown when it has ended, so that the lines of two steps do not mix.
+$(STEPS:%=step-%): step-%:
+	@start=$$(date +%s); $(MAKE) BESIDE= $* >build/steps/$*.log 2>&1 || touch build/steps/$*.failed; \
+	echo "== $*: $$(( $$(date +%s) - start )) s" | cat - build/steps/$*.log; test ! -e build/steps/$*.failed
 
 lint: env  ## ruff: rules and format
 	@$(BIN)/ruff check -q . && $(BIN)/ruff format -q --check .
