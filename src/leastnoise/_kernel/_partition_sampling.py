@@ -173,13 +173,11 @@ def rate(epsilon: Fraction) -> tuple[int, int]:
     >>> rate(Fraction(1, 10))
     (16, 4727)
     """
-    for bits in range(_MOST_BITS, -1, -1):
-        step = int(epsilon * 2**bits / (2 * _LN2)) if epsilon > 0 else 0
-        if 1 <= step < 2**13:
-            return bits, step
-    if epsilon > 0 and int(epsilon / (2 * _LN2)) >= 2**13:
-        return 0, 2**13 - 1
-    raise InputError("epsilon is too small for the exponential mechanism: rounding errors would cost more. Spend more.")
+    units = int(epsilon * 2**_MOST_BITS / (2 * _LN2)) if epsilon > 0 else 0
+    if units < 1:
+        raise InputError("epsilon is too small for the exponential mechanism: rounding errors would cost more. Spend more.")
+    spare = max(0, units.bit_length() - 13)
+    return (_MOST_BITS - spare, units >> spare) if spare <= _MOST_BITS else (0, 2**13 - 1)
 
 
 def exponents(cost: IntArray, step: int, sensitivity: int) -> IntArray:
