@@ -77,7 +77,7 @@ pictures: env  ## the picture and the table of docs/architecture.md, from the co
 
 # Not the statistics of noise and partitions, the losses by brute force and the killed processes, which have no guards and take long: without
 # assert statements a test sees nothing but guards.
-GUARDED := $(wildcard tests/check tests/accounting tests/domain tests/plan tests/table tests/kernel)
+GUARDED := $(wildcard tests/check tests/accounting tests/domain tests/measurements tests/plan tests/table tests/kernel)
 
 optimised: env  ## the guards again under `python -O`, which removes assert statements
 	@$(BIN)/python -O -m pytest -q -n 0 -p no:cacheprovider -W ignore::pytest.PytestConfigWarning --ignore-glob '*/test_noise_[cdmo]*' --ignore-glob '*_privacy.py' --ignore-glob '*_processes.py' --ignore-glob '*/test_apart.py' -k 'not realised and not probabilities_of_the_definition' $(GUARDED)
@@ -135,7 +135,7 @@ peers: env  ## the task of docs/coming-from.md with other libraries, installed i
 
 # make mutants MUTANTS=400 SEED=1; continues where it was stopped, begins anew after `rm -r build/mutants`
 mutants: env  ## mutation testing of the trusted packages; writes docs/results/mutation.md; about an hour
-	@PYTHONPATH=tests $(BIN)/python -m mutants --mutants $(or $(MUTANTS),400) --seed $(or $(SEED),1)
+	@PYTHONPATH=tests:. $(BIN)/python -m mutants --mutants $(or $(MUTANTS),400) --seed $(or $(SEED),1)
 
 .PHONY: fuzz
 # make fuzz FUZZ=5000

@@ -140,7 +140,7 @@ def test_along_another_axis(case: Case) -> None:
 @pytest.mark.parametrize(("noise", "budget"), [(Noise.DISCRETE_LAPLACE, PureDP(1)), (Noise.ROUNDED_GAUSSIAN, ZCDP(1))])
 def test_a_plan_costs_what_the_matrix_says(case: Case, noise: Noise, budget: Budget) -> None:
     if isinstance(case.operator, Contrasts):
-        return  # their noise follows the norms of their rows; tests/plan has them
+        return  # their noise follows the norms of their rows; tests/measurements has them
     domain = Domain(cell=Coded(case.operator.size))
     blocks = (Block((Factor(("cell",), case.operator),), 8),)
     measured = Measurements(domain=domain, privacy=Privacy(budget), noise=noise, blocks=blocks)

@@ -70,7 +70,7 @@ def _draw(folder: Path, given: argparse.Namespace) -> None:
 
 
 def _step(name: str, folder: Path) -> None:
-    paths = os.pathsep.join(map(str, (folder / "tree" / "src", ROOT / "tests")))
+    paths = os.pathsep.join(map(str, (folder / "tree" / "src", ROOT / "tests", ROOT)))
     own = {"PYTHONPATH": paths, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
     subprocess.run([sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder)], env={**os.environ, **own}, check=True)
 

@@ -10,8 +10,7 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
-PACKAGES = ("_check", "_accounting", "_adapters", "_domain", "_linop", "_kernel", "_observation", "_plan", "_table")
-
+from contracts.trusted import TRUSTED
 
 # Their first argument is the name of what they check, for the message.
 _CHECKS = {
@@ -143,7 +142,7 @@ def mutated(source: Path, mutants: Iterable[Mutant]) -> dict[str, str]:
 
 def all_mutants(source: Path) -> list[Mutant]:
     """All mutants of the trusted packages."""
-    files = sorted(str(path.relative_to(source)) for name in PACKAGES for path in (source / name).glob("*.py"))
+    files = sorted(str(path.relative_to(source)) for name in TRUSTED for path in (source / name).rglob("*.py"))
     return [mutant for file in files for mutant in mutants_of(source, file)]
 
 

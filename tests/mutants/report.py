@@ -5,7 +5,8 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
-from mutants.generate import PACKAGES, Mutant
+from contracts.trusted import TRUSTED
+from mutants.generate import Mutant
 
 REASONS = Path(__file__).parent / "reasons.toml"
 DEAD = {"killed", "time"}
@@ -77,7 +78,10 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
     told = [
         f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}.\n",
         "| package | mutants | killed | of these by time | survived | killed, % |\n|---|--:|--:|--:|--:|--:|",
-        *(_row(f"`{name}`", [one for one in mutants if not one.words and one.file.startswith(name + "/")], found) for name in PACKAGES),
+        *(
+            _row(f"`{name}`", [one for one in mutants if not one.words and one.file.startswith(name + "/")], found)
+            for name in sorted(TRUSTED)
+        ),
         _row("**together**", [one for one in mutants if not one.words], found),
         _row("words of messages", [one for one in mutants if one.words], found),
         _note(folder),

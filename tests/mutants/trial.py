@@ -10,6 +10,7 @@ import importlib
 import inspect
 import os
 import resource
+import select
 import signal
 import sys
 import types
@@ -28,6 +29,7 @@ LIBRARIES = ("numpy", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "m
 # CPU seconds beyond three times what the tests took when they were recorded, where later ones found values kept by earlier ones.
 _PATIENCE, _LONG_PATIENCE = 15.0, 90.0
 _MEMORY = 12 * 2**30
+_LOOK = 0.5  # seconds from one look at a child to the next
 _PASSED, _KILLED, _NOT_A_FUNCTION = 10, 11, 12
 
 
@@ -53,7 +55,12 @@ Tell = Callable[[Mutant | None, Outcome], None]
 
 
 def forked(work: Callable[[], tuple[int, str]], limit: float) -> tuple[int, str, float]:
-    """Run in a child and return its code, its message and its CPU time; the code is that of a signal, negative, if one ended it."""
+    """Run in a child and return its code, its message and its CPU time; the code is that of a signal, negative, if one ended it.
+
+    Args:
+        work: what the child does.
+        limit: CPU seconds; or eight times as many, and 60, in which nothing of the child wants to run.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -66,17 +73,34 @@ def forked(work: Callable[[], tuple[int, str]], limit: float) -> tuple[int, str,
                 os.dup2(silence, stream)
             resource.setrlimit(resource.RLIMIT_CPU, (int(limit) + 1, int(limit) + 5))
             resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-            signal.alarm(int(8 * limit) + 60)  # a mutant that waits for ever uses no CPU time
             code, text = work()
         os.write(writing, text.encode()[:4000])
         os._exit(code)
     os.close(writing)
     with os.fdopen(reading, "rb") as told:
+        idle = 0.0  # a mutant that waits for ever uses no CPU time
+        while not select.select([told], [], [], _LOOK)[0]:
+            idle += 0 if wants_to_run(child) else _LOOK
+            if idle > 8 * limit + 60:
+                os.killpg(child, signal.SIGKILL)
         text = told.read().decode()
     _, status, used = os.wait4(child, 0)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # whatever it started
     return os.waitstatus_to_exitcode(status), text, used.ru_utime + used.ru_stime
+
+
+def wants_to_run(group: int) -> bool:
+    """Whether any process of a group computes, or waits for a processor or a disk: one that a busy machine slows down does not count as idle.
+
+    Where the system does not tell (outside Linux), none does.
+    """
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, own = path.read_text("utf-8", "replace").rpartition(")")[2].split()[:3]
+            if int(own) == group and state in "RD":
+                return True
+    return False
 
 
 def outcome(code: int, text: str, seconds: float, tests: int) -> Outcome:

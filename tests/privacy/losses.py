@@ -44,7 +44,7 @@ from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._session._guard import guard_measurements
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
-from plan.spreading import worst
+from measurements.spreading import worst
 
 LEAST = 0.9  # below this share of the claim a reason is written down
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
