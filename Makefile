@@ -151,7 +151,7 @@ experiments: env  ## a paper's figures and tables: NAME=..., DATA=folder with th
 losses: env  ## the table of exact privacy losses in docs/results, some minutes
 	@PYTHONPATH=tests:. $(BIN)/python -m privacy.losses
 
-faults: env  ## every fault in every writing call of a release, and in every byte of a ledger; takes about an hour
+faults: env  ## every fault in every writing call of a release, and in every byte of a ledger; about an hour; continues, begins anew after `rm -r build/faults`
 	@$(BIN)/python tests/faults/run.py --out docs/results/faults.md
 
 clean:  ## remove what the targets above made

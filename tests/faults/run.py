@@ -1,17 +1,20 @@
 """Ten thousand faults: ``make faults``, or ``python tests/faults/run.py [--every N] [--out docs/results/faults.md]``."""
 
 import argparse
+import json
 import os
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
+from collections.abc import Container, Iterator
+from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import trials
-from trials import MODES, Scenario, command, faulted, fresh, trial, with_ledger
+from trials import MODES, Scenario, before_and_after, command, entered, entering, faulted, fresh, trial, with_ledger
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,30 +33,78 @@ def scenarios() -> list[Scenario]:
 
     def interrupted(folder: Path) -> None:
         """A release that was killed when its noise was on the disk."""
-        if not made:
+        if "ledger" not in made:
             with_ledger(folder)
             trials.forked(killed_after_the_record, folder)
             made["ledger"] = (folder / "people.ledger").read_bytes()
         with_ledger(folder)
         (folder / "people.ledger").write_bytes(made["ledger"])
 
+    paid: list[Path] = []
+
+    def elsewhere(folder: Path) -> None:
+        """A ledger, and a release that another one paid."""
+        if not paid:
+            fresh(folder)
+            trials.forked(release, folder)
+            paid.append(shutil.move(folder / "out", folder.with_name("paid")))
+        with_ledger(folder)
+        shutil.copytree(paid[0], folder / "old")
+
+    def shared(folder: Path) -> None:
+        """A ledger whose budget is shared out."""
+        if "shared" not in made:
+            with_ledger(folder)
+            trials.forked(command("ledger", "share", "people.ledger", "ann", "--epsilon", "2"), folder)
+            made["shared"] = (folder / "people.ledger").read_bytes()
+        with_ledger(folder)
+        (folder / "people.ledger").write_bytes(made["shared"])
+
     release = command("release", "people.toml", "--out", "out")
+    ledger, ann = "people.ledger", ("--share", "ann")
     return [
+        entering("a new ledger", fresh, "ledger", "set", ledger, "--epsilon", "3"),
+        entering("a raised budget", with_ledger, "ledger", "change", ledger, "--epsilon", "5", "--note", "board"),
+        entering("a budget for every month", with_ledger, "ledger", "change", ledger, "--epsilon", "3", "--per", "month"),
+        entering("a share of the budget", with_ledger, "ledger", "share", ledger, "ann", "--epsilon", "1"),
+        entering("what was spent before", with_ledger, "ledger", "spent", ledger, "--epsilon", "1/2", "--note", "2024"),
+        entering("a release of another ledger", elsewhere, "ledger", "spent", ledger, "--release", "old"),
+        Scenario("a release from a share", shared, command("release", "people.toml", "--out", "out", *ann), known=1, share=ann),
         Scenario("a release", with_ledger, release),
         Scenario("a first release, which makes its ledger", fresh, release),
         Scenario("a release that is finished later", interrupted, command("resume", "people.ledger"), pays=False),
     ]
 
 
+@dataclass(frozen=True)
+class Line:
+    """One kind of fault, in every call of a scenario or in every byte of a ledger.
+
+    Attributes:
+        what: was run or damaged.
+        fault: its name.
+        ends: how many trials ended in each state.
+        wrong: complaints.
+        seconds: of CPU.
+    """
+
+    what: str
+    fault: str
+    ends: dict[str, int]
+    wrong: list[str]
+    seconds: float
+
+
 def main() -> int:
-    """Run all trials and write the page."""
+    """Run all trials and write the page; a run with a page is continued where it was stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="only every N-th trial")
     parser.add_argument("--only", default="", help="only scenarios with this in their name")
     parser.add_argument("--damage", type=int, default=1, help="damage every N-th byte of a ledger; 0 for none")
     parser.add_argument("--out", type=Path, help="the page to write")
     given = parser.parse_args()
-    trials.with_faults(ROOT / "build" / "faults")
+    build = ROOT / "build" / "faults"
+    trials.with_faults(build)
     import duckdb  # noqa: F401 - once, before the forks
     import scipy.linalg  # noqa: F401
 
@@ -62,49 +113,56 @@ def main() -> int:
     import leastnoise._session  # noqa: F401
 
     base = Path(tempfile.mkdtemp(prefix="faults-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))  # noqa: S108
-    begun, lines, wrong = time.process_time(), [], []
+    kept = build / f"lines-{given.every}-{given.damage}.jsonl" if given.out else Path(os.devnull)
+    lines = [Line(**json.loads(text)) for text in (kept.read_text("utf-8").splitlines() if kept.is_file() else [])]
+    known = {(line.what, line.fault) for line in lines}
+    chosen = [swept(scenario, base / "trial", given.every, known) for scenario in scenarios() if given.only in scenario.name]
     try:
-        for scenario in scenarios():
-            if given.only in scenario.name:
-                lines += swept(scenario, base / "trial", given.every, wrong)
-        if given.damage:
-            lines += damaged(base / "damage", given.damage, wrong)
+        for line in chain(*chosen, damaged(base / "damage", given.damage, known) if given.damage else []):
+            lines.append(line)
+            print(line.what, line.fault, line.ends, *line.wrong, sep="\n    ", file=sys.stderr, flush=True)
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(line)) + "\n")
+            if given.out:
+                given.out.write_text(written(lines), encoding="utf-8")
     finally:
         shutil.rmtree(base, ignore_errors=True)
+    print(written(lines))
+    return 1 if any(line.wrong for line in lines) else 0
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of its children so far."""
     times = os.times()
-    spent = time.process_time() - begun + times.children_user + times.children_system
-    page = written(lines, wrong, spent)
-    print(page)
-    if given.out:
-        given.out.write_text(page, encoding="utf-8")
-    return 1 if wrong else 0
+    return times.user + times.system + times.children_user + times.children_system
 
 
-def swept(scenario: Scenario, folder: Path, every: int, wrong: list[str]) -> list[tuple[str, str, int, Counter[str]]]:
-    """Every fault in every call of a scenario."""
+def swept(scenario: Scenario, folder: Path, every: int, known: Container[tuple[str, str]]) -> Iterator[Line]:
+    """Every fault in every call of a scenario, but for the kinds of fault that are known."""
+    modes = [mode for mode in MODES if (scenario.name, mode) not in known]
+    if not modes:
+        return
     scenario.prepare(folder)
     calls = faulted(scenario, folder, 10**6, 1).calls
-    if calls < 20:
+    if calls < 8:
         raise SystemExit(f"{scenario.name}: only {calls} calls were seen; is the library loaded?")
-    lines = []
-    number = 0
-    for mode, code in MODES.items():
-        ends: Counter[str] = Counter()
+    sides = before_and_after(scenario, folder) if scenario.enters else (None, None)
+    for mode in modes:
+        begun, ends, wrong = cpu(), Counter[str](), []
         for place in range(calls):
-            number += 1
+            number = list(MODES).index(mode) * calls + place + 1
             if number % every:
                 continue
-            found, end, state = trial(scenario, folder, place, code, further=number % (every * 8) == 0)
+            if scenario.enters:
+                found, end, state = entered(scenario, folder, place, MODES[mode], sides)
+            else:
+                found, end, state = trial(scenario, folder, place, MODES[mode], further=number % (every * 8) == 0)
             ends[state] += 1
             wrong += [f"{scenario.name}, {mode} at call {place} of {calls} (code {end.code}): {one}" for one in found]
-            for one in wrong[len(wrong) - len(found) :]:
-                print(one, file=sys.stderr, flush=True)
-        lines.append((scenario.name, mode, sum(ends.values()), ends))
-        print(scenario.name, mode, dict(ends), len(wrong), file=sys.stderr, flush=True)
-    return lines
+        yield Line(scenario.name, mode, dict(ends), wrong, cpu() - begun)
 
 
-def damaged(folder: Path, every: int, wrong: list[str]) -> list[tuple[str, str, int, Counter[str]]]:
+def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iterator[Line]:
     """A ledger with two entries, cut at and flipped in every byte: noticed, or as it was."""
     from leastnoise._accounting import PureCost, PureDP
     from leastnoise._check import LedgerError
@@ -115,9 +173,11 @@ def damaged(folder: Path, every: int, wrong: list[str]) -> list[tuple[str, str, 
     for number in range(2):
         book.reserve(cost=PureCost(1), privacy=book.privacy.within(PureDP(1)), plan_digest="ab", output=f"out{number}", plan="{}")
     whole = book.path.read_bytes()
-    lines = []
+    what = f"a ledger of {len(whole)} bytes"
     for how in ("cut", "one bit flipped", "all bits of a byte flipped"):
-        ends: Counter[str] = Counter()
+        if (what, how) in known:
+            continue
+        begun, ends, wrong = cpu(), Counter[str](), []
         for place in range(0, len(whole), every):
             if how == "cut":
                 changed = whole[:place]
@@ -137,18 +197,18 @@ def damaged(folder: Path, every: int, wrong: list[str]) -> list[tuple[str, str, 
                     wrong.append(f"a ledger {how} at byte {place}: {error}")
             except Exception as error:  # noqa: BLE001 - that is what is looked for
                 wrong.append(f"a ledger {how} at byte {place}: {type(error).__name__}")
-        lines.append((f"a ledger of {len(whole)} bytes", how, sum(ends.values()), ends))
-        print("damage", how, dict(ends), len(wrong), file=sys.stderr, flush=True)
-    return lines
+        yield Line(what, how, dict(ends), wrong, cpu() - begun)
 
 
-def written(lines: list[tuple[str, str, int, Counter[str]]], wrong: list[str], spent: float) -> str:
+def written(lines: list[Line]) -> str:
     """The page."""
-    total = sum(line[2] for line in lines)
+    total, spent = sum(sum(line.ends.values()) for line in lines), sum(line.seconds for line in lines)
     rows = [
-        f"| {scenario} | {mode} | {number:,} | {', '.join(f'{count:,} {state}' for state, count in sorted(ends.items()))} |"
-        for scenario, mode, number, ends in lines
+        f"| {line.what} | {line.fault} | {sum(line.ends.values()):,} | "
+        f"{', '.join(f'{count:,} {state}' for state, count in sorted(line.ends.items()))} |"
+        for line in lines
     ]
+    wrong = [one for line in lines for one in line.wrong]
     shown = [f"- {one}" for one in wrong[:200]] or ["None."]
     return "\n".join(
         [
@@ -160,7 +220,8 @@ def written(lines: list[tuple[str, str, int, Counter[str]]], wrong: list[str], s
             "Each line is one kind of fault at every call that writes, syncs, renames, links or removes a file, by whatever library",
             "(SQLite, DuckDB, Python); with `--every N` at every N-th. After each: nothing is out and unpaid; what was recorded is whole",
             "or resumable; the message and the exit code say in what state the payment is; `leastnoise resume` finishes what can be",
-            "finished, with the noise that was drawn, once; the next release works.",
+            "finished, with the noise that was drawn, once; the next release works. What the data holder enters into a ledger (a budget,",
+            "a share, what was spent elsewhere) is entered whole or not at all, and message and exit code say which.",
             "",
             "| what was run | fault | faults | state of the release, or of the ledger |",
             "|---|---|--:|---|",

@@ -75,6 +75,8 @@ class Scenario:
     run: Callable[[], None]
     known: int = 0  # entries of the ledger before
     pays: bool = True  # a run that finishes what was paid before may truly say that it spent nothing
+    share: tuple[str, ...] = ()  # options of a further release
+    enters: bool = False  # what the data holder enters into a ledger, instead of a release
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,7 @@ def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True)
         yield f"not one sentence: {told!r}"
 
 
-def next_runs(folder: Path, found: dict[str, Any], known: int, *, further: bool) -> list[str]:
+def next_runs(folder: Path, found: dict[str, Any], scenario: Scenario, *, further: bool) -> list[str]:
     """The run after a fault is right about it, finishes what can be finished, once, and pays for itself alone."""
     from leastnoise._cli import main
     from leastnoise._session import Ledger
@@ -276,20 +278,83 @@ def next_runs(folder: Path, found: dict[str, Any], known: int, *, further: bool)
         wrong.append("out and absent or unpaid")
     left = Ledger.open(ledger).left().epsilon if ledger.exists() else 1
     if further and left >= 1:
-        if ran("release", "people.toml", "--out", "further") != 0 or not is_whole(folder / "further"):
+        if ran("release", "people.toml", "--out", "further", *scenario.share) != 0 or not is_whole(folder / "further"):
             wrong.append("the next release fails")
         found["entries"] += 1
     if ledger.exists():
         entries = Ledger.open(ledger).entries()
         states = [entry.state for entry in entries]
-        if len(entries) != found["entries"] or set(states[known:]) - {"sealed", "absent"}:
+        if len(entries) != found["entries"] or set(states[scenario.known :]) - {"sealed", "absent"}:
             wrong.append(f"{found['entries']} entries became {states}")
-        if (found["state"] == "absent") != ("absent" in states[known:]):
+        if (found["state"] == "absent") != ("absent" in states[scenario.known :]):
             wrong.append(f"{found['state']} became {states}")
     stray = [path.name for path in folder.iterdir() if re.match(r"\.people\.ledger\.run-", path.name)]
     if stray and ledger.exists():
         wrong.append(f"left behind: {stray}")
     return wrong
+
+
+# --- what the data holder enters ----------------------------------------------------------------------------------------------------
+
+
+def entering(name: str, prepare: Callable[[Path], None], *arguments: str) -> Scenario:
+    """A change of a ledger: made whole or not at all, and said so."""
+    return Scenario(name, prepare, command(*arguments), enters=True)
+
+
+def content(folder: Path) -> list[list[str]] | None:
+    """All that a ledger says, or None if there is none; run in a child."""
+    from leastnoise._session import Ledger
+
+    if not (folder / "people.ledger").exists():
+        return None
+    book = Ledger.open(folder / "people.ledger")
+    entries = [[one.kind, one.share, one.period, str(one.charge), str(one.declared), one.description] for one in book.entries()]
+    return [[book.dataset, str(book.privacy.budget), str(book.left())], *entries]
+
+
+def before_and_after(scenario: Scenario, folder: Path) -> tuple[Any, Any]:
+    """What the ledger says before a change, and after one without a fault."""
+    scenario.prepare(folder)
+    (_, _, before), (status, told, _), (_, _, after) = (
+        forked(work, folder) for work in (lambda: content(folder), scenario.run, lambda: content(folder))
+    )
+    if status or after is None or before == after:
+        raise SystemExit(f"{scenario.name}: fails without a fault: {told}")
+    return before, after
+
+
+def entered(scenario: Scenario, folder: Path, place: int, mode: int, sides: tuple[Any, Any]) -> tuple[list[str], End, str]:
+    """One fault in a change of a ledger: complaints, how it ended, and whether the change was made."""
+    scenario.prepare(folder)
+    end = faulted(scenario, folder, place, mode)
+    _, told, found = forked(lambda: {"content": content(folder)}, folder)
+    if found is None:
+        return [f"the ledger cannot be read afterwards: {told[-500:]}"], end, "unreadable"
+    state = {str(sides[0]): "as it was", str(sides[1]): "entered"}.get(str(found["content"]), "half")
+    wrong = [f"a change made by halves: {found}"] if state == "half" else []
+    wrong += [] if end.killed and mode in {1, 2, 7} else said_of_entry(end, mode, state)
+    if state == "as it was":
+        forked(scenario.run, folder)
+        _, told, found = forked(lambda: {"content": content(folder)}, folder)
+        wrong += [] if found == {"content": sides[1]} else [f"the next run does not make the change: {found} {told[-300:]}"]
+    return wrong, end, state
+
+
+def said_of_entry(end: End, mode: int, state: str) -> Iterator[str]:
+    """What was said of a change that is not true."""
+    claims = "It was entered" in end.told
+    if end.killed or "Traceback" in end.told or (mode < 8 and "fault of the program" in end.told):
+        yield f"killed, or a fault of the program: {end.told!r}"
+    if end.code == 0:
+        if state != "entered":
+            yield "code 0 and not entered"
+    elif "cannot be told" not in end.told and claims != (state == "entered"):
+        yield f"{state}, and says: {end.told!r}"
+    elif end.code not in ({4, 130} if claims else {2, 130, 3}):
+        yield f"code {end.code} and {state}: {end.told!r}"
+    if mode in {8, 9} and end.code != 130:
+        yield f"interrupted, and code {end.code}: {end.told!r}"
 
 
 def trial(scenario: Scenario, folder: Path, place: int, mode: int, *, further: bool) -> tuple[list[str], End, str]:
@@ -300,7 +365,7 @@ def trial(scenario: Scenario, folder: Path, place: int, mode: int, *, further: b
     if found is None:
         return [f"the ledger cannot be read afterwards: {told[-500:]}"], end, "unreadable"
     wrong = list(complaints(end, mode, found, pays=scenario.pays))
-    status, told, later = forked(lambda: next_runs(folder, dict(found), scenario.known, further=further), folder)
+    status, told, later = forked(lambda: next_runs(folder, dict(found), scenario, further=further), folder)
     if later is None:
         later = [f"the next run broke ({status}): {told[-800:]}"]
     return [*wrong, *(f"{one}: {told[-300:]}" if "fails" in one else one for one in later)], end, found["state"]

@@ -30,23 +30,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--again", type=Path, help="the folder of an earlier run: take its survivors instead of a sample")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once; the last step has one")
     parser.add_argument("--step", help=argparse.SUPPRESS)
+    parser.add_argument("--part", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     folder = given.folder.resolve()
     if given.step:
         os.chdir(folder / "tree")
         steps = {"record": _record, "afresh": _afresh, **{f"in place {most:g}": partial(_in_place, most=most) for most in IN_PLACE}}
-        steps[given.step](folder)
+        steps[given.step](folder, given.part, given.jobs)
         return
     if not (folder / "tree").exists():
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED)
-    if not (folder / "lines.json").exists():
-        _step("record", folder)
+    if not all((folder / f"lines-{part}.json").exists() for part in range(given.jobs)):
+        _step("record", folder, given.jobs)
     if not (folder / "sample.json").exists():
         _draw(folder, given)
     for most in IN_PLACE:
-        _step(f"in place {most:g}", folder)
+        _step(f"in place {most:g}", folder, given.jobs)
     _step("afresh", folder)
     page = folder / "page.md" if given.again else ROOT / "docs" / "results" / "mutation.md"
     report.write(folder, page, IN_PLACE[-1], AFRESH)
@@ -69,17 +71,22 @@ def _draw(folder: Path, given: argparse.Namespace) -> None:
     (folder / "sample.json").write_text(json.dumps(facts, indent=1), "utf-8")
 
 
-def _step(name: str, folder: Path) -> None:
+def _step(name: str, folder: Path, jobs: int = 1) -> None:
+    """Run a step in so many processes, which take turns at its tests or mutants."""
     paths = os.pathsep.join(map(str, (folder / "tree" / "src", ROOT / "tests", ROOT)))
     own = {"PYTHONPATH": paths, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
-    subprocess.run([sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder)], env={**os.environ, **own}, check=True)
+    command = [sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder), "--jobs", str(jobs)]
+    started = [subprocess.Popen([*command, "--part", str(part)], env={**os.environ, **own}) for part in range(jobs)]
+    codes = [one.wait() for one in started]
+    if any(codes):
+        sys.exit(f"The step {name!r} has failed; what is done is kept.")
 
 
-def _record(folder: Path) -> None:
-    covering.record(folder / "tree", folder)
+def _record(folder: Path, part: int, parts: int) -> None:
+    covering.record(folder / "tree", folder, part, parts)
 
 
-def _in_place(folder: Path, most: float) -> None:
+def _in_place(folder: Path, part: int, parts: int, most: float) -> None:
     """Every mutant of a function's code that is not dead yet; what is left is for ``_afresh``."""
     cover = covering.Cover(folder)
 
@@ -89,12 +96,13 @@ def _in_place(folder: Path, most: float) -> None:
         if mutant is not None:
             _write(folder, most, mutant, found)
 
-    left = [mutant for mutant, state, limit in _last(folder) if state not in {*report.DEAD, "no function"} and limit < most]
+    own = _last(folder)[part::parts]
+    left = [mutant for mutant, state, limit in own if state not in {*report.DEAD, "no function"} and limit < most]
     if left:
         trial.in_place(folder / "tree", cover, [None, *left], most, tell)
 
 
-def _afresh(folder: Path) -> None:
+def _afresh(folder: Path, _part: int, _parts: int) -> None:
     """What is no function's code, and every survivor once more: the first tests alone, then more of the file's."""
     cover = covering.Cover(folder)
     trial.load_libraries()

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import coverage
 import pytest
-
 from contracts.trusted import TRUSTED
+
 from mutants.generate import Mutant
 
 # What the packages offer by name.
@@ -32,6 +33,7 @@ READ_THE_CODE = (
 
 # They open databases and frames at import, whose threads a fork does not have.
 THREADED = "tests/adapters"
+LONGEST = 8.0  # CPU seconds of one test while it is recorded; about half of that without coverage
 
 
 def pytest_arguments(tree: Path, targets: Iterable[str] = TARGETS) -> list[str]:
@@ -40,21 +42,31 @@ def pytest_arguments(tree: Path, targets: Iterable[str] = TARGETS) -> list[str]:
     return ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), *left_out, *targets]
 
 
-class Recorder:
-    """A pytest plugin: one coverage context and one CPU time a test."""
+class _TooSlow(BaseException):
+    """A test that takes long would seldom be asked about a mutant."""
 
-    def __init__(self, cover: coverage.Coverage) -> None:
-        self.cover = cover
+
+class Recorder:
+    """A pytest plugin: one coverage context and one CPU time a test, of every so-manieth file; slow tests are stopped, and fail."""
+
+    def __init__(self, cover: coverage.Coverage, part: int, parts: int) -> None:
+        self.cover, self.part, self.parts = cover, part, parts
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        files = list(dict.fromkeys(item.path for item in items))
+        items[:] = [item for item in items if files.index(item.path) % self.parts == self.part]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.cover.switch_context(item.nodeid)
         start = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
         try:
             return (yield)
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             self.seconds[item.nodeid] = round(time.process_time() - start, 4)
             self.cover.switch_context("")
 
@@ -63,17 +75,24 @@ class Recorder:
             self.failed.append(report.nodeid)
 
 
-def record(tree: Path, target: Path) -> None:
+def _stop(_number: int, _frame: object) -> None:
+    raise _TooSlow
+
+
+def record(tree: Path, target: Path, part: int, parts: int) -> None:
     """Run all tests on the code as it is and write down what each covers; those that fail are left out.
 
     Args:
         tree: a copy of the project; the working directory.
-        target: the folder for ``lines.json``.
+        target: the folder for ``lines-PART.json``.
+        part: which share of the tests, from 0.
+        parts: how many there are, each a process of its own.
     """
-    data = target / "coverage"
+    signal.signal(signal.SIGPROF, _stop)
+    data = target / f"coverage-{part}"
     data.unlink(missing_ok=True)
     cover = coverage.Coverage(data_file=str(data), source=[str(tree / "src" / "leastnoise" / name) for name in TRUSTED])
-    recorder = Recorder(cover)
+    recorder = Recorder(cover, part, parts)
     cover.start()
     pytest.main(pytest_arguments(tree), plugins=[recorder])
     cover.stop()
@@ -85,20 +104,25 @@ def record(tree: Path, target: Path) -> None:
             line: sorted(filter(None, tests)) for line, tests in lines.items()
         }
     known = {"seconds": recorder.seconds, "failed": sorted(set(recorder.failed)), "lines": found}
-    (target / "lines.json").write_text(json.dumps(known), "utf-8")
+    (target / f"lines-{part}.json").write_text(json.dumps(known), "utf-8")
 
 
 class Cover:
     """What was recorded."""
 
     def __init__(self, folder: Path) -> None:
-        known = json.loads((folder / "lines.json").read_text("utf-8"))
-        self.seconds: dict[str, float] = known["seconds"]
-        self.failed: list[str] = known["failed"]
-        self._lines: dict[str, dict[str, list[str]]] = known["lines"]
+        self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
+        self._lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._files: dict[str, set[str]] = defaultdict(set)
-        for file, lines in self._lines.items():
-            self._files[file].update(*lines.values())
+        for path in sorted(folder.glob("lines-*.json")):
+            known = json.loads(path.read_text("utf-8"))
+            self.seconds |= known["seconds"]
+            self.failed += known["failed"]
+            for file, lines in known["lines"].items():
+                self._files[file].update(*lines.values())
+                for line, tests in lines.items():
+                    self._lines[file][line] += tests
 
     def tests(self, mutant: Mutant) -> list[str]:
         """The tests that run a mutant's lines, in order; of a line that only runs at import, all that run its file."""

@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from contracts.trusted import TRUSTED
+
+from mutants.covering import LONGEST
 from mutants.generate import Mutant
 
 REASONS = Path(__file__).parent / "reasons.toml"
@@ -24,7 +26,7 @@ _HOW = """
 
 1. The project is copied to `build/mutants/tree`, so that work on it can go on.
 2. All tests and examples of the trusted packages and of the session run once under `coverage`, one context each: which test runs which
-   line, and how long it takes.
+   line, and how long it takes. Tests that need more than {longest:.0f} CPU seconds with it are stopped and left out.
 3. A sample of all mutants is drawn, each as likely as any other, from a seed. The changes are those of the operators of mutmut 3.8.1.
    Left out: types and decorators, the arguments of `len` and `isinstance`, which only raise without them, and docstrings.
 4. Every mutant of a function meets the tests that run its lines, those of its own package first and quick ones before slow ones, until
@@ -92,7 +94,7 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         "| where | change |\n|---|---|",
         *(f"| {_where(one)} | {_change(one)} |" for one in _sorted(mutants) if one.words and found[one.key] not in DEAD),
     ]
-    page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh), "utf-8")
+    page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh, longest=LONGEST), "utf-8")
 
 
 def _note(folder: Path) -> str:

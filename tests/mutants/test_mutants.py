@@ -110,7 +110,7 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     quick, slow, other, bad = "tests/kernel/a.py::quick", "tests/kernel/a.py::slow", "tests/session/b.py::c", "tests/kernel/a.py::bad"
     lines = {"_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
     known = {"seconds": {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0}, "failed": [bad], "lines": lines}
-    (tmp_path / "lines.json").write_text(json.dumps(known), "utf-8")
+    (tmp_path / "lines-0.json").write_text(json.dumps(known), "utf-8")
     cover = Cover(tmp_path)
     tests = cover.tests(found(tmp_path, "> least -> >= least"))
     assert tests == [quick, slow, other]

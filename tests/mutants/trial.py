@@ -91,9 +91,9 @@ def forked(work: Callable[[], tuple[int, str]], limit: float) -> tuple[int, str,
 
 
 def wants_to_run(group: int) -> bool:
-    """Whether any process of a group computes, or waits for a processor or a disk: one that a busy machine slows down does not count as idle.
+    """Whether any process of a group computes, or waits for a processor or a disk: a busy machine makes none idle.
 
-    Where the system does not tell (outside Linux), none does.
+    Where the system does not tell (outside Linux), all are.
     """
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):

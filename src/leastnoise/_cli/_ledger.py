@@ -1,5 +1,6 @@
 """``leastnoise ledger``: the budget of a data set, and what has been spent of it."""
 
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ import click
 
 from leastnoise._check import InputError
 from leastnoise._cli._output import amount, parts_of, rounded_charge_text, show_facts, show_json, show_table, shown, whole
+from leastnoise._stopped import note_run
 
 if TYPE_CHECKING:
     from leastnoise._accounting import Budget
@@ -87,7 +89,8 @@ def change(file: Path, epsilon: str | None, delta: str | None, rho: str | None, 
     from leastnoise._session import Ledger
 
     period = None if per is None else per.replace("ever", "")
-    _show_left(Ledger.open(file).set_budget(_budget(epsilon, delta, rho), period=period, note=note))
+    book = Ledger.open(file)
+    _show_left(book.set_budget(_budget(epsilon, delta, rho), period=period, note=note, receipt=_noted(book)))
 
 
 @ledger.command("share")
@@ -104,7 +107,8 @@ def share(file: Path, name: str, epsilon: str | None, delta: str | None, rho: st
 
     if not name.strip():
         raise InputError("A share must have a name, such as that of an analyst or a project.")
-    Ledger.open(file).set_budget(_budget(epsilon, delta, rho), share=name, note=note)
+    book = Ledger.open(file)
+    book.set_budget(_budget(epsilon, delta, rho), share=name, note=note, receipt=_noted(book))
     _show_left(Ledger.open(file, share=name))
 
 
@@ -133,13 +137,20 @@ def spent(
 
     book = Ledger.open(file, share=share)
     if directory is None:
-        entry = book.add_spent(_budget(epsilon, delta, rho), note=note, on=on and on.date())
+        entry = book.add_spent(_budget(epsilon, delta, rho), note=note, on=on and on.date(), receipt=_noted(book))
     elif (epsilon, delta, rho, on) != (None, None, None, None):
         raise InputError("A release says itself what it cost and when; give --release alone, or an amount without it.")
     else:
         entry = enter_release(book, directory, note)
     click.echo(f"Entered: {entry.charge}, on {entry.reserved_on}.")
     _show_left(book)
+
+
+def _noted(book: "Ledger") -> str:
+    """The receipt of a new entry: whatever happens to it, the last message says whether it was made."""
+    receipt = secrets.token_hex(16)
+    note_run(book.path.absolute(), receipt)
+    return receipt
 
 
 def _show_left(book: "Ledger") -> None:

@@ -33,7 +33,7 @@ from leastnoise._threads import SAID_BY
 
 BAD_INPUT = 2
 UNFINISHED = 3  # paid, and not published
-AFTERWARDS = 4  # paid and published, and something failed then
+AFTERWARDS = 4  # paid and published, or entered, and something failed then
 FAULT = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
@@ -148,7 +148,7 @@ def _report(error: BaseException, paid_before: int) -> int:
         with suppress(OSError):
             click.echo("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True)
     if state not in {"nothing", "guard"}:
-        return AFTERWARDS if state == "whole" else UNFINISHED
+        return AFTERWARDS if state in {"whole", "entered"} else UNFINISHED
     return FAULT if fault else BAD_INPUT
 
 

@@ -40,7 +40,7 @@ def what_was_paid(since: int) -> tuple[str, str]:
         since: payments of this process before this run.
 
     Returns:
-        The worst state ("unknown", "resumable", "absent", "whole", "guard" or "nothing"), and what to say.
+        The worst state ("unknown", "resumable", "absent", "whole", "entered", "guard" or "nothing"), and what to say.
     """
     if len(runs()) == since:
         return "nothing", "Nothing was spent."
@@ -51,5 +51,7 @@ def what_was_paid(since: int) -> tuple[str, str]:
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
         return "unknown", "Whether something was paid cannot be told now; see `leastnoise ledger show`."
     found = [one for one in asked if one.state != "nothing"]
-    states = [state for state in ("unknown", "resumable", "absent", "whole", "guard") if any(one.state == state for one in found)]
+    states = [
+        state for state in ("unknown", "resumable", "absent", "whole", "entered", "guard") if any(one.state == state for one in found)
+    ]
     return (states[0], " ".join(one.words for one in found)) if states else ("nothing", "Nothing was spent.")

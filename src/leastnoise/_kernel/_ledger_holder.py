@@ -46,7 +46,9 @@ def request_of(ledger: "Ledger", cost: Cost, privacy: Privacy) -> Charge:
     return charge(ledger.privacy.budget, privacy.budget, cost)
 
 
-def set_budget(ledger: "Ledger", budget: Budget, *, share: str = "", period: str | None = None, note: str = "") -> "Ledger":
+def set_budget(
+    ledger: "Ledger", budget: Budget, *, share: str = "", period: str | None = None, note: str = "", receipt: str = ""
+) -> "Ledger":
     """Change the budget, or give a name its share of it; recorded like a release.
 
     Args:
@@ -56,6 +58,7 @@ def set_budget(ledger: "Ledger", budget: Budget, *, share: str = "", period: str
         period: "day", "week", "month" or "year" if the budget and all shares are anew for each of these, by the day of payment (UTC);
             "" if they are for all times; None to leave that as it is.
         note: why, for people.
+        receipt: identification of the entry, by which to look for it if this does not end; made if there is none.
 
     Returns:
         The ledger as it is now.
@@ -63,7 +66,7 @@ def set_budget(ledger: "Ledger", budget: Budget, *, share: str = "", period: str
     Raises:
         BudgetError: more is spent, in one of the periods; nothing was changed.
         InputError: another definition, or a period of a share alone; nothing was changed.
-        LedgerError: the file cannot be used; nothing was changed.
+        LedgerError: the file cannot be used; if it fails at the very end, `Ledger.entries` has the change.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -74,12 +77,12 @@ def set_budget(ledger: "Ledger", budget: Budget, *, share: str = "", period: str
     if period is not None and (share or one_of("period", period, list(PERIODS)) != period):
         raise InputError("A period is that of the whole budget, and of all shares with it; set it without a share.")
     texts = ("", "", checked_text("note", note), today().isoformat())
-    name = checked_text("share", share)
+    name, identity = checked_text("share", share), checked_text("receipt", receipt) or secrets.token_hex(16)
     with writing(ledger.path, ledger.timeout) as connection:  # (L3)
         content = checked(connection, ledger)
         each = in_force(content)[1] if period is None else period
         check_not_below(content, budget, name, each)
-        row = (len(content.entries) + 1, secrets.token_hex(16), dump(Charge()), dump(SeriesCost(budget)), dump(budget), *texts)
+        row = (len(content.entries) + 1, identity, dump(Charge()), dump(SeriesCost(budget)), dump(budget), *texts)
         append(connection, row, content.head, "sealed", "", ("budget", name, each))
     return type(ledger).open(ledger.path, share=ledger.share, timeout=ledger.timeout)
 
@@ -112,7 +115,7 @@ def add_spent(
 
     Raises:
         InputError: another unit, a definition that cannot be added up here, a day to come, or a text that cannot be stored.
-        LedgerError: the release is in this ledger already, or the file cannot be used.
+        LedgerError: the release is in this ledger already, or the file cannot be used; if it fails at the very end, `Ledger.entries` has it.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))

@@ -25,8 +25,8 @@ class Account:
     """The state of a payment.
 
     Attributes:
-        state: "nothing" was paid, or only the "guard"; or the release was paid and is "whole", "resumable" or "absent"; or that is
-            "unknown".
+        state: "nothing" was paid, or only the "guard"; or the release was paid and is "whole", "resumable" or "absent"; or the data
+            holder's entry is "entered"; or that is "unknown".
         words: one sentence or two.
     """
 
@@ -39,16 +39,18 @@ def account(ledger: Path, run: str) -> Account:
 
     Args:
         ledger: its file.
-        run: of the payment.
+        run: of the payment, or the receipt of an entry that the data holder makes.
 
     >>> account(Path("/nowhere/people.ledger"), "").state
     'unknown'
     """
     try:
         book = Ledger.open(ledger)
-        mine = next((entry for entry in book.entries() if entry.run == run), None)
+        mine = next((entry for entry in book.entries() if run in {entry.run, entry.id}), None)
         if mine is None:
             return Account("nothing", "")
+        if mine.kind != "release":
+            return Account("entered", f"It was entered before that, as number {mine.number}.")
         with suppress(LeastNoiseError, OSError):  # what cannot be entered now, the next run enters
             own, number = mine.id, mine.number
             book.reconcile(lambda entry: is_published(entry) if entry.id == own else None)

@@ -8,6 +8,7 @@ from leastnoise._check import InputError
 from leastnoise._kernel import Entry, Ledger
 from leastnoise._session._accounts import receipt_in
 from leastnoise._session._reading import read_release
+from leastnoise._stopped import note_run
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
@@ -34,6 +35,8 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     if not made.observation.private or not receipt.get("id"):
         raise InputError(f"The release in {str(place)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
+    if all(entry.id != receipt["id"] for entry in ledger.entries()):
+        note_run(ledger.path.absolute(), str(receipt["id"]))
     return ledger.add_spent(
         made.plan.privacy,
         made.plan.cost(),

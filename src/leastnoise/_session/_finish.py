@@ -242,5 +242,7 @@ def finish_all(
         raise InputError("Another directory is for one release; say which with its number, as `leastnoise ledger show` has it.")
     chosen = [entry for entry in book.entries() if number in {None, entry.number} and entry.resumable and not book.is_running(entry)]
     if number is not None and not chosen:
-        raise InputError(f"Release {number} in the ledger {book.path} is not one that can be finished; see `leastnoise ledger show`.")
+        running = any(one.number == number and one.resumable for one in book.entries())
+        why = "is being made by another process, as far as can be told" if running else "is not one that can be finished"
+        raise InputError(f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`.")
     return [finish_one(book, entry, source, out=out, progress=progress) for entry in chosen]
