@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
+from leastnoise._kernel import _ledger_holder
+from leastnoise._kernel._ledger_file import digest_of
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger, read_spec
 from leastnoise._session import _session as session
@@ -123,6 +127,87 @@ def test_a_release_in_memory_names_what_can_be_finished(folder: Path) -> None:
     made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     with pytest.warns(UserWarning, match=r"Release 1 of .*in memory.* was stopped before it was published: leastnoise\.resume\("):
         ln.release(made, "people.csv", ledger="people.ledger")
+
+
+# --- what was stopped, by this version or by another one ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stopped(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ledger with a release that was paid and measured, and could not be written."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("leastnoise._session._finish.fill_draft", full)
+        assert run("release", "people.toml", "--out", "a").code == 3
+    return folder / "people.ledger"
+
+
+def recorded(ledger: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+    """Another version's record: plan and options as it wrote them, with their digest."""
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        ((entry, plan, options, _),) = connection.execute("SELECT * FROM pending").fetchall()
+        values = json.loads(plan), json.loads(options)
+        change(*values)
+        texts = [json.dumps(value) for value in values]
+        connection.execute("UPDATE pending SET plan = ?, options = ?, digest = ?", (*texts, digest_of((entry, *texts))))
+
+
+OTHERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
+    "a plan of another format": lambda plan, _: plan.update(format=2),
+    "a plan of other noise": lambda plan, _: plan.update(mechanism="laplace"),
+    "an option of another version": lambda _, asked: asked["options"].update(further=1),
+    "nothing of the data": lambda _, asked: asked.pop("source"),
+}
+
+
+@pytest.mark.parametrize("how", OTHERS)
+@pytest.mark.parametrize(("version", "by"), [("0.0.9", "leastnoise 0.0.9"), (None, "an earlier leastnoise")])
+def test_what_another_version_paid_names_the_version_that_finishes_it(
+    stopped: Path, run: Run, how: str, version: str | None, by: str
+) -> None:
+    def change(plan: dict[str, Any], asked: dict[str, Any]) -> None:
+        OTHERS[how](plan, asked)
+        asked.pop("version") if version is None else asked.update(version=version)
+
+    recorded(stopped, change)
+    refused = run("resume", "people.ledger")
+    assert refused.code == 2
+    assert f"Release 1 in the ledger people.ledger was paid with {by}, and leastnoise {ln.__version__} cannot read" in refused.err
+    assert [entry.resumable for entry in Ledger.open(stopped).entries()] == [True]
+
+
+@pytest.mark.parametrize("how", OTHERS)
+def test_what_this_version_paid_and_cannot_read_is_damaged(stopped: Path, run: Run, how: str) -> None:
+    recorded(stopped, OTHERS[how])
+    refused = run("resume", "people.ledger")
+    assert (refused.code, "was paid with" in refused.err) == (2, False)
+
+
+def test_another_version_whose_record_can_be_read_is_finished(stopped: Path, run: Run) -> None:
+    recorded(stopped, lambda _, asked: asked.update(version="0.0.9"))
+    assert run("resume", "people.ledger").code == 0
+    assert [entry.state for entry in Ledger.open(stopped).entries()] == ["sealed"]
+
+
+@pytest.mark.parametrize("arguments", [["change", "--epsilon", "2"], ["share", "ann", "--epsilon", "1"], ["spent", "--epsilon", "1/4"]])
+def test_what_was_entered_before_a_failure_is_said(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
+    command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
+
+    def failing(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:  # before it
+        patch.setattr(_ledger_holder, "append", failing)
+        refused = run(*command)
+    assert (refused.code, "entered" in refused.err, Ledger.open("people.ledger").entries()) == (2, False, ())
+    monkeypatch.setattr("leastnoise._cli._ledger._show_left", failing)
+    refused = run(*command)
+    assert (refused.code, "no space left on device. It was entered before that, as number 1." in refused.err) == (4, True), refused.err
+    assert len(Ledger.open("people.ledger").entries()) == 1
 
 
 # --- nothing is planned twice, or before it can be refused -------------------------------------------------------------------------------

@@ -57,6 +57,13 @@ def test_a_raised_budget_is_in_force_at_once_for_everybody_and_is_recorded(ledge
     assert not entry.resumable
 
 
+def test_an_entry_has_the_receipt_that_it_was_given(ledger) -> None:
+    ledger.set_budget(PureDP(2), receipt="ab12").set_budget(PureDP(3))
+    first, second = ledger.entries()
+    assert first.id == "ab12"
+    assert len(second.id) == 32
+
+
 def test_a_budget_is_lowered_to_what_is_spent_and_not_below(ledger) -> None:
     take(ledger, "1/2")
     with pytest.raises(BudgetError, match=r"at least what is spent, which is epsilon = 0.5; got epsilon = 0.25. Nothing was changed."):

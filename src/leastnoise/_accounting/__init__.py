@@ -8,7 +8,7 @@ from leastnoise._accounting._charge import Charge, charge, charge_from_json, cha
 from leastnoise._accounting._cost import ConcentratedCost, Cost, GaussianCost, Noise, PureCost, SeriesCost, cost_from_json, covers, rho_of
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise._accounting._gaussian import gaussian_is_private
-from leastnoise._accounting._zcdp import zcdp_delta, zcdp_epsilon
+from leastnoise._accounting._zcdp import zcdp_delta
 
 __all__ = [
     "ZCDP",
@@ -43,5 +43,4 @@ __all__ = [
     "total",
     "whole_budget",
     "zcdp_delta",
-    "zcdp_epsilon",
 ]

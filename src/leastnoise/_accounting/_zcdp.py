@@ -68,51 +68,6 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     return min(Fraction(1), short_upper(way.exp(Fraction(log_delta))[1]))
 
 
-def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
-    """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up.
-
-    Args:
-        rho: above 0.
-        delta: above 0 and below 1.
-
-    Returns:
-        A fraction of 17 digits, at least 0, within a relative 1e-12 of the infimum of the bound over alpha.
-
-    Raises:
-        InputError: an argument is not a finite number in its range.
-
-    Guarantees:
-        An upper bound whatever alpha the search found.
-
-    Source: as `zcdp_delta`, solved for epsilon: ``alpha rho + log(1 - 1/alpha) + (log(1/delta) - log(alpha)) / (alpha - 1)``.
-
-    >>> round(float(zcdp_epsilon("0.05", "0.0003857091637444122")), 12)
-    1.0
-    """
-    cost, limit = exact_positive("rho", rho), _probability(delta)
-    near_log, near_cost, c = _SEARCH.ln(_near(limit)), _near(cost), _SEARCH
-
-    def slope(beta: Decimal) -> Decimal:
-        """Give (alpha - 1)^2 times the derivative of epsilon in alpha = 1 + beta; it rises."""
-        return c.add(c.add(c.multiply(c.multiply(beta, beta), near_cost), c.ln(c.add(beta, Decimal(1)))), near_log)
-
-    less_one = _root(slope)
-    beta = Fraction(less_one)
-    alpha = beta + 1
-    way = rounding(60)
-    up = way.up
-    spread = up.divide(up.subtract(up.minus(way.ln(limit)[0]), way.ln(alpha)[0]), less_one)
-    high = up.add(up.add(way.fraction(alpha * cost)[1], way.ln(beta / alpha)[1]), spread)
-    return max(Fraction(0), Fraction(rounding(17).up.plus(high)))
-
-
-def _probability(delta: Exact) -> Fraction:
-    limit = exact("delta", delta)
-    if not 0 < limit < 1:
-        raise refuse("delta", delta, "a number above 0 and below 1")
-    return limit
-
-
 def _near(value: Fraction) -> Decimal:
     return _SEARCH.divide(Decimal(value.numerator), Decimal(value.denominator))
 

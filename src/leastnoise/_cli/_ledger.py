@@ -263,7 +263,8 @@ def _where(entry: "Entry") -> str:
 
 def _implied(book: "Ledger", delta: str) -> dict[str, str] | None:
     """For a rho budget: the epsilon of the whole and of what is spent, at a delta; decimals that are rounded up."""
-    from leastnoise._accounting import ZCDP, zcdp_epsilon
+    from leastnoise._accounting import ZCDP
+    from leastnoise._fitting import zcdp_epsilon
 
     budget = book.privacy.budget
     if not isinstance(budget, ZCDP):

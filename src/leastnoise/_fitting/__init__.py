@@ -1,6 +1,7 @@
 """From relative to exact noise scales: public, and not trusted, as the kernel computes the cost of what comes out anew."""
 
+from leastnoise._fitting._concentrated import zcdp_epsilon
 from leastnoise._fitting._fit import fit, rescaled, root_up, round_up
 from leastnoise._fitting._gaussian import gaussian_mu_squared
 
-__all__ = ["fit", "gaussian_mu_squared", "rescaled", "root_up", "round_up"]
+__all__ = ["fit", "gaussian_mu_squared", "rescaled", "root_up", "round_up", "zcdp_epsilon"]

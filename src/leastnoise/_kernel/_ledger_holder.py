@@ -66,7 +66,7 @@ def set_budget(
     Raises:
         BudgetError: more is spent, in one of the periods; nothing was changed.
         InputError: another definition, or a period of a share alone; nothing was changed.
-        LedgerError: the file cannot be used; if it fails at the very end, `Ledger.entries` has the change.
+        LedgerError: the file cannot be used; after a failure at its end, `entries` has the change.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -115,7 +115,7 @@ def add_spent(
 
     Raises:
         InputError: another unit, a definition that cannot be added up here, a day to come, or a text that cannot be stored.
-        LedgerError: the release is in this ledger already, or the file cannot be used; if it fails at the very end, `Ledger.entries` has it.
+        LedgerError: the release is in this ledger already, or the file cannot be used; after a failure at its end, `entries` has it.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))

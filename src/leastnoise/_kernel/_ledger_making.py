@@ -30,7 +30,8 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
             identity = fill(draft, name, privacy, timeout)
             os.link(draft, file)
         finally:
-            draft.unlink(missing_ok=True)
+            with suppress(OSError):  # the ledger is in its place, or never will be
+                draft.unlink()
         _flush_folder(file.parent)
     except FileExistsError:
         raise LedgerError(_TAKEN.format(file)) from None

@@ -17,10 +17,10 @@ from leastnoise._accounting import (
     PureDP,
     SeriesCost,
     readable,
-    zcdp_epsilon,
 )
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges, Integers, Kind, Measure
+from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
 from leastnoise._release._large import MOST_WRITTEN, is_large
 from leastnoise._release._release import Release

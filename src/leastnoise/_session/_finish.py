@@ -1,19 +1,19 @@
 """From a measurement to a published release: the first time, and again after it was stopped, without paying again."""
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leastnoise import _adapters
-from leastnoise._check import InputError, InternalError, LedgerError
+from leastnoise._check import InputError, InternalError, LeastNoiseError, LedgerError
 from leastnoise._estimate import Outcome
 from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import Plan
-from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
+from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft, versions
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
 from leastnoise._threads import one_thread
 
@@ -48,7 +48,8 @@ class Asked:
         >>> Asked.from_json(Asked(ln.Options(level=0.9), "a.csv").to_json()).place
         'a.csv'
         """
-        return json.dumps({"options": self.options.to_json(), "source": self.place, "guard": dict(self.guard)})
+        own = versions()["leastnoise"]
+        return json.dumps({"version": own, "options": self.options.to_json(), "source": self.place, "guard": dict(self.guard)})
 
     @classmethod
     def from_json(cls, text: str) -> "Asked":
@@ -161,17 +162,41 @@ def finish_one(
 
     Raises:
         InputError: the directory exists or cannot be made, or the data are needed and not there.
+        LedgerError: what the ledger holds of it is damaged, or of another version, which is named.
         PaidError: something failed; the message says whether the release can still be finished.
     """
     pending = book.pending(entry)
-    kept = Asked.from_json(pending.options)
+    with _of_its_version(book, entry, pending.options):
+        kept, plan = Asked.from_json(pending.options), Plan.from_json(pending.plan)
+        run = mechanism_of(plan).ready(plan)
     asked = kept if options is None else replace(kept, options=options)
-    plan = Plan.from_json(pending.plan)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
-    with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as run:
-        receipt = book.take_over(entry, run)
-        outcome, series = _resumed(plan, book, receipt, _given(source, kept.place), progress)
+    with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as process:
+        receipt = book.take_over(entry, process)
+        outcome, series = _resumed(run, plan, book, receipt, _given(source, kept.place), progress)
         return Finished(entry, publish(outcome, book, asked, place, series), target)
+
+
+@contextmanager
+def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
+    """What cannot be read of a release is no damage if another version paid for it: that one can finish it."""
+    try:
+        yield
+    except LeastNoiseError:
+        own, paid_with = versions()["leastnoise"], _version_in(options)
+        if own == paid_with:
+            raise
+        by = f"leastnoise {paid_with}" if paid_with else "an earlier leastnoise"
+        raise LedgerError(
+            f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise {own} cannot read what it recorded. "
+            "Finish it with that version; nothing is paid again."
+        ) from None
+
+
+def _version_in(options: str) -> str:
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(options)["version"])
+    return ""
 
 
 _Nothing = type(None)
@@ -182,9 +207,9 @@ def _given(data: Any, path: Any) -> Any:
     return _adapters.located(path, data)
 
 
-def _resumed(plan: Plan, book: Ledger, receipt: Receipt, source: Any, progress: RowProgress) -> tuple[Outcome, Series]:
+def _resumed(run: Run, plan: Plan, book: Ledger, receipt: Receipt, source: Any, progress: RowProgress) -> tuple[Outcome, Series]:
     """What was measured; the data are read only if something is left to measure."""
-    run, terms = mechanism_of(plan).ready(plan), terms_of(plan)
+    terms = terms_of(plan)
 
     def attempt(table: "Table | None") -> tuple[Outcome, Series]:
         series = Series.resumed(terms, table, book, receipt)

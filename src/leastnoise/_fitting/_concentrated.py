@@ -1,0 +1,48 @@
+"""Which epsilon a rho amounts to at a delta, for people; ledgers add up rho."""
+
+import math
+from fractions import Fraction
+
+from leastnoise._accounting import zcdp_delta
+from leastnoise._check import Exact, exact, exact_positive, refuse
+from leastnoise._fitting._fit import root_up
+from leastnoise._fitting._gaussian import largest
+
+_BITS = 34
+
+
+def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
+    """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up.
+
+    Args:
+        rho: above 0.
+        delta: above 0 and below 1.
+
+    Returns:
+        At least 0, and by at most a relative 1e-9 above the least for which `zcdp_delta` proves it.
+
+    Raises:
+        InputError: an argument is not a finite number in its range.
+
+    Guarantees:
+        ``zcdp_delta(rho, result) <= delta`` was seen to be true.
+
+    Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and Steinke, TCC 2016).
+
+    >>> round(float(zcdp_epsilon("0.05", "0.0003857091637444122")), 8)
+    1.0
+    """
+    cost, limit = exact_positive("rho", rho), exact("delta", delta)
+    if not 0 < limit < 1:
+        raise refuse("delta", delta, "a number above 0 and below 1")
+
+    def proved(epsilon: Fraction) -> bool:
+        return zcdp_delta(cost, epsilon) <= limit
+
+    if proved(Fraction(0)):
+        return Fraction(0)
+    simple = cost + 2 * root_up(cost * Fraction(math.log(limit.denominator) - math.log(limit.numerator)))
+    epsilon = simple * largest(lambda part: not proved(part * simple), _BITS)
+    while not proved(epsilon):
+        epsilon *= 1 + Fraction(1, 2 ** (_BITS - 1))
+    return epsilon
