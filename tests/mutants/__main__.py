@@ -31,20 +31,25 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--again", type=Path, help="the folder of an earlier run: take its survivors instead of a sample")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once; the last step has one")
+    parser.add_argument("--quick", action="store_true", help="only quick tests, of the trusted packages alone: for a busy machine")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--part", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     folder = given.folder.resolve()
     if given.step:
         os.chdir(folder / "tree")
-        steps = {"record": _record, "afresh": _afresh, **{f"in place {most:g}": partial(_in_place, most=most) for most in IN_PLACE}}
+        steps = {
+            "record": partial(_record, quick=given.quick),
+            "afresh": _afresh,
+            **{f"in place {most:g}": partial(_in_place, most=most) for most in IN_PLACE},
+        }
         steps[given.step](folder, given.part, given.jobs)
         return
     if not (folder / "tree").exists():
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED)
     if not all((folder / f"lines-{part}.json").exists() for part in range(given.jobs)):
-        _step("record", folder, given.jobs)
+        _step("record", folder, given.jobs, *(["--quick"] if given.quick else []))
     if not (folder / "sample.json").exists():
         _draw(folder, given)
     for most in IN_PLACE:
@@ -71,19 +76,19 @@ def _draw(folder: Path, given: argparse.Namespace) -> None:
     (folder / "sample.json").write_text(json.dumps(facts, indent=1), "utf-8")
 
 
-def _step(name: str, folder: Path, jobs: int = 1) -> None:
+def _step(name: str, folder: Path, jobs: int = 1, *more: str) -> None:
     """Run a step in so many processes, which take turns at its tests or mutants."""
     paths = os.pathsep.join(map(str, (folder / "tree" / "src", ROOT / "tests", ROOT)))
     own = {"PYTHONPATH": paths, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
-    command = [sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder), "--jobs", str(jobs)]
+    command = [sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder), "--jobs", str(jobs), *more]
     started = [subprocess.Popen([*command, "--part", str(part)], env={**os.environ, **own}) for part in range(jobs)]
     codes = [one.wait() for one in started]
     if any(codes):
         sys.exit(f"The step {name!r} has failed; what is done is kept.")
 
 
-def _record(folder: Path, part: int, parts: int) -> None:
-    covering.record(folder / "tree", folder, part, parts)
+def _record(folder: Path, part: int, parts: int, *, quick: bool) -> None:
+    covering.record(folder / "tree", folder, part, parts, quick=quick)
 
 
 def _in_place(folder: Path, part: int, parts: int, most: float) -> None:

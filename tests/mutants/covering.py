@@ -24,6 +24,7 @@ TARGETS = (
     "tests/plan",
     "tests/session",
 )
+SLOW = ("tests/plan", "tests/session")
 # They read the code or change its text, and fail for any change of it.
 READ_THE_CODE = (
     "tests/kernel/test_noise_mutants.py",
@@ -33,7 +34,7 @@ READ_THE_CODE = (
 
 # They open databases and frames at import, whose threads a fork does not have.
 THREADED = "tests/adapters"
-LONGEST = 8.0  # CPU seconds of one test while it is recorded; about half of that without coverage
+LONGEST, QUICK = 8.0, 2.0  # CPU seconds of one test while it is recorded; about half of that without coverage
 
 
 def pytest_arguments(tree: Path, targets: Iterable[str] = TARGETS) -> list[str]:
@@ -49,8 +50,8 @@ class _TooSlow(BaseException):
 class Recorder:
     """A pytest plugin: one coverage context and one CPU time a test, of every so-manieth file; slow tests are stopped, and fail."""
 
-    def __init__(self, cover: coverage.Coverage, part: int, parts: int) -> None:
-        self.cover, self.part, self.parts = cover, part, parts
+    def __init__(self, cover: coverage.Coverage, part: int, parts: int, longest: float) -> None:
+        self.cover, self.part, self.parts, self.longest = cover, part, parts, longest
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
 
@@ -62,7 +63,7 @@ class Recorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.cover.switch_context(item.nodeid)
         start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        signal.setitimer(signal.ITIMER_PROF, self.longest)
         try:
             return (yield)
         finally:
@@ -79,7 +80,7 @@ def _stop(_number: int, _frame: object) -> None:
     raise _TooSlow
 
 
-def record(tree: Path, target: Path, part: int, parts: int) -> None:
+def record(tree: Path, target: Path, part: int, parts: int, *, quick: bool = False) -> None:
     """Run all tests on the code as it is and write down what each covers; those that fail are left out.
 
     Args:
@@ -87,14 +88,15 @@ def record(tree: Path, target: Path, part: int, parts: int) -> None:
         target: the folder for ``lines-PART.json``.
         part: which share of the tests, from 0.
         parts: how many there are, each a process of its own.
+        quick: leave out what takes over ``QUICK`` seconds, and what is in ``SLOW``.
     """
     signal.signal(signal.SIGPROF, _stop)
     data = target / f"coverage-{part}"
     data.unlink(missing_ok=True)
     cover = coverage.Coverage(data_file=str(data), source=[str(tree / "src" / "leastnoise" / name) for name in TRUSTED])
-    recorder = Recorder(cover, part, parts)
+    recorder = Recorder(cover, part, parts, QUICK if quick else LONGEST)
     cover.start()
-    pytest.main(pytest_arguments(tree), plugins=[recorder])
+    pytest.main(pytest_arguments(tree, [one for one in TARGETS if not (quick and one in SLOW)]), plugins=[recorder])
     cover.stop()
     cover.save()
     found = {}

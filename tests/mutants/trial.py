@@ -241,7 +241,7 @@ def in_place(tree: Path, cover: Cover, mutants: Sequence[Mutant | None], most: f
         tell: is given each outcome.
     """
     load_libraries()
-    targets = [target for target in TARGETS if target != THREADED]
+    targets = [target for target in TARGETS if target != THREADED and any(test.startswith(target) for test in cover.seconds)]
     pytest.main(pytest_arguments(tree, targets), plugins=[InPlace(tree, cover, mutants, most, tell)])
 
 
