@@ -73,6 +73,11 @@ def test_distribution_functions_quantiles_and_means_are_answered(released: Path,
     assert (band[0]["age"], band[-1]["age"], band[-1]["share"]) == (17, 90, 1)
     (median,) = answers(run, "--quantiles", "age=0.5", "--level", "0.9")
     assert median["low"] <= 53 <= median["high"]
+    halves = answers(run, "--quantiles", "age=0.5", "--cells", "sex")
+    assert [row["cell"] for row in halves] == ["sex=F", "sex=M"]
+    assert all(row["low"] <= exact <= row["high"] for row, exact in zip(halves, (53, 54), strict=True))
+    bands = answers(run, "--cdf", "age", "--cells", "sex")
+    assert [(row["cell"], row["age"], row["share"]) for row in bands[73::74]] == [("sex=F", 90, 1), ("sex=M", 90, 1)]
     means = answers(run, "--means", "pay", "--cells", "sex")
     assert [row["cell"] for row in means] == ["sex=F", "sex=M"]
     assert means[0]["low"] <= 499 <= means[0]["high"]

@@ -11,6 +11,8 @@ from leastnoise._accuracy import interval_multiplier, noise_variance, ratio_inte
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, cdf, means, quantiles, simulated_noise
+from leastnoise._estimate._quantiles import quantile_counts
+from leastnoise._estimate._up_to import up_to
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Tree
@@ -61,11 +63,85 @@ def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy:
     assert quantiles_inside >= inside
 
 
+GROUPED = Table(
+    DOMAIN,
+    {
+        "age": np.concatenate([RNG.binomial(29, 0.3, 600), RNG.choice([2, 11, 12, 28], 300), RNG.binomial(29, 0.8, 40)]),
+        "sex": np.repeat([0, 1], [600, 340]),
+        "pay": np.zeros(940, dtype=np.int64),
+    },
+    {"pay": np.concatenate([RNG.integers(20, 101, 600), RNG.integers(0, 30, 340)])},
+)
+SHARES = (0.1, 0.5, 0.75, 1.0)
+
+
+def grouped_plan(privacy: Privacy, mechanism: str) -> Measurements:
+    """Trees of ages with weights of their own for each sex, and the sums of pay: noise of several scales."""
+    weights = np.concatenate([[3], np.full(5, 2), np.full(30, 7)])
+    trees = Block((Factor(("age",), Tree(30, (30, 6, 1)), weights), Factor(("sex",), Tree(2, (1,)))), Fraction(1))
+    sums = Block((Factor(("sex",), Tree(2, (1,))),), Fraction(1), "pay")
+    return fit(DOMAIN, privacy, mechanism, [(trees, 1.0), (sums, 0.02)])
+
+
+@pytest.mark.parametrize(
+    ("privacy", "mechanism"), [(Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE), (Privacy(ZCDP("1/40")), Noise.ROUNDED_GAUSSIAN)]
+)
+def test_quantiles_and_means_by_group_cover(privacy: Privacy, mechanism: str) -> None:
+    plan, held = grouped_plan(privacy, mechanism), columns_of(GROUPED)
+    ages = [np.sort(held.codes["age"][held.codes["sex"] == place]) for place in (0, 1)]
+    exact = [1 + own[int(np.ceil(share * len(own))) - 1] for own in ages for share in SHARES]
+    true = np.array([held.values["pay"][held.codes["sex"] == place].mean() for place in (0, 1)])
+    releases, covered, widths, both = 150, np.zeros(8), [], np.zeros(2)
+    first = Estimate(simulate(plan, GROUPED, SeededEntropy(0)))
+    means(first, "pay", by=["sex"])
+    for seed in range(releases):
+        estimate = first.like(simulate(plan, GROUPED, SeededEntropy(seed)))
+        found = quantiles(estimate, "age", SHARES, by=["sex"], level=0.8)
+        covered += [one.low <= value <= one.high for one, value in zip(found, exact, strict=True)]
+        assert all(one.low <= one.value <= one.high for one in found)
+        widths.append(found[1].high - found[1].low)
+        made = means(estimate, "pay", by=["sex"], level=0.8)
+        both += (made.low <= true) & (true <= made.high)
+    assert [one.group for one in found] == [("F",)] * 4 + [("M",)] * 4
+    # Binomial of 150 at 0.8: below 0.8 - 4 standard errors with a chance of less than 1e-4, each.
+    assert (np.append(covered, both) / releases > 0.8 - 4 * (0.16 / releases) ** 0.5).all()
+    band = cdf(first, "age", by=["sex"], level=0.8, draws=199).quantiles(SHARES)
+    assert np.mean(widths) < band[1].high - band[1].low
+    assert [one.group for one in band] == [one.group for one in found]
+
+
+def test_the_bands_of_groups_are_those_of_their_rows_alone() -> None:
+    plan = grouped_plan(Privacy(PureDP(100)), Noise.DISCRETE_LAPLACE)
+    estimate = Estimate(simulate(plan, GROUPED, SeededEntropy(5)))
+    found = cdf(estimate, "age", by=["sex"], draws=199)
+    assert found.share.shape == found.low.shape == (2, 30)
+    for place, label in enumerate("FM"):
+        own = cdf(estimate, "age", where={"sex": label}, draws=199)
+        assert own.share == pytest.approx(found.share[place], abs=1e-9)
+        assert own.count == pytest.approx(found.count[place])
+        apart, together = quantiles(estimate, "age", SHARES, where={"sex": label}), quantiles(estimate, "age", SHARES, by=["sex"])
+        assert [(one.value, one.low, one.high) for one in apart] == [
+            (one.value, one.low, one.high) for one in together if one.group == (label,)
+        ]
+
+
+def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
+    plan = grouped_plan(Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE)
+    first = Estimate(simulate(plan, GROUPED, SeededEntropy(0)))
+    (upto,), share = queries(DOMAIN, age="prefix", sex="identity"), 0.3
+    draws = np.stack(list(simulated_noise(first, upto, 600, seed=4)))
+    tested = (1 - share) * draws - share * (draws[:, -1:] - draws)
+    asked = up_to(DOMAIN, "age", {}, ["sex"])
+    _, spread = quantile_counts(first, asked).at(share)
+    # Variances of 600 draws are off by 6%: 60 of them, 5 standard errors.
+    assert np.moveaxis(tested.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
+
+
 def test_simulated_noise_has_the_promised_variances() -> None:
     plan = tree_plan(Privacy(PureDP("1/7")), Noise.DISCRETE_LAPLACE)
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     product = queries(DOMAIN, age="prefix").products[0]
-    noise = simulated_noise(estimate, product, 3000, seed=3)
+    noise = np.stack(list(simulated_noise(estimate, product, 3000, seed=3)))
     # Variances of 3000 draws of about normal noise are off by 2.6%: 30 of them, 5 standard errors.
     assert noise.var(axis=0) == pytest.approx(estimate.estimate(product).noise_std ** 2, rel=0.14)
 
@@ -77,7 +153,7 @@ def test_conditions_choose_rows() -> None:
     found = cdf(seen, "age", where={"sex": "F"}, draws=199)
     ages = HELD.codes["age"][HELD.codes["sex"] == 0]
     assert found.share == pytest.approx(np.cumsum(np.bincount(ages, minlength=30)) / len(ages), abs=0.01)
-    assert quantiles(seen, "age", [0.5], where={"sex": ["F", "M"]}, draws=199)[0].value == 1 + np.sort(HELD.codes["age"])[449]
+    assert quantiles(seen, "age", [0.5], where={"sex": ["F", "M"]})[0].value == 1 + np.sort(HELD.codes["age"])[449]
 
 
 def test_next_to_nothing_known_gives_the_whole_band() -> None:
@@ -146,7 +222,11 @@ def test_refusals_are_read() -> None:
     with pytest.raises(InputError, match="The measurements"):
         cdf(estimate, "age", where={"sex": "F"})
     with pytest.raises(InputError, match="a quantile must be a number above 0 and at most 1"):
-        quantiles(estimate, "age", [0], draws=19)
+        quantiles(estimate, "age", [0])
+    with pytest.raises(InputError, match="asked for by sex, which is in use already"):
+        quantiles(estimate, "age", [0.5], where={"sex": "F"}, by=["sex"])
+    with pytest.raises(InputError, match="The measurements do not determine age:prefix x sex"):
+        quantiles(estimate, "age", [0.5], by=["sex"])
     with pytest.raises(InputError, match="At most 2147483648 numbers are drawn to simulate releases"):
         cdf(estimate, "age", draws=10**9)
     with pytest.raises(InputError, match="A mean of pay needs its sums and the counts, both measured"):

@@ -30,6 +30,7 @@ NAMES = {
         "privacy.budget",
         "workload",
         "questions",
+        "statistics.asked",
         "factors",
         *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
         "limits",
@@ -60,6 +61,7 @@ def releases(folder: Path) -> Iterator[Path]:
         {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(0, 7), "pay": ln.Integers(0, 15)}, measures={"sum": ln.Measure("pay", 0, 16)}
     )
     wide = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(domain, sex="identity", sum="sum")
+    wide += ln.mean_queries(domain, "sum", by=["sex"], size=40) + ln.quantile_queries(domain, "age", ["0.5"])
     counts = ln.queries(domain, sex="identity", age="identity")
     amounts = ln.queries(domain, pay="prefix", sum="sum")
     options = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True, "covariances": ("q1",)}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ _NEEDED += "or --covariances TABLE."
 @click.option("--cells", multiple=True, metavar="NAME", help="Every value of an attribute.")
 @click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only rows with this value; again for the same name: or.")
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure in place of counting rows.")
-@click.option("--cdf", "distribution", metavar="NAME", help="The share of rows up to each value of a number.")
-@click.option("--quantiles", metavar="NAME=SHARE,...", help="Quantiles of a number, such as age=0.25,0.5,0.75.")
+@click.option("--cdf", "distribution", metavar="NAME", help="The share of rows up to each value of a number, by the --cells.")
+@click.option("--quantiles", metavar="NAME=SHARE,...", help="Quantiles of a number, such as age=0.25,0.5,0.75, by the --cells.")
 @click.option("--means", metavar="MEASURE", help="Means of a measure, by the --cells.")
 @click.option("--covariances", metavar="TABLE", help="Of the noise in every two answers of a table, by id or name.")
 @click.option("--level", type=float, help="Coverage of the intervals.  [default: that of the release]")
@@ -60,7 +61,8 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
 def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """The heading, and one record an answer."""
     kinds = [name for name in ("distribution", "quantiles", "means", "covariances") if asked[name]]
-    if asked["ranges"] or asked["measure"] or (asked["cells"] and not asked["means"]) or (asked["where"] and not kinds):
+    groups = asked["means"] or asked["quantiles"] or asked["distribution"]
+    if asked["ranges"] or asked["measure"] or (asked["cells"] and not groups) or (asked["where"] and not kinds):
         kinds.append("counts")
     if len(kinds) != 1:
         raise InputError(_NEEDED if not kinds else "One kind of answer can be asked for at a time. " + _NEEDED)
@@ -72,9 +74,9 @@ def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> tup
     if asked["covariances"]:
         return _covariances(release, asked["covariances"])
     if asked["distribution"]:
-        return _cdf(release, level, asked["distribution"], where)
+        return _cdf(release, level, asked["distribution"], where, asked["cells"])
     if asked["quantiles"]:
-        return _quantiles(release, level, asked["quantiles"], where)
+        return _quantiles(release, level, asked["quantiles"], where, asked["cells"])
     return _counts(release, level, asked, where)
 
 
@@ -105,16 +107,23 @@ def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: M
     return f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, {100 * level:g}% intervals", rows
 
 
-def _cdf(release: "Release", level: float, name: str, where: Mapping[str, list[str]]) -> tuple[str, list[dict[str, Any]]]:
+def _cdf(
+    release: "Release", level: float, name: str, where: Mapping[str, list[str]], by: Sequence[str]
+) -> tuple[str, list[dict[str, Any]]]:
     from leastnoise._estimate import cdf
 
-    found = cdf(release, name, where=where, level=level)
-    each = zip(found.values.tolist(), found.share.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
-    rows = [{name: value, "share": share, "low": low, "high": high} for value, share, low, high in each]
+    found = cdf(release, name, where=where, by=by, level=level)
+    rows = []
+    for place, labels in enumerate(product(*found.labels)):
+        curves = [curve.reshape(-1, len(found.values))[place].tolist() for curve in (found.share, found.low, found.high)]
+        each = zip(found.values.tolist(), *curves, strict=True)
+        rows += [{**_group(found.by, labels), name: value, "share": share, "low": low, "high": high} for value, share, low, high in each]
     return f"share of rows up to each {name}, a {100 * level:g}% band that holds everywhere at once", rows
 
 
-def _quantiles(release: "Release", level: float, text: str, where: Mapping[str, list[str]]) -> tuple[str, list[dict[str, Any]]]:
+def _quantiles(
+    release: "Release", level: float, text: str, where: Mapping[str, list[str]], by: Sequence[str]
+) -> tuple[str, list[dict[str, Any]]]:
     from leastnoise._estimate import quantiles
 
     name, listed = _named(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
@@ -122,9 +131,15 @@ def _quantiles(release: "Release", level: float, text: str, where: Mapping[str, 
         shares = [float(one) for one in listed.split(",")]
     except ValueError:
         raise InputError(f"--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got {text!r}.") from None
-    found = quantiles(release, name, shares, where=where, level=level)
-    rows = [{"share": one.share, name: one.value, "low": one.low, "high": one.high} for one in found]
-    return f"quantiles of {name}, {100 * level:g}% intervals that hold all at once", rows
+    found = quantiles(release, name, shares, where=where, by=by, level=level)
+    names = [one for one in release.plan.domain.names if one in by]
+    rows = [{**_group(names, one.group), "share": one.share, name: one.value, "low": one.low, "high": one.high} for one in found]
+    return f"quantiles of {name}, {100 * level:g}% intervals", rows
+
+
+def _group(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
+    """The group of a row, where there are groups."""
+    return {"cell": ", ".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))} if names else {}
 
 
 def _covariances(release: "Release", key: str) -> tuple[str, list[dict[str, Any]]]:
@@ -136,16 +151,9 @@ def _covariances(release: "Release", key: str) -> tuple[str, list[dict[str, Any]
 
 def _means(release: "Release", level: float, measure: str, by: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
     from leastnoise._estimate import means
-    from leastnoise._workload import identity, queries
 
     found = means(release, measure, by=by, level=level)
-    groups: dict[str, Any] = {name: identity() for name in found.by}
-    (product,) = queries(release.plan.domain, groups)
-    labels = [""]
-    for name, own in zip(product.attributes, product.labels, strict=True):
-        labels = [f"{text}, {name}={label}" if text else f"{name}={label}" for text in labels for label in own]
-    each = zip(labels, found.mean.reshape(-1).tolist(), found.low.reshape(-1).tolist(), found.high.reshape(-1).tolist(), strict=True)
-    rows = [{"cell": cell or "all", "mean": mean, "low": low, "high": high} for cell, mean, low, high in each]
+    rows = [{"cell": cell, "mean": mean, "low": low, "high": high} for cell, mean, low, high in found.rows()]
     return f"means of {measure}, {100 * level:g}% intervals", rows
 
 

@@ -1,6 +1,7 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
 from leastnoise._estimate._answer import Answer, Estimator
+from leastnoise._estimate._cdf import Cdf, Quantile, cdf, check_simulation, simulated_noise, usual_draws
 from leastnoise._estimate._expansion import Expanded, Independent
 from leastnoise._estimate._hidden import Hidden, choice_hides
 from leastnoise._estimate._isotonic import isotonic
@@ -13,10 +14,11 @@ from leastnoise._estimate._non_negative import monotone, non_negative, onto_simp
 from leastnoise._estimate._outcome import Finding, Fixed, Outcome, Said
 from leastnoise._estimate._plane_expansion import Grid, Rectangles
 from leastnoise._estimate._posterior import Posterior, shrunk_levels
-from leastnoise._estimate._quantiles import Cdf, HasLeastSquares, Quantile, cdf, quantiles, simulated_noise
+from leastnoise._estimate._quantiles import quantiles
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
 from leastnoise._estimate._truncated import Truncated
+from leastnoise._estimate._up_to import HasLeastSquares
 
 __all__ = [
     "REPETITIONS",
@@ -45,6 +47,7 @@ __all__ = [
     "Truncated",
     "cdf",
     "cheapest_blocks",
+    "check_simulation",
     "choice_hides",
     "from_residual_parts",
     "isotonic",
@@ -61,6 +64,7 @@ __all__ = [
     "shrink",
     "shrunk_levels",
     "simulated_noise",
+    "usual_draws",
     "weak_total",
     "whole_numbers",
 ]

@@ -9,11 +9,11 @@ import numpy as np
 
 from leastnoise._accuracy import interval_multiplier, ratio_interval
 from leastnoise._charts import Dots, dots, live
-from leastnoise._check import InputError, html_facts, refuse
+from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate._quantiles import HasLeastSquares
+from leastnoise._estimate._up_to import HasLeastSquares, checked_level
 from leastnoise._threads import one_thread
-from leastnoise._workload import identity, queries
+from leastnoise._workload import attributes_of, identity, queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -29,6 +29,7 @@ class Means:
         sums: the estimated sums, in the measure's own values.
         counts: the estimated counts.
         level: each interval contains its true mean with this probability.
+        std_error: standard errors of the means by the delta method, at the estimates; NaN where the count is not clear of 0.
         labels: of the groups along each attribute of ``by``.
     """
 
@@ -40,6 +41,7 @@ class Means:
     sums: FloatArray
     counts: FloatArray
     level: float
+    std_error: FloatArray
     labels: tuple[tuple[str | int, ...], ...] = ()
 
     def rows(self) -> list[tuple[str, float, float, float]]:
@@ -92,30 +94,29 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
     estimate = source.least_squares()
     plan = estimate.observation.measurements
     bounds = plan.domain.measure(measure)
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise refuse("level", level, "a number above 0 and below 1, such as 0.95")
-    names = tuple(name for name in plan.domain.names if name in by)
-    if len(names) != len(by):
-        missing = sorted(set(by) - set(names))
-        raise refuse("the groups of means", ", ".join(missing) or "an attribute twice", "attributes of " + ", ".join(plan.domain.names))
+    level = checked_level(level)
+    names = attributes_of(plan.domain, by, "the groups of means")
     if {block.measure for block in plan.blocks} & {None, measure} != {None, measure}:
         raise InputError(f"A mean of {measure} needs its sums and the counts, both measured. Ask for both in the workload.")
     sets: dict[str, Any] = {name: identity() for name in names}
     summed, counted = queries(plan.domain, sets, sum=measure).products[0], queries(plan.domain, sets).products[0]
     above, below = estimate.estimate(summed), estimate.estimate(counted)
     sums, counts = above.values, below.values
+    times = interval_multiplier(plan.noise, level)
     ends = (float(bounds.low_units), float(bounds.high_units))
     low, high = ratio_interval(
         sums,
         counts,
         above.noise_std**2,
         below.noise_std**2,
-        interval_multiplier(plan.noise, float(level)),
+        times,
         ends,
         steps=(0.5 / plan.grid, 0.5 / plan.grid),
     )
     quotient = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), np.mean(ends))
     unit = float(bounds.unit)
+    spread = np.sqrt(above.noise_std**2 + np.clip(quotient, low, high) ** 2 * below.noise_std**2)
+    clear = counts > times * below.noise_std
     return Means(
         measure=measure,
         by=names,
@@ -124,6 +125,7 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
         high=high * unit,
         sums=sums * unit,
         counts=np.asarray(counts),
-        level=float(level),
+        level=level,
+        std_error=np.where(clear, spread / np.where(clear, counts, 1.0), np.nan) * unit,
         labels=tuple(plan.domain.kind(name).labels for name in names),
     )

@@ -206,7 +206,9 @@ class Plan:
 
     def to_json(self) -> str:
         """The plan as one JSON text, the same for equal plans."""
-        asked = self.workload.to_json()
+        asked: dict[str, Any] = {"questions": self.workload.to_json()}
+        if self.workload.statistics:
+            asked["statistics"] = [one.to_json() for one in self.workload.statistics]
         if self.measurements is None:
             fallback = {} if self.fallback is None else {"independent": json.loads(self.fallback.to_json())}
             value = {
@@ -214,7 +216,7 @@ class Plan:
                 "strategy": self.strategy,
                 "privacy": self.privacy.to_json(),
                 "domain": self.domain.to_json(),
-                "questions": asked,
+                **asked,
                 "details": {**self.details, **fallback},
             }
         else:
@@ -222,7 +224,7 @@ class Plan:
                 "format": FORMAT,
                 "strategy": self.strategy,
                 **self.measurements.to_value(),
-                "questions": asked,
+                **asked,
                 "promise": _promise_value(self.promise),
                 "details": self.details,
             }
@@ -260,7 +262,8 @@ def _plan(value: Mapping[str, Any]) -> Plan:
     domain, details, asked = Domain.from_json(value["domain"]), dict(value["details"]), value["questions"]
     if not asked:
         raise InputError("A plan must have questions; got none. Make plans with leastnoise.plan(workload, budget).")
-    workload, privacy = workload_from_json(domain, asked), privacy_from_json(value["privacy"])
+    workload = workload_from_json(domain, asked, value.get("statistics", ()))
+    privacy = privacy_from_json(value["privacy"])
     if decided_on_the_way:
         fallback = details.pop("independent", None)
         independent = None if fallback is None else _plan(fallback)

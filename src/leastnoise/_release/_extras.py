@@ -12,7 +12,16 @@ import numpy as np
 from leastnoise._accuracy import structure
 from leastnoise._check import InputError, quoted, refuse
 from leastnoise._domain import Domain
-from leastnoise._estimate import Estimate, LocallyNonNegative, NonNegativeCells, Outcome, locally_non_negative, nnls
+from leastnoise._estimate import (
+    Estimate,
+    LocallyNonNegative,
+    NonNegativeCells,
+    Outcome,
+    check_simulation,
+    locally_non_negative,
+    nnls,
+    usual_draws,
+)
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
 from leastnoise._release._formats import check_formats
@@ -34,14 +43,15 @@ def check_options(plan: Plan, options: Options) -> None:
         options: of the release.
 
     Raises:
-        InputError: a format that cannot hold the release, too many cells, no measure that cannot be negative, an unknown table, or
-            covariances that are not known.
+        InputError: a format that cannot hold the release, statistics or covariances that are not known, too many cells, no measure that
+            cannot be negative, or an unknown table.
 
     >>> domain = Domain(sex=["F", "M"])
     >>> total = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),))
     >>> check_options(promised(marginals(domain, ways=0), total), Options(covariances=["total"]))
     """
     check_formats(options.formats, written(plan.workload.products))
+    _check_statistics(plan, options.level)
     if not options.beside:
         return
     if plan.measurements is None:
@@ -59,6 +69,25 @@ def check_options(plan: Plan, options: Options) -> None:
                 f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
                 "Choose another strategy."
             )
+
+
+def _check_statistics(plan: Plan, level: float) -> None:
+    """Refuse statistics that a plan cannot give."""
+    for asked in plan.workload.statistics:
+        if plan.measurements is None:
+            raise InputError(
+                f"The {asked.name} cannot be given by the strategy {plan.strategy!r}, which decides on the way what is measured, so that "
+                "no interval is known. Leave it out, or choose strategy = 'auto'."
+            )
+        if asked.kind == "cdf":
+            (product,) = plan.workload.tables_of(asked)
+            rows = sum(block.rows for block in plan.measurements.blocks if block.measure is None)
+            check_simulation(rows, usual_draws(product, level))
+            if structure(plan.measurements, None).solver_cells:
+                raise InputError(
+                    f"The {asked.name} cannot be given under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
+                    "Choose another strategy."
+                )
 
 
 def check_linear(outcome: Outcome, *asked: str) -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from leastnoise._check.arrays import Array
 from leastnoise._release._formats import WRITERS
 from leastnoise._release._release import Release
+from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import MAY_BE_UNKNOWN, NUMBERS, Label, Table, key_columns, label_array
 
 MOST_TABLE_FILES = 200
@@ -80,6 +81,9 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
     entries = []
     with duckdb.connect(":memory:") as database:
         database.execute(_QUIET)
+        for made in release.statistics:
+            keys = _Keys(made.key_columns(), made.labels, made.places())
+            _write_keyed(made.id, keys, made.numbers(), database, directory / statistic_file(release, made), release.options.formats)
         others = [WRITERS[name].open(release, directory) for name in release.options.formats if name in WRITERS]
         for table, stem in (_batched if in_batches(release) else _one_by_one)(release, directory, database):
             entries.append(_entry(release, table, stem))
@@ -149,8 +153,13 @@ def file_name(table_id: str, name: str, tables: int) -> str:
     ('q07-sex-by-region', 'q2-sum-of-pay-by-b')
     """
     words = re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-")).strip("-")[:_LONGEST_NAME].rstrip("-")
-    number = table_id[1:].rjust(len(str(tables)), "0")
-    return f"q{number}-{words}" if words else f"q{number}"
+    number = table_id[0] + table_id[1:].rjust(len(str(tables)), "0")
+    return f"{number}-{words}" if words else number
+
+
+def statistic_file(release: Release, made: StatisticTable) -> str:
+    """Where the files of a statistic are, below the release's directory, without an ending."""
+    return f"answers/{file_name(made.id, made.name, len(release.statistics))}"
 
 
 def _write_index(path: Path, entries: Iterable[TableEntry]) -> None:
@@ -184,20 +193,34 @@ def _clean(text: str) -> str:
 
 def _one_by_one(release: Release, directory: Path, database: Any) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
-        texts = _Texts()
-        columns: dict[str, Array] = {"query": np.full(table.cells, texts.add((table.id,)), dtype=np.int32)}
-        looked_up = {"query"}
-        names = key_columns(table.product.attributes)
-        for column, labels, place in zip(names, table.labels, _places(table), strict=True):
-            array = label_array(labels)
-            if array.dtype == object:
-                looked_up.add(column)
-                columns[column] = place + texts.add(labels)
-            else:
-                columns[column] = array[place]
         stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
-        _copy(database, {**columns, **table.numbers()}, looked_up, texts.known, directory / stem, release.options.formats)
+        keys = _Keys(key_columns(table.product.attributes), table.labels, _places(table))
+        _write_keyed(table.id, keys, table.numbers(), database, directory / stem, release.options.formats)
         yield table, stem
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The key columns of a file, with the labels along each and the place of every row's."""
+
+    names: list[str]
+    labels: tuple[tuple[Label, ...], ...]
+    places: list[npt.NDArray[np.int32]]
+
+
+def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], database: Any, stem: Path, formats: Sequence[str]) -> None:
+    """One file a format: query, one column a key, and the numbers."""
+    texts = _Texts()
+    columns: dict[str, Array] = {"query": np.full(len(next(iter(numbers.values()))), texts.add((query,)), dtype=np.int32)}
+    looked_up = {"query"}
+    for column, labels, place in zip(keys.names, keys.labels, keys.places, strict=True):
+        array = label_array(labels)
+        if array.dtype == object:
+            looked_up.add(column)
+            columns[column] = place + texts.add(labels)
+        else:
+            columns[column] = array[place]
+    _copy(database, {**columns, **numbers}, looked_up, texts.known, stem, formats)
 
 
 def _batched(release: Release, directory: Path, database: Any) -> Iterator[tuple[Table, str]]:

@@ -16,7 +16,7 @@ from leastnoise._estimate import REPETITIONS, projection_method
 from leastnoise._measurements import Measurements
 from leastnoise._release import _aware as aware
 from leastnoise._release import _words as words
-from leastnoise._release._files import TableEntry, in_batches
+from leastnoise._release._files import TableEntry, in_batches, statistic_file
 from leastnoise._release._release import Release
 from leastnoise._release._tables import key_columns
 
@@ -88,7 +88,8 @@ def manifest(
 
     Returns:
         A dictionary with the keys format, private, written, versions, privacy, receipt, domain, workload, plan, measurements,
-        expected_error, intervals, post_processing, answers, options and files; ``warning`` first if the noise was not private.
+        expected_error, intervals, post_processing, answers, options and files, and statistics and covariances where there are some;
+        ``warning`` first if the noise was not private.
     """
     plan = release.plan
     warning = {} if release.private else {"warning": words.ENGLISH.say("not_private")}
@@ -124,6 +125,7 @@ def manifest(
         },
         "post_processing": _post_processing(release),
         "answers": _answers(release, entries),
+        **_statistics(release),
         **_covariances(release),
         "options": release.options.to_json(),
         "files": [dict(entry) for entry in files],
@@ -216,6 +218,33 @@ def _post_processing(release: Release) -> dict[str, Any]:
             "its own estimate (at least 0); no errors are known for them"
         )
     return {"columns": columns, "note": " ".join(words.post_processing_words(release))}
+
+
+_MEANINGS = {
+    "means": "sum over count, group by group, with Fieller's intervals, each by itself; std_error by the delta method at the estimates, "
+    "empty where the count is not clear of 0; sum and count as in the tables",
+    "quantiles": "the least value with at least a share of the rows at or below it; only its cell is known, so low and high are ends of "
+    "cells; each interval by itself",
+    "cdf": "share of the rows up to the end of every cell (up_to); low to high is a band that holds for all cells of a group at once",
+}
+
+
+def _statistics(release: Release) -> dict[str, Any]:
+    """What was made of the tables, and where it is; nothing if nothing was asked for."""
+    listed = [
+        {
+            "query": made.id,
+            "name": made.name,
+            "asked": made.statistic.to_json(),
+            "tables": [product.name for product in release.plan.workload.tables_of(made.statistic)],
+            "files": statistic_file(release, made),
+            "key_columns": made.key_columns(),
+            "values": made.cells,
+            "meaning": _MEANINGS[made.statistic.kind],
+        }
+        for made in release.statistics
+    ]
+    return {"statistics": listed} if listed else {}
 
 
 def _covariances(release: Release) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
 from leastnoise._release._options import Options, checked_level
+from leastnoise._release._statistics import Statistics
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit, to_frame
 from leastnoise._release._texts import texts
 from leastnoise._threads import one_thread
@@ -34,6 +35,7 @@ class Release:
         options: what was asked for beside the plan, tables whose covariances are written by their ids.
         receipt: further facts about the payment, such as the ledger's name.
         tables: one a product of the workload, computed when taken.
+        statistics: the means, quantiles and distribution functions that were asked for, computed when taken.
 
     Guarantees: post-processing of the observation; it never looks at the data, so it costs nothing, however often it is made.
     """
@@ -43,6 +45,7 @@ class Release:
     options: Options
     receipt: Mapping[str, Any] = field(default_factory=dict)
     tables: Tables
+    statistics: Statistics
     _digests: list[str] = field(default_factory=list, init=False, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, init=False, repr=False)
 
@@ -346,4 +349,5 @@ def build(outcome: Outcome, options: Options | None = None, receipt: Mapping[str
         joint_cells(outcome.observation, workload) if kept.nnls else None,
         local_tables(Estimate(outcome.observation), workload) if kept.local_non_negative else None,
     )
-    return Release(outcome=outcome, workload=workload, options=kept, receipt=dict(receipt or {}), tables=tables)
+    statistics = Statistics(Estimate(outcome.observation), outcome.plan.workload, kept.level)
+    return Release(outcome=outcome, workload=workload, options=kept, receipt=dict(receipt or {}), tables=tables, statistics=statistics)

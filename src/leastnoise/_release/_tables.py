@@ -35,7 +35,7 @@ NUMBERS = (
     "nnls_rmse",
     "answer_local",
 )
-MAY_BE_UNKNOWN = ("approximation_std", *SOMETIMES)  # columns of which an entry may be missing
+MAY_BE_UNKNOWN = ("approximation_std", "std_error", *SOMETIMES)  # columns of which an entry may be missing
 MOST_SHOWN = 12  # cells of a table in a notebook
 
 
@@ -294,13 +294,17 @@ class _Names:
         return given
 
 
-def key_columns(attributes: Sequence[str]) -> list[str]:
+def key_columns(attributes: Sequence[str], numbers: Sequence[str] = NUMBERS) -> list[str]:
     """The key column of every attribute: its name, with a number behind it where it would repeat another column.
+
+    Args:
+        attributes: in their order.
+        numbers: the columns of numbers.
 
     >>> key_columns(["sex", "Answer", "SEX"])
     ['sex', 'Answer_2', 'SEX_2']
     """
-    names = _Names({"query", *NUMBERS})
+    names = _Names({"query", *numbers})
     return [names.give(name) for name in attributes]
 
 

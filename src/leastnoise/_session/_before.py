@@ -138,7 +138,8 @@ def read_plan(path: Path, what: Spec) -> Plan:
     )
     same = same and (isinstance(asked, Least) or made.privacy == wanted)
     pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
-    pairs["[[workload]]"] = (made.workload.to_json(), what.workload.to_json())
+    of_plan, of_spec = ((one.to_json(), one.statistics) for one in (made.workload, what.workload))
+    pairs["[[workload]]"] = (of_plan, of_spec)
     other = [name for name, (planned, said) in pairs.items() if planned != said]
     if other:
         raise InputError(

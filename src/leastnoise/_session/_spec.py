@@ -20,9 +20,11 @@ from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
 from leastnoise._session._targets import Least
-from leastnoise._workload import Product, Workload, marginals, queries, together
+from leastnoise._workload import Product, Workload, cdf_queries, marginals, mean_queries, quantile_queries, queries, together
 
 LEAST = "least"  # in place of epsilon or rho
+_STATISTICS: Mapping[str, Callable[..., Workload]] = {"means": mean_queries, "quantiles": quantile_queries, "cdf": cdf_queries}
+_ASKED = ("marginals", "queries", *_STATISTICS)
 _TARGETS = ("margin", "relative", "size", "rmse")
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
 _MOST_LISTED = 10
@@ -351,9 +353,12 @@ def _parts(domain: Domain, value: object) -> list[Workload]:
 
 
 def _part(domain: Domain, value: object, where: str) -> Workload:
-    table: dict[str, Any] = known_keys(where, value, ["marginals", "queries", "weight", "sum", *_TARGETS])
-    if ("marginals" in table) == ("queries" in table):
-        raise InputError(f"{where} must have exactly one of marginals and queries; got {'both' if 'queries' in table else 'neither'}.")
+    table: dict[str, Any] = known_keys(where, value, [*_ASKED, "weight", "sum", *_TARGETS])
+    given = [name for name in _ASKED if name in table]
+    if len(given) != 1:
+        raise InputError(f"{where} must have exactly one of {', '.join(_ASKED)}; got {' and '.join(given) or 'none of them'}.")
+    if given[0] in _STATISTICS:
+        return _statistic_part(domain, given[0], table, where)
     common = {"weight": table.get("weight", 1), "sum": table.get("sum")}
     wanted = {name: table[name] for name in _TARGETS if name in table}
     try:
@@ -362,5 +367,22 @@ def _part(domain: Domain, value: object, where: str) -> Workload:
         else:
             asked = marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
         return asked.within(**wanted) if wanted else asked
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
+    """Means, quantiles or a distribution function."""
+    foreign = [name for name in table if name not in (kind, "weight", "size")]
+    if foreign:
+        advice = "Targets and sums are of tables: give them to queries that ask for the same table."
+        raise refuse(f"a key of {where}, which asks for {kind},", foreign[0], f"one of {kind}, weight and size", advice)
+    keys = ["of", "at", "by"] if kind == "quantiles" else ["of", "by"]
+    try:
+        asked: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
+        for name in keys:
+            if name not in asked:
+                raise InputError(f"{kind} must have {name}; it has {', '.join(table[kind]) or 'nothing'}.")
+        return _STATISTICS[kind](domain, **asked, **{name: table[name] for name in ("weight", "size") if name in table})
     except InputError as error:
         raise InputError(f"{where}: {error}") from None

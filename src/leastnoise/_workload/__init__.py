@@ -12,22 +12,30 @@ from leastnoise._workload._query_sets import (
     ranges,
     total,
 )
+from leastnoise._workload._statistic import Statistic, attributes_of, number_cells
+from leastnoise._workload._statistic_queries import cdf_queries, mean_queries, quantile_queries
 from leastnoise._workload._target import Target, target
 from leastnoise._workload._workload import Product, Workload, from_json, marginals, queries, together
 
 __all__ = [
     "Product",
     "QuerySet",
+    "Statistic",
     "Target",
     "Workload",
     "all_ranges",
+    "attributes_of",
+    "cdf_queries",
     "from_json",
     "identity",
     "level",
     "marginals",
     "matrix",
+    "mean_queries",
+    "number_cells",
     "predicates",
     "prefix",
+    "quantile_queries",
     "queries",
     "query_set",
     "ranges",

@@ -11,6 +11,7 @@ from leastnoise._check import Exact, InputError, exact_positive, html_facts, ref
 from leastnoise._domain import Domain
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import Label, QuerySet, identity, query_set
+from leastnoise._workload._statistic import Statistic, statistic_from_json
 from leastnoise._workload._target import Target, target
 
 
@@ -102,8 +103,13 @@ MOST_SHOWN = 20  # tables of a workload in a notebook
 class Workload:
     """A union of products over one domain.
 
-    Guarantees: not empty; every product belongs to ``domain``. A table that is asked for again by ``+`` stays one table, with the sum of
-    the weights.
+    Args:
+        domain: the domain.
+        products: the tables.
+        statistics: means, quantiles and distribution functions that are made of the tables.
+
+    Guarantees: not empty; every product belongs to ``domain``, and the tables of every statistic are asked for. A table that is asked for
+    again by ``+`` stays one table, with the sum of the weights.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
     >>> [product.name for product in (ln.marginals(domain, ways=1) + ln.queries(domain, age="prefix", weight=2)).products]
@@ -112,6 +118,7 @@ class Workload:
 
     domain: Domain
     products: tuple[Product, ...]
+    statistics: tuple[Statistic, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.products:
@@ -120,6 +127,20 @@ class Workload:
             raise InputError(
                 "A workload must have all its queries over one domain; got two different domains. Use one Domain value for all parts."
             )
+        for one in self.statistics:
+            self.tables_of(one)
+
+    def tables_of(self, asked: Statistic) -> tuple[Product, ...]:
+        """The tables that a statistic is made of: counts and sums for means, counts up to every cell for the others.
+
+        Raises:
+            InputError: one of them is not asked for.
+        """
+        known = {product.question: product for product in self.products}
+        wanted = asked.questions(self.domain)
+        if not all(question in known for question in wanted):
+            raise InputError(f"The tables that the {asked.name} needs are not in the workload. Ask for both together.")
+        return tuple(known[question] for question in wanted)
 
     def __repr__(self) -> str:
         return f"Workload({len(self.products):,} tables, {self.rows:,} queries)"
@@ -127,7 +148,7 @@ class Workload:
     def _repr_html_(self) -> str:
         listed = [(product.name, f"{product.rows:,} queries, weight {product.weight}") for product in self.products[:MOST_SHOWN]]
         more = [("...", f"{len(self.products) - MOST_SHOWN:,} more")] if len(self.products) > MOST_SHOWN else []
-        return html_facts(repr(self), [*listed, *more])
+        return html_facts(repr(self), [*listed, *more, *((one.name, "made of these") for one in self.statistics)])
 
     def __add__(self, other: "Workload") -> "Workload":
         return together((self, other)) if isinstance(other, Workload) else NotImplemented
@@ -168,10 +189,11 @@ class Workload:
         known = None if size is None else exact_positive("size", size)
         if wanted is None and known is None:
             raise InputError("A target must have one of margin, relative (with size) and rmse; got none.")
-        return Workload(self.domain, tuple(replace(product, target=wanted, size=known) for product in self.products))
+        products = tuple(replace(product, target=wanted, size=known) for product in self.products)
+        return replace(self, products=products)
 
     def to_json(self) -> list[dict[str, object]]:
-        """A JSON value; the domain is kept elsewhere.
+        """A JSON value of the tables; domain and statistics are kept elsewhere.
 
         >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).to_json()
         [{'queries': {'sex': {'kind': 'identity', 'arguments': []}}, 'weight': '1', 'measure': None}]
@@ -204,7 +226,7 @@ def together(parts: Sequence[Workload]) -> Workload:
     for product in (product for part in parts for product in part.products):
         before = known.get(product.question)
         known[product.question] = product if before is None else _together(before, product)
-    return Workload(parts[0].domain, tuple(known.values()))
+    return Workload(parts[0].domain, tuple(known.values()), tuple(dict.fromkeys(one for part in parts for one in part.statistics)))
 
 
 def _together(one: Product, other: Product) -> Product:
@@ -215,8 +237,13 @@ def _together(one: Product, other: Product) -> Product:
     return replace(one, weight=one.weight + other.weight, target=next(iter(targets), None), size=next(iter(sizes), None))
 
 
-def from_json(domain: Domain, value: Iterable[Mapping[str, Any]]) -> Workload:
+def from_json(domain: Domain, value: Iterable[Mapping[str, Any]], statistics: Iterable[Mapping[str, Any]] = ()) -> Workload:
     """Read what ``Workload.to_json`` wrote.
+
+    Args:
+        domain: the domain.
+        value: the tables.
+        statistics: what ``Statistic.to_json`` wrote.
 
     >>> domain = Domain(sex=["F", "M"])
     >>> from_json(domain, marginals(domain, ways=1).to_json()) == marginals(domain, ways=1)
@@ -228,7 +255,7 @@ def from_json(domain: Domain, value: Iterable[Mapping[str, Any]]) -> Workload:
         product = _product(domain, sets, entry["weight"], entry["measure"])
         size = None if "size" not in entry else exact_positive("size", entry["size"])
         products.append(replace(product, target=target(**entry.get("target", {})), size=size))
-    return Workload(domain, tuple(products))
+    return Workload(domain, tuple(products), tuple(statistic_from_json(domain, entry) for entry in statistics))
 
 
 def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None) -> Product:

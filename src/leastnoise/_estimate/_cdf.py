@@ -1,0 +1,273 @@
+"""A whole distribution function of one number, by group, with a band that holds everywhere at once.
+
+With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares estimates, let c be a quantile of
+max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's probability all N_i and R_i lie within c sigma_i and c tau_i of their
+estimates at once, and so does every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is the right order statistic of
+simulated releases of pure noise: errors of least squares do not depend on the data, so a real error and the simulated ones are exchangeable
+and the coverage is at least the level for any noise, however few the simulations. The truth does not fall, so neither do the ends. Every
+group has a c of its own.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._nnls import _noise
+from leastnoise._estimate._up_to import HasLeastSquares, Label, UpTo, checked_level, checked_share, place_within, rising_share, up_to
+from leastnoise._measurements import Observation
+from leastnoise._threads import one_thread
+from leastnoise._workload import Product
+
+DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
+_FEWER, _MOST_SIMULATED = 199, 2**26
+_PILOT = 200
+_MOST_NOISE = 2**31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile:
+    """A quantile with an interval.
+
+    Attributes:
+        share: p, the part of the rows at or below it.
+        value: the estimate, in the attribute's own values.
+        low: the quantile is at least this.
+        high: the quantile is at most this.
+        group: labels of its group; empty for all rows.
+    """
+
+    share: float
+    value: float
+    low: float
+    high: float
+    group: tuple[Label, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cdf:
+    """A distribution function with a simultaneous band, or one for every group.
+
+    Attributes:
+        attribute: the number.
+        values: upper end of every cell, in the attribute's own values, shape (n,).
+        starts: lower end of every cell, shape (n,).
+        share: estimated part of the rows at or below each value; does not fall; shape (n,), with the sizes of
+            ``by`` before it where there are groups.
+        low: lower end of the band, of the same shape.
+        high: upper end of the band.
+        count: estimated number of rows, by group.
+        level: with this probability a band contains the whole true function; each group's by itself.
+        by: the attributes whose cells are the groups.
+        labels: of the groups along each attribute of ``by``.
+    """
+
+    attribute: str
+    values: FloatArray
+    starts: FloatArray
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+    count: FloatArray
+    level: float
+    by: tuple[str, ...] = ()
+    labels: tuple[tuple[Label, ...], ...] = ()
+
+    def quantiles(self, shares: Iterable[float]) -> tuple[Quantile, ...]:
+        """Quantiles with intervals that hold all at once, together with the band.
+
+        Args:
+            shares: each above 0 and at most 1.
+
+        Returns:
+            One for each, in the order given, group by group. The p-quantile is the least value with at least p of the rows at or below it;
+            only its cell is known, so an interval reaches from the lower end of one cell to the upper end of another. The estimate is
+            taken evenly within its cell.
+
+        Raises:
+            InputError: a share that is not above 0 and at most 1.
+
+        >>> made = Cdf(attribute="age", values=np.array([1.0, 2.0]), starts=np.array([0.0, 1.0]), share=np.array([0.4, 1.0]),
+        ...            low=np.array([0.3, 1.0]), high=np.array([0.5, 1.0]), count=np.array(10.0), level=0.95)
+        >>> made.quantiles([0.45])
+        (Quantile(share=0.45, value=1.0833333333333333, low=0.0, high=2.0, group=()),)
+        """
+        wanted, found = [checked_share(share) for share in shares], []
+        for place in np.ndindex(self.share.shape[:-1]):
+            group = tuple(own[index] for own, index in zip(self.labels, place, strict=True))
+            for share in wanted:
+                ends = (min(int(np.searchsorted(side[place], share)), len(self.values) - 1) for side in (self.high, self.low))
+                value, low, high = place_within(self.starts, self.values, self.share[place], share, *ends)
+                found.append(Quantile(share=share, value=value, low=low, high=high, group=group))
+        return tuple(found)
+
+
+@one_thread()
+def cdf(
+    source: HasLeastSquares,
+    attribute: str,
+    *,
+    where: Mapping[str, Any] | None = None,
+    by: Sequence[str] = (),
+    level: float = 0.95,
+    draws: int | None = None,
+    seed: int = 0,
+) -> Cdf:
+    """The distribution function of a number among the rows that were counted, with a band that holds everywhere at once.
+
+    Args:
+        source: an estimate or a release; it costs no budget.
+        attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are left out.
+        where: labels of further attributes, one or a list each: only rows with them.
+        by: attributes whose cells are groups, each with a function and a band of its own.
+        level: probability that a band contains the whole true function, above 0 and below 1.
+        draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over 33,000 cells, which hold the level too.
+        seed: of the simulation, which is public.
+
+    Returns:
+        The function; see ``Cdf.quantiles``.
+
+    Raises:
+        InputError: an attribute that is no number, counts that the measurements do not determine, or too large a simulation.
+
+    Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over the noise of the release and of the
+        simulation; not what the domain dropped or clipped.
+
+    Edge cases: where next to nothing is known of the number of rows, the band is from 0 to 1.
+
+    >>> plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(1, 4)), age="identity"), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
+    >>> made = ln.cdf(release, "age", draws=199)
+    >>> made.share.round(2).tolist(), made.quantiles([0.5])[0].value
+    ([0.1, 0.5, 0.8, 1.0], 2.0)
+    """
+    estimate = source.least_squares()
+    asked = up_to(estimate.observation.measurements.domain, attribute, where or {}, by)
+    level = checked_level(level)
+    if draws is None:
+        draws = usual_draws(asked.product, level)
+    rank = math.ceil((draws + 1) * level - 1e-9)
+    if not rank <= draws:
+        raise refuse("draws", draws, f"at least {_fewest(level)} for the level {level}")
+    upto = asked.arranged(estimate.values(asked.product))
+    width, factor = _widths(estimate, asked, draws, rank, seed)
+    counts = _both(upto)
+    floor, ceiling = np.maximum(counts - factor * width, 0.0), np.maximum(counts + factor * width, 0.0)
+    cells = upto.shape[-1]
+    low, high = np.ones(upto.shape), np.ones(upto.shape)
+    low[..., :-1] = _share(floor[..., : cells - 1], ceiling[..., cells:])
+    high[..., :-1] = _share(ceiling[..., : cells - 1], floor[..., cells:], empty=1.0)
+    low = np.maximum.accumulate(low, axis=-1)
+    high = np.maximum(low, np.minimum.accumulate(high[..., ::-1], axis=-1)[..., ::-1])
+    return Cdf(
+        attribute=attribute,
+        values=asked.values,
+        starts=asked.starts,
+        share=np.maximum.accumulate(np.clip(rising_share(upto, width[..., :cells] ** 2), low, high), axis=-1),
+        low=low,
+        high=high,
+        count=upto[..., -1],
+        level=level,
+        by=asked.by,
+        labels=asked.labels,
+    )
+
+
+def usual_draws(product: Product, level: float) -> int:
+    """How many releases are simulated for a band, where nothing is said: fewer of many cells, as many at least as the level needs.
+
+    >>> usual_draws(queries(Domain(age=Integers(1, 4)), age="prefix").products[0], 0.9999)
+    9999
+    """
+    return max(DRAWS if DRAWS * product.rows <= _MOST_SIMULATED else _FEWER, _fewest(level))
+
+
+def _fewest(level: float) -> int:
+    """Of how many draws the largest may be exceeded with the rest of the probability."""
+    return math.ceil(level / (1 - level) - 1e-9)
+
+
+def _both(upto: FloatArray) -> FloatArray:
+    """Counts up to every cell, and behind every cell but the last."""
+    return np.concatenate([upto, upto[..., -1:] - upto[..., :-1]], axis=-1)
+
+
+def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """How large each error is, and the factor by which none of a group exceeds it.
+
+    Widths come from other draws than the factor, so that those stay exchangeable with the release.
+    """
+    pilot = min(_PILOT, draws)
+    noise = (_both(asked.arranged(one)) for one in simulated_noise(estimate, asked.product, pilot + draws, seed))
+    squares = next(noise) ** 2
+    for _ in range(pilot - 1):
+        squares += next(noise) ** 2
+    width = np.sqrt(squares / pilot)
+    width = np.maximum(width, 1e-12 * max(1.0, float(width.max())))
+    peaks = np.array([np.abs(one / width).max(axis=-1) for one in noise])
+    return width, np.sort(peaks, axis=0)[rank - 1][..., None]
+
+
+def check_simulation(rows: int, draws: int) -> None:
+    """Refuse a simulation that would take too long.
+
+    Args:
+        rows: measured queries.
+        draws: simulated releases.
+
+    Raises:
+        InputError: over 2^31 numbers would have to be drawn.
+
+    >>> check_simulation(10, 1999)
+    """
+    if not rows * draws <= _MOST_NOISE:
+        raise InputError(
+            f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases of {rows} measured queries. "
+            "Ask for fewer draws."
+        )
+
+
+def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int) -> Iterator[FloatArray]:
+    """Errors of the answers to a product in simulated releases, one array of shape ``product.shape`` a release.
+
+    Least squares is linear: its errors are its answers to noise alone.
+
+    Args:
+        estimate: whose plan is simulated.
+        product: the queries.
+        draws: number of releases.
+        seed: of the noise, which protects nobody and is public.
+
+    Raises:
+        InputError: over 2^31 numbers would have to be drawn.
+
+    >>> plan = Measurements(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE,
+    ...             blocks=(Block((), Fraction(9)),))
+    >>> estimate = Estimate(Observation(plan, (np.array([100]),), "", private=False))
+    >>> [one.shape for one in simulated_noise(estimate, queries(plan.domain).products[0], 3, seed=1)]
+    [(), (), ()]
+    """
+    plan = estimate.observation.measurements
+    places = [place for place, block in enumerate(plan.blocks) if block.measure == product.measure]
+    check_simulation(sum(plan.blocks[place].rows for place in places), draws)
+
+    def drawn() -> Iterator[FloatArray]:
+        generator = np.random.default_rng(seed)
+        for _ in range(draws):
+            values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
+            for place in places:
+                values[place] = np.rint(_noise(plan, place, 1, generator)[:, 0] * plan.grid).astype(np.int64)
+            yield estimate.like(Observation(plan, tuple(values), "", private=False)).values(product)
+
+    return drawn()
+
+
+def _share(part: FloatArray, rest: FloatArray, empty: float = 0.0) -> FloatArray:
+    """part / (part + rest) of numbers of at least 0; ``empty`` where both are 0."""
+    both = part + rest
+    return np.asarray(np.where(both > 0, part / np.where(both > 0, both, 1.0), empty))

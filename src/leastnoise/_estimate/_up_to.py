@@ -1,0 +1,167 @@
+"""Counts up to every cell of a number, by group: what distribution functions and quantiles are made of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from leastnoise._check import InputError, refuse
+from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import Domain
+from leastnoise._estimate._isotonic import isotonic
+from leastnoise._estimate._least_squares import Estimate
+from leastnoise._workload import Product, attributes_of, identity, number_cells, predicates, prefix, queries, ranges
+
+Label = str | int
+
+
+class HasLeastSquares(Protocol):
+    """An estimate or a release."""
+
+    def least_squares(self) -> Estimate:
+        """For questions that were not in its workload.
+
+        Raises:
+            InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
+        """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UpTo:
+    """The counts up to every cell of a number, by group.
+
+    Args:
+        product: the queries.
+        attribute: the number.
+        by: the attributes whose cells are the groups, in the order of the domain.
+        cells: lower and upper end of every cell that is a number, exact.
+    """
+
+    product: Product
+    attribute: str
+    by: tuple[str, ...]
+    cells: tuple[tuple[Fraction | int, Fraction | int], ...]
+
+    @property
+    def starts(self) -> FloatArray:
+        """Lower end of every cell, shape (n,)."""
+        return np.array([float(start) for start, _ in self.cells])
+
+    @property
+    def values(self) -> FloatArray:
+        """Upper end of every cell, shape (n,)."""
+        return np.array([float(end) for _, end in self.cells])
+
+    def behind(self) -> Product:
+        """The same queries of the counts behind every cell but the last, which there must be."""
+        pairs = [(start, self.cells[-1][1]) for start, _ in self.cells[1:]]
+        pick = self.product.attributes.index(self.attribute)
+        sets = (*self.product.query_sets[:pick], ranges(pairs), *self.product.query_sets[pick + 1 :])
+        return replace(self.product, query_sets=sets)
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """Of the groups along each attribute of ``by``."""
+        return tuple(self.product.domain.kind(name).labels for name in self.by)
+
+    def arranged(self, answers: FloatArray) -> FloatArray:
+        """Answers to the product in the shape of the groups, the cells of the number last."""
+        last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
+        groups = tuple(self.product.domain.kind(name).size for name in self.by)
+        return np.asarray(last.reshape(*groups, -1)[..., : len(self.cells)])
+
+
+def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: Sequence[str]) -> UpTo:
+    """Counts up to every cell of a number.
+
+    Args:
+        domain: the domain.
+        attribute: the number.
+        where: labels of further attributes, one or a list each: only rows with them.
+        by: attributes whose cells are the groups.
+
+    Raises:
+        InputError: an attribute that is no number or not there, or one that is used twice.
+
+    >>> made = up_to(Domain(sex=["F", "M"], age=Integers(1, 4)), "age", {}, ["sex"])
+    >>> made.product.name, made.values.tolist()
+    ('sex x age:prefix', [1.0, 2.0, 3.0, 4.0])
+    """
+    cells = number_cells(domain, attribute)
+    groups = attributes_of(domain, by, "the groups of a distribution function")
+    sets: dict[str, Any] = {attribute: prefix()}
+    for name, labels in where.items():
+        if name == attribute:
+            raise InputError(f"The distribution function of {attribute} cannot be restricted to some values of {attribute} itself.")
+        domain.kind(name)
+        sets[name] = predicates([labels if isinstance(labels, (list, tuple)) else [labels]])
+    for name in groups:
+        if name in sets:
+            raise InputError(
+                f"The distribution function of {attribute} is asked for by {name}, which is in use already. Leave it out of by."
+            )
+        sets[name] = identity()
+    return UpTo(queries(domain, sets).products[0], attribute, groups, cells)
+
+
+def checked_level(level: object) -> float:
+    """Read a level.
+
+    >>> checked_level(0.9)
+    0.9
+    """
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise refuse("level", level, "a number above 0 and below 1, such as 0.95")
+    return float(level)
+
+
+def checked_share(share: object) -> float:
+    """Read the share of a quantile.
+
+    >>> checked_share(0.5)
+    0.5
+    """
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+        raise refuse("a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median")
+    return float(share)
+
+
+def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
+    """The shares nearest to noisy counts that do not fall: (..., n) arrays; the last share is 1.
+
+    >>> rising_share(np.array([2.0, 1.0, 3.0]), np.ones(3)).tolist()
+    [0.5, 0.5, 1.0]
+    """
+    share = np.zeros(upto.shape)
+    for place in np.ndindex(upto.shape[:-1]):
+        rising = np.maximum(isotonic(upto[place], variances=variances[place]), 0.0)
+        share[place] = rising / rising[-1] if rising[-1] > 0 else 0.0
+    share[..., -1] = 1.0
+    return share
+
+
+def place_within(
+    starts: FloatArray, values: FloatArray, shares: FloatArray, share: float, first: int, last: int
+) -> tuple[float, float, float]:
+    """A quantile, taken evenly within its cell, and the interval from one cell to another.
+
+    Args:
+        starts: lower ends of the cells.
+        values: upper ends.
+        shares: that lie at or below each upper end.
+        share: of the quantile.
+        first: the cell that the interval begins in.
+        last: the one that it ends in.
+
+    >>> place_within(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0.4, 1.0]), 0.7, 0, 1)
+    (1.5, 0.0, 2.0)
+    """
+    place = min(int(np.searchsorted(shares, share)), len(values) - 1)
+    before = float(shares[place - 1]) if place else 0.0
+    rise = float(shares[place]) - before
+    inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
+    value = float(starts[place] + inside * (values[place] - starts[place]))
+    low, high = float(starts[first]), float(values[last])
+    return min(max(value, low), high), low, high

@@ -1,0 +1,237 @@
+"""The means, quantiles and distribution functions of a release: made of its tables, with labels and intervals."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, live, vega_lite
+from leastnoise._check import InputError, html_facts
+from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import number_text
+from leastnoise._estimate import HasLeastSquares, cdf, means, quantiles
+from leastnoise._release._tables import MOST_SHOWN, Columns, Label, key_columns, label_array, to_frame
+from leastnoise._release._texts import Texts, texts
+from leastnoise._workload import Statistic, Workload
+
+NUMBERS = ("mean", "quantile", "share", "std_error", "low", "high", "sum", "count", "up_to")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class StatisticTable:
+    """What was made of a statistic: one value with an interval for every group and, of quantiles and functions, every share or cell.
+
+    Args:
+        id: such as ``s1``: its place among the statistics of the workload.
+        statistic: what was asked for.
+        workload: of which.
+        keys: names of what the values are by: the attributes of the groups, then ``share`` or the number's own name.
+        labels: one tuple of labels a key.
+        values: shape: the numbers of labels.
+        low: lower ends of the intervals.
+        high: upper ends.
+        further: more numbers of the same shape, by column.
+    """
+
+    id: str
+    statistic: Statistic
+    workload: Workload
+    keys: tuple[str, ...]
+    labels: tuple[tuple[Label, ...], ...]
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    further: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Such as ``mean of pay by store``."""
+        return self.statistic.name
+
+    @property
+    def value_name(self) -> str:
+        """The column of the values."""
+        return {"means": "mean", "quantiles": "quantile", "cdf": "share"}[self.statistic.kind]
+
+    @property
+    def cells(self) -> int:
+        """Number of values."""
+        return int(self.values.size)
+
+    def key_columns(self) -> list[str]:
+        """The columns of the keys; an attribute that is called as a column of numbers gets a number behind it."""
+        names = key_columns(self.keys[: len(self.statistic.by)], NUMBERS)
+        if self.statistic.kind == "cdf":
+            return key_columns(self.keys, NUMBERS)
+        return [*names, *self.keys[len(names) :]]
+
+    def numbers(self) -> Columns:
+        """The columns of numbers, flat in row-major order."""
+        found = {self.value_name: self.values, "low": self.low, "high": self.high, **self.further}
+        return {name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1) for name, values in found.items()}
+
+    def places(self) -> list[npt.NDArray[np.int32]]:
+        """Along every key the place of each value's label."""
+        return [place.astype(np.int32) for place in np.unravel_index(np.arange(self.cells), self.values.shape)] if self.labels else []
+
+    def columns(self) -> Columns:
+        """Long form: ``query``, one column a key, then `numbers`; all of one length."""
+        arrays = [label_array(own)[place] for own, place in zip(self.labels, self.places(), strict=True)]
+        keys = dict(zip(self.key_columns(), arrays, strict=True))
+        return {"query": np.full(self.cells, self.id, dtype=object), **keys, **self.numbers()}
+
+    def frame(self, library: str | None = None) -> Any:
+        """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
+        return to_frame(self.columns(), library)
+
+    def rows(self) -> list[tuple[str, str, float, float, float]]:
+        """Group, share or cell (empty for means), value, low and high; the group is empty where there are none."""
+        groups = len(self.statistic.by)
+        flat = zip(*(values.reshape(-1).tolist() for values in (self.values, self.low, self.high)), strict=True)
+        keys = [np.array([str(label) for label in own], dtype=object)[place] for own, place in zip(self.labels, self.places(), strict=True)]
+        texts_of = list(zip(*keys, strict=True)) if keys else [()]
+        return [(", ".join(names[:groups]), ", ".join(names[groups:]), *numbers) for names, numbers in zip(texts_of, flat, strict=True)]
+
+    def spec(self, said: Texts) -> dict[str, Any] | None:
+        """Its chart, as Vega-Lite: dots for means and quantiles, steps or lines for functions; None for a single number."""
+        if self.statistic.kind == "cdf":
+            drawn = self.picture(said)
+            chart = chart_for(drawn)
+            return None if chart is None or chart.name == "largest" else vega_lite(drawn)
+        every = said.say("all_rows")
+        rows = tuple((group or every, share, value, low, high) for group, share, value, low, high in self.rows())
+        if len(rows) == 1:
+            return None
+        series = said.say("col_share") if self.statistic.kind == "quantiles" else ""
+        what = self.statistic.of if self.statistic.kind == "quantiles" else self.name
+        return dots(Dots(title=what, groups=" x ".join(self.statistic.by), rows=rows, series=series))
+
+    def picture(self, said: Texts) -> Picture:
+        """A distribution function as the picture of a table."""
+        groups = [Axis(name=name, labels=tuple(map(str, own))) for name, own in zip(self.keys[:-1], self.labels, strict=False)]
+        numbers = Axis(name=self.keys[-1], labels=tuple(map(str, self.labels[-1])), kind="up_to", high=self.further["up_to"])
+        return Picture(
+            name=self.name,
+            axes=(*groups, numbers),
+            answer=self.values,
+            low=self.low,
+            high=self.high,
+            unit=said.say("col_share"),
+            up_to=said.say("up_to"),
+        )
+
+    def plot(self) -> Any:
+        """It as an Altair chart, which notebooks show.
+
+        Raises:
+            InputError: it is a single number.
+        """
+        made = self.spec(texts())
+        if made is None:
+            raise InputError(f"The {self.name} is a single number, {self}; there is nothing to draw.")
+        return live(made)
+
+    def __repr__(self) -> str:
+        if self.cells > 1:
+            return f"StatisticTable({self.id} {self.name!r}: {texts().some('answers', self.cells)})"
+        ends = (float(values.reshape(-1)[0]) for values in (self.values, self.low, self.high))
+        return "StatisticTable({} {!r}: {:,.6g}, {:,.6g} to {:,.6g})".format(self.id, self.name, *ends)
+
+    def _repr_html_(self) -> str:
+        shown = [
+            (", ".join(filter(None, (group, key))) or "all", value, low, high) for group, key, value, low, high in self.rows()[:MOST_SHOWN]
+        ]
+        rows = [(name, f"{value:,.6g} ({low:,.6g} to {high:,.6g})") for name, value, low, high in shown]
+        more = [("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all")] if self.cells > MOST_SHOWN else []
+        return html_facts(repr(self), [*rows, *more])
+
+
+class Statistics(Sequence[StatisticTable]):
+    """The statistics of a release, each computed once, when it is first taken: by place, by id (``"s1"``) or by name."""
+
+    def __init__(self, source: HasLeastSquares, workload: Workload, level: float) -> None:
+        self._source = source
+        self._workload = workload
+        self._level = level
+        self._made: dict[int, StatisticTable] = {}
+
+    def __len__(self) -> int:
+        return len(self._workload.statistics)
+
+    def __repr__(self) -> str:
+        return f"Statistics({len(self)})"
+
+    def __iter__(self) -> Iterator[StatisticTable]:
+        return (self._taken(place) for place in range(len(self)))
+
+    @overload
+    def __getitem__(self, key: int | str) -> StatisticTable: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[StatisticTable]: ...
+    def __getitem__(self, key: int | str | slice) -> StatisticTable | list[StatisticTable]:
+        if isinstance(key, slice):
+            return [self._taken(place) for place in range(*key.indices(len(self)))]
+        if isinstance(key, str):
+            return self._taken(self._place(key))
+        if not -len(self) <= key < len(self):
+            raise IndexError(f"a release of {len(self)} statistics has no statistic {key}")
+        return self._taken(key % len(self))
+
+    def has(self, key: str) -> bool:
+        """Whether one is called so."""
+        return any(key in (f"s{place + 1}", one.name) for place, one in enumerate(self._workload.statistics))
+
+    def _place(self, key: str) -> int:
+        for place, one in enumerate(self._workload.statistics):
+            if key in (f"s{place + 1}", one.name):
+                return place
+        known = ", ".join(f"s{place + 1} ({one.name})" for place, one in enumerate(self._workload.statistics)) or "none"
+        raise InputError(f"A statistic must be called by its id or name; got {key!r}. This release has {known}.")
+
+    def _taken(self, place: int) -> StatisticTable:
+        if place not in self._made:
+            asked = self._workload.statistics[place]
+            self._made[place] = _MAKERS[asked.kind](self._source, asked, self._level, {"id": f"s{place + 1}", "workload": self._workload})
+        return self._made[place]
+
+
+def _means(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
+    found = means(source, asked.of, by=asked.by, level=level)
+    further = {"std_error": found.std_error, "sum": found.sums, "count": found.counts}
+    return StatisticTable(
+        **facts, statistic=asked, keys=asked.by, labels=found.labels, values=found.mean, low=found.low, high=found.high, further=further
+    )
+
+
+def _quantiles(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
+    found = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.by, level=level)
+    domain = facts["workload"].domain
+    labels = (*(domain.kind(name).labels for name in asked.by), tuple(number_text(share) for share in asked.at))
+    shape = tuple(map(len, labels))
+    values, low, high = (np.array(ends).reshape(shape) for ends in zip(*((one.value, one.low, one.high) for one in found), strict=True))
+    return StatisticTable(**facts, statistic=asked, keys=(*asked.by, "share"), labels=labels, values=values, low=low, high=high)
+
+
+def _cdf(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
+    found = cdf(source, asked.of, by=asked.by, level=level)
+    (product,) = facts["workload"].tables_of(asked)
+    names = product.labels[product.attributes.index(asked.of)][: len(found.values)]
+    return StatisticTable(
+        **facts,
+        statistic=asked,
+        keys=(*asked.by, asked.of),
+        labels=(*found.labels, names),
+        values=found.share,
+        low=found.low,
+        high=found.high,
+        further={"up_to": found.values},
+    )
+
+
+_MAKERS: Mapping[str, Callable[[HasLeastSquares, Statistic, float, Mapping[str, Any]], StatisticTable]] = {
+    "means": _means,
+    "quantiles": _quantiles,
+    "cdf": _cdf,
+}

@@ -1,0 +1,177 @@
+"""What is asked for that is no linear query: means, quantiles and distribution functions by group, with the tables they follow from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, refuse
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, number_text
+from leastnoise._workload._query_sets import QuerySet, identity, prefix
+
+KINDS = ("means", "quantiles", "cdf")
+Cell = tuple[Fraction | int, Fraction | int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """Means of a measure, or quantiles or the distribution function of a number, of every group.
+
+    Args:
+        kind: "means", "quantiles" or "cdf".
+        of: a measure for means, else an attribute of numbers.
+        by: the attributes whose cells are the groups, in the order of the domain.
+        at: the shares of quantiles, exact; else empty.
+        size: a public number, how many rows a group is expected to have, or None; for what is said beforehand.
+
+    Raises:
+        InputError: something that is not of this kind.
+
+    >>> Statistic(kind="quantiles", of="pay", by=("store",), at=(Fraction(1, 2),)).name
+    'quantiles of pay by store'
+    """
+
+    kind: str
+    of: str
+    by: tuple[str, ...] = ()
+    at: tuple[Fraction, ...] = ()
+    size: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        one_of("the kind of a statistic", self.kind, KINDS)
+        if (self.kind == "quantiles") != bool(self.at):
+            raise refuse(f"the shares of {self.kind}", [str(share) for share in self.at], "at least one for quantiles, else none")
+        if not all(0 < share <= 1 for share in self.at) or len(set(self.at)) != len(self.at):
+            shown = ", ".join(number_text(share) for share in self.at)
+            raise refuse("at", shown, "different shares above 0 and at most 1, such as 0.5 for the median")
+
+    @property
+    def name(self) -> str:
+        """What it is called in files and reports."""
+        what = {"means": "mean", "quantiles": "quantiles", "cdf": "distribution"}[self.kind]
+        return f"{what} of {self.of}" + (f" by {' x '.join(self.by)}" if self.by else "")
+
+    def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
+        """The tables that it follows from, as `Product.question` says what a product asks.
+
+        Args:
+            domain: of the workload.
+
+        >>> asked = mean_queries(Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, 9)}), "pay", by=["sex"])
+        >>> asked.statistics[0].questions(asked.domain) == tuple(product.question for product in asked)
+        True
+        """
+        if self.kind == "means":
+            groups = (self.by, (identity(),) * len(self.by))
+            return (None, *groups), (self.of, *groups)
+        return ((None, *_crossed(domain, self.by, self.of)),)
+
+    def to_json(self) -> dict[str, object]:
+        """A JSON value.
+
+        >>> Statistic(kind="cdf", of="age").to_json()
+        {'cdf': {'of': 'age', 'by': []}}
+        """
+        at = {"at": [str(share) for share in self.at]} if self.at else {}
+        size = {} if self.size is None else {"size": str(self.size)}
+        return {self.kind: {"of": self.of, **at, "by": list(self.by), **size}}
+
+
+def _crossed(domain: Domain, by: Sequence[str], of: str) -> tuple[tuple[str, ...], tuple[QuerySet, ...]]:
+    names = tuple(name for name in domain.names if name in by or name == of)
+    return names, tuple(prefix() if name == of else identity() for name in names)
+
+
+def statistic(domain: Domain, kind: str, of: object, at: Sequence[Exact] | None, by: Sequence[str], size: Exact | None) -> Statistic:
+    """Check what is asked for against the domain.
+
+    Args:
+        domain: the domain.
+        kind: "means", "quantiles" or "cdf".
+        of: a measure for means, else an attribute of numbers.
+        at: the shares of quantiles; None of others.
+        by: attributes whose cells are the groups.
+        size: a public number of rows, or None.
+
+    Raises:
+        InputError: no such measure or attribute, no numbers, shares that are none, or groups of the number itself.
+
+    >>> statistic(Domain(age=Integers(1, 4)), "quantiles", "age", ["0.5"], [], None).at
+    (Fraction(1, 2),)
+    """
+    if kind == "means":
+        if not isinstance(of, str) or of not in domain.measures:
+            known = ", ".join(domain.measures) or "none is declared"
+            raise refuse(
+                "of", of, f"a measure of the domain ({known})", "A mean needs one: declare the column with its public clip bounds."
+            )
+    else:
+        if isinstance(of, str) and of in domain.measures and of not in domain.names:
+            advice = f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."
+            raise refuse("of", of, f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})", advice)
+        number_cells(domain, of)
+    names = attributes_of(domain, by, "by")
+    if kind != "means" and of in names:
+        raise InputError(f"{of} cannot be both of and in by: its {kind} by its own values say nothing. Leave it out of by.")
+    if at is not None and (isinstance(at, str) or not isinstance(at, Sequence)):
+        raise refuse("at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]')
+    shares = tuple(exact("at", share) for share in at or ())
+    known_size = None if size is None else exact_positive("size", size)
+    return Statistic(kind=kind, of=str(of), by=names, at=shares, size=known_size)
+
+
+def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
+    """Read what `Statistic.to_json` wrote.
+
+    >>> statistic_from_json(Domain(age=Integers(1, 4)), {"cdf": {"of": "age", "by": []}}).kind
+    'cdf'
+    """
+    ((kind, asked),) = value.items()
+    return statistic(domain, one_of("the kind of a statistic", kind, KINDS), asked["of"], asked.get("at"), asked["by"], asked.get("size"))
+
+
+def attributes_of(domain: Domain, names: Sequence[str], what: str) -> tuple[str, ...]:
+    """Attributes in the order of the domain.
+
+    Args:
+        domain: the domain.
+        names: of attributes.
+        what: they are, for messages.
+
+    Raises:
+        InputError: one is not there, or there twice.
+
+    >>> attributes_of(Domain(sex=["F"], age=[1]), ["age", "sex"], "by")
+    ('sex', 'age')
+    """
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise refuse(what, names, "a list of attributes, such as [" + repr(domain.names[0]) + "]")
+    found = tuple(name for name in domain.names if name in names)
+    if len(found) != len(names):
+        missing = sorted({str(name) for name in names} - set(found))
+        raise refuse(what, ", ".join(missing) or "an attribute twice", "attributes of " + ", ".join(domain.names))
+    return found
+
+
+def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
+    """Lower and upper end of every cell that is a number, exact; as a range of the attribute has them.
+
+    Raises:
+        InputError: the attribute has no numbers.
+
+    >>> number_cells(Domain(x=Bins(0, 1, 2)), "x")
+    ((Fraction(0, 1), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 1)))
+    """
+    kind = domain.kind(attribute) if isinstance(attribute, str) else None
+    if isinstance(kind, (Bins, Edges)):
+        return tuple(zip(kind.edges[:-1], kind.edges[1:], strict=True))
+    if isinstance(kind, Integers):
+        return tuple((number, number) for number in range(kind.low, kind.high + 1))
+    if isinstance(kind, Decimals):
+        return tuple((value, value) for value in kind.values)
+    allowed = "one of Integers, Decimals, Bins or Edges, whose cells are numbers"
+    raise refuse("the attribute of a distribution function", attribute, f"{allowed} ({', '.join(_numbers(domain)) or 'there is none'})")
+
+
+def _numbers(domain: Domain) -> Iterator[str]:
+    return (name for name in domain.names if isinstance(domain.kind(name), (Bins, Edges, Integers, Decimals)))

@@ -1,0 +1,193 @@
+"""Means, quantiles and distribution functions asked for in a spec: measured as they need, said beforehand, written with labels."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leastnoise as ln
+from leastnoise._check import InputError
+from leastnoise._release import Options, check_options
+from leastnoise._session import parse_spec, planned_spec
+
+HEAD = """
+[privacy]
+epsilon = "1"
+[domain.store]
+categories = ["north", "south"]
+[domain.amount]
+bins = { low = 0, high = 100, count = 10 }
+[domain.age]
+integers = [17, 40]
+outside = "other"
+[measures.pay]
+column = "income"
+clip = [0, 200]
+unit = "0.5"
+"""
+ASKED = """
+[[workload]]
+means = { of = "pay", by = ["store"] }
+size = 1000
+[[workload]]
+quantiles = { of = "amount", at = ["0.25", 0.5, "3/4"], by = ["store"] }
+weight = 2
+[[workload]]
+cdf = { of = "age", by = [] }
+[[workload]]
+cdf = { of = "amount", by = ["store"] }
+"""
+
+
+def spec(text: str) -> object:
+    return parse_spec(HEAD + text, Path())
+
+
+def people() -> object:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    rows = 4000
+    return pandas.DataFrame(
+        {
+            "store": rng.choice(["north", "south"], rows, p=[0.8, 0.2]),
+            "amount": rng.gamma(2, 15, rows).clip(0, 100),
+            "age": rng.integers(17, 42, rows),
+            "income": rng.gamma(2, 40, rows),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> tuple[ln.Release, Path]:
+    out = tmp_path_factory.mktemp("statistics") / "out"
+    return ln.release(planned_spec(spec(ASKED)), people(), seed=6, out=out), out
+
+
+def test_statistics_ask_for_the_tables_that_they_need() -> None:
+    what = spec(ASKED)
+    assert [product.name for product in what.workload] == ["store", "sum of pay by store", "store x amount:prefix", "age:prefix"]
+    assert [str(product.weight) for product in what.workload] == ["1", "1", "3", "1"]
+    assert [len(part) for part in what.parts] == [2, 1, 1, 1]
+    domain = what.domain
+    same = ln.mean_queries(domain, "pay", by=["store"], size=1000)
+    same += ln.quantile_queries(domain, "amount", ["0.25", "0.5", "0.75"], by=["store"], weight=2)
+    same = same + ln.cdf_queries(domain, "age") + ln.cdf_queries(domain, "amount", by=["store"])
+    assert what.workload == same
+    assert [one.name for one in same.statistics] == [
+        "mean of pay by store",
+        "quantiles of amount by store",
+        "distribution of age",
+        "distribution of amount by store",
+    ]
+    assert (same + same).statistics == same.statistics
+
+
+def test_a_plan_keeps_what_was_asked_for() -> None:
+    made = planned_spec(spec(ASKED))
+    assert made.expected_error().times_least is not None
+    assert ln.Plan.from_json(made.to_json()).workload == made.workload
+    with pytest.raises(InputError, match="The tables that the mean of pay by store needs are not in the workload"):
+        ln.Workload(made.domain, made.workload.products[1:], made.workload.statistics)
+    damaged = json.loads(made.to_json())
+    damaged["statistics"][-1] = {"median": {"of": "age", "by": []}}
+    with pytest.raises(InputError, match="the kind of a statistic must be one of 'means', 'quantiles', 'cdf'"):
+        ln.Plan.from_json(json.dumps(damaged))
+
+
+def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> None:
+    made, out = released
+    read = {path.name: list(csv.DictReader(path.read_text().splitlines())) for path in (out / "answers").glob("s*.csv")}
+    assert sorted(read) == [
+        "s1-mean-of-pay-by-store.csv",
+        "s2-quantiles-of-amount-by-store.csv",
+        "s3-distribution-of-age.csv",
+        "s4-distribution-of-amount-by-store.csv",
+    ]
+    assert list(read["s1-mean-of-pay-by-store.csv"][0]) == ["query", "store", "mean", "low", "high", "std_error", "sum", "count"]
+    found = [(row["store"], row["share"]) for row in read["s2-quantiles-of-amount-by-store.csv"]]
+    assert found == [(store, share) for store in ("north", "south") for share in ("0.25", "0.5", "0.75")]
+    assert [row["age"] for row in read["s3-distribution-of-age.csv"]] == [f"<= {age}" for age in range(17, 41)]
+    assert read["s4-distribution-of-amount-by-store.csv"][9]["amount"] == "<= 100"
+    for row in read["s2-quantiles-of-amount-by-store.csv"]:
+        assert float(row["low"]) % 10 == 0 == float(row["high"]) % 10
+        assert float(row["low"]) <= float(row["quantile"]) <= float(row["high"])
+    frame = made.statistics["mean of pay by store"].frame("pandas")
+    assert frame["mean"].tolist() == [float(row["mean"]) for row in read["s1-mean-of-pay-by-store.csv"]]
+
+
+def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release, Path]) -> None:
+    made, out = released
+    own = made.statistics["s1"]
+    counts, sums = made.tables["store"].answer, made.tables["sum of pay by store"].answer
+    assert own.further["count"] == pytest.approx(counts)
+    assert own.further["sum"] == pytest.approx(sums)
+    assert own.values == pytest.approx(sums / counts)
+    stds = [made.tables[name].noise_std for name in ("sum of pay by store", "store")]
+    assert own.further["std_error"] == pytest.approx(np.hypot(stds[0], own.values * stds[1]) / counts)
+    again = ln.read_release(out)
+    for one, other in zip(made.statistics, again.statistics, strict=True):
+        assert np.array_equal(one.values, other.values)
+        assert np.array_equal(one.low, other.low)
+    value = json.loads((out / "manifest.json").read_text())
+    assert value["statistics"][0]["files"] == "answers/s1-mean-of-pay-by-store"
+    assert value["statistics"][1]["asked"] == {"quantiles": {"of": "amount", "at": ["1/4", "1/2", "3/4"], "by": ["store"]}}
+    assert value["statistics"][0]["tables"] == ["store", "sum of pay by store"]
+    assert {"path", "bytes", "sha256"} <= set(next(entry for entry in value["files"] if "/s1-" in entry["path"]))
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ('means = { of = "age" }', "number 1: of must be a measure of the domain (pay); got 'age'. A mean needs one"),
+        ('quantiles = { of = "pay", at = ["0.5"] }', "pay is a measure: for its quantiles declare an attribute of the same column in bins"),
+        ('quantiles = { of = "store", at = ["0.5"] }', "one of Integers, Decimals, Bins or Edges, whose cells are numbers (amount, age)"),
+        (
+            'quantiles = { of = "age", at = ["1.5"] }',
+            "at must be different shares above 0 and at most 1, such as 0.5 for the median; got '1.5'",
+        ),
+        ('quantiles = { of = "age", at = [0] }', "at must be different shares above 0 and at most 1"),
+        ('quantiles = { of = "age", at = [0.5, "1/2"] }', "got '0.5, 0.5'"),
+        ('quantiles = { of = "age", at = "0.5" }', "at must be a list of shares above 0 and at most 1"),
+        ('quantiles = { of = "age" }', "quantiles must have at; it has of"),
+        ('quantiles = { of = "age", at = [] }', "at least one for quantiles"),
+        ('quantiles = { of = "age", at = ["0.5"], by = ["age"] }', "age cannot be both of and in by"),
+        ('cdf = { of = "age", by = "store" }', "by must be a list of attributes"),
+        ('cdf = { of = "age", by = ["shop"] }', "by must be attributes of store, amount, age; got 'shop'"),
+        ('cdf = { of = "age", by = ["store", "store"] }', "got 'an attribute twice'"),
+        ('cdf = { by = ["store"] }', "cdf must have of; it has by"),
+        ('cdf = { of = "age", at = ["0.5"] }', "at"),
+        ('means = { of = "pay" }\nmargin = 5', "must be one of means, weight and size; got 'margin'. Targets and sums are of tables"),
+        ('means = { of = "pay" }\nsize = 0', "size must be"),
+        (
+            'means = { of = "pay" }\ncdf = { of = "age" }',
+            "must have exactly one of marginals, queries, means, quantiles, cdf; got means and cdf",
+        ),
+    ],
+)
+def test_mistakes_are_named(part: str, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        spec(f"[[workload]]\n{part}\n")
+    assert message in str(refused.value)
+
+
+def test_what_a_plan_cannot_give_is_refused_before_it_is_paid() -> None:
+    what = spec(ASKED)
+    looks = ln.Plan(workload=what.workload, privacy=what.privacy, strategy="dawa")
+    with pytest.raises(InputError, match="The mean of pay by store cannot be given by the strategy 'dawa', which decides on the way"):
+        check_options(looks, Options())
+    with pytest.raises(InputError, match="At most 2147483648 numbers are drawn to simulate releases"):
+        check_options(planned_spec(what), Options(level=1 - 1e-9))
+
+
+def test_statistics_are_taken_by_id_place_and_name(released: tuple[ln.Release, Path]) -> None:
+    made = released[0].statistics
+    assert made["s2"] is made[1] is made["quantiles of amount by store"] is made[-3] is made[1:2][0]
+    assert repr(made) == "Statistics(4)"
+    assert repr(made["s1"]) == "StatisticTable(s1 'mean of pay by store': 2 answers)"
+    assert "mean of pay by store" in made["s1"]._repr_html_()
+    with pytest.raises(InputError, match="A statistic must be called by its id or name; got 'q1'"):
+        made["q1"]
+    with pytest.raises(IndexError):
+        made[4]
