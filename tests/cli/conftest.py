@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.forked import Forked, server
 from leastnoise._cli import main
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -116,3 +117,27 @@ def start(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture(scope="session")
+def loaded() -> Iterator[str]:
+    """The address of a process that has loaded the program, and forks."""
+    with server() as address:
+        yield address
+
+
+@pytest.fixture
+def fork(folder: Path, loaded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Forked]]:
+    """Like `start`, where it does not matter that the program is loaded: in a process of its own, forked from one that has loaded it."""
+    started: list[Forked] = []
+
+    def fork_there(*arguments: object, program: str = PROGRAM, **environment: str) -> Forked:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        said = tmp_path_factory.mktemp("said")
+        started.append(Forked(loaded, said, program, [*map(str, arguments)], {**inherited, **environment}))
+        return started[-1]
+
+    yield fork_there
+    for process in started:
+        process.send_signal(signal.SIGKILL)
+        process.close()

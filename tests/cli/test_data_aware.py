@@ -2,17 +2,17 @@
 
 import json
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.forked import Forked
 from leastnoise._session import Ledger
 from waiting import HANGS
 
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Forked]
 Run = Callable[..., Any]
 
 SPEC = """\
@@ -67,9 +67,9 @@ def spec(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("change", "end"), STEPS.values(), ids=STEPS)
 def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_it_is_absent(
-    folder: Path, spec: Path, start: Start, run: Run, change: str, end: str
+    folder: Path, spec: Path, fork: Start, run: Run, change: str, end: str
 ) -> None:
-    process = start("release", spec.name, "--out", "out", program=KILLED.replace("{change}", change))
+    process = fork("release", spec.name, "--out", "out", program=KILLED.replace("{change}", change))
     _, told = process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL, told
     book = Ledger.open(folder / "people.ledger")

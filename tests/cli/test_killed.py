@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 import leastnoise
+from cli.forked import Forked
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._check import LedgerError
 from leastnoise._session import Ledger
 from waiting import HANGS, wait_until
 
 SOURCE = Path(leastnoise.__file__).parents[1]
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Forked]
 Run = Callable[..., Any]
 
 # Runs the program with one step changed: it does something before or after that step, such as killing its own process.
@@ -136,9 +137,9 @@ def measured(ledger: Path) -> list[str]:
 
 @pytest.mark.parametrize(("change", "end"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
 def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_finished_once(
-    folder: Path, ledger: Path, start: Start, run: Run, change: str, end: str
+    folder: Path, ledger: Path, fork: Start, run: Run, change: str, end: str
 ) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed(change))
+    process = fork("release", "people.toml", "--out", "out", program=changed(change))
     _, told = process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL, told
     entries = Ledger.open(ledger).entries()
@@ -171,9 +172,9 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
     assert [name[:12] for name in left] == [".leastnoise-"] * (end in {"unpaid", "absent"})
 
 
-def test_the_same_release_again_is_the_one_that_was_paid(folder: Path, ledger: Path, start: Start, run: Run) -> None:
+def test_the_same_release_again_is_the_one_that_was_paid(folder: Path, ledger: Path, fork: Start, run: Run) -> None:
     program = changed("change(finish, 'fill_draft', before=die)")
-    assert start("release", "people.toml", "--out", "out", program=program).wait(timeout=HANGS) == -signal.SIGKILL
+    assert fork("release", "people.toml", "--out", "out", program=program).wait(timeout=HANGS) == -signal.SIGKILL
     again = run("release", "people.toml", "--out", "out")
     assert again.code == 0, again.err
     assert "nothing was paid again" in again.err
@@ -181,19 +182,19 @@ def test_the_same_release_again_is_the_one_that_was_paid(folder: Path, ledger: P
     assert [entry.state for entry in Ledger.open(ledger).entries()] == ["sealed"]
 
 
-def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, ledger: Path, start: Start) -> None:
+def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, ledger: Path, fork: Start) -> None:
     # Not at chosen steps but at times spread over a whole run, whose length is measured first.
     begun = time.monotonic()
-    assert start("release", "people.toml", "--out", "whole").wait(timeout=HANGS) == 0
+    assert fork("release", "people.toml", "--out", "whole").wait(timeout=HANGS) == 0
     length = time.monotonic() - begun
     ends = []
     for place in range(6):
         out, paying = folder / f"out{place}", folder / f"p{place}.ledger"
-        process = start("release", "people.toml", "--out", out.name, "--ledger", paying.name, "--dataset", "people")
+        process = fork("release", "people.toml", "--out", out.name, "--ledger", paying.name, "--dataset", "people")
         try:
             process.wait(timeout=length * (0.4 + 0.12 * place))
         except subprocess.TimeoutExpired:
-            process.kill()
+            process.send_signal(signal.SIGKILL)
             process.wait(timeout=HANGS)
         states = []
         if paying.exists():
@@ -221,9 +222,9 @@ def test_killed_at_any_time_the_ledger_and_the_directory_agree(folder: Path, led
     ],
 )
 def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
-    folder: Path, ledger: Path, start: Start, change: str, told: str
+    folder: Path, ledger: Path, fork: Start, change: str, told: str
 ) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed(change))
+    process = fork("release", "people.toml", "--out", "out", program=changed(change))
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 130, said
     assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", said), said
@@ -234,8 +235,8 @@ def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
     assert all(entry.resumable == ("finished" in told) for entry in entries)
 
 
-def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, start: Start) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
+def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, fork: Start) -> None:
+    process = fork("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
     wait_until(lambda: (folder / "paused").exists() or process.poll() is not None)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=HANGS)
@@ -245,9 +246,9 @@ def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, start:
 
 
 @pytest.mark.parametrize(("debug", "frames"), [("", False), ("1", True)])
-def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Path, start: Start, debug: str, frames: bool) -> None:
+def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Path, fork: Start, debug: str, frames: bool) -> None:
     program = changed("change(finish, 'fill_draft', before=fail)")
-    process = start("release", "people.toml", "--out", "out", program=program, LEASTNOISE_DEBUG=debug)
+    process = fork("release", "people.toml", "--out", "out", program=program, LEASTNOISE_DEBUG=debug)
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 3
     assert "a fault of the program, not of yours (RuntimeError at " in said
@@ -259,8 +260,8 @@ def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Pat
     assert not (folder / "out").exists()
 
 
-def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder: Path, ledger: Path, start: Start, run: Run) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed("change(directory, '_make_durable', before=full)"))
+def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder: Path, ledger: Path, fork: Start, run: Run) -> None:
+    process = fork("release", "people.toml", "--out", "out", program=changed("change(directory, '_make_durable', before=full)"))
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 3
     assert re.fullmatch(r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be finished[^\n]*\n", said), said
@@ -271,8 +272,8 @@ def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder: Path, ledger
 
 
 @pytest.mark.parametrize("where", ["'_rename', after", "'_sync', before"], ids=["after the rename", "in every flush"])
-def test_a_failure_of_the_last_phase_says_whole_if_it_is(folder: Path, ledger: Path, start: Start, where: str) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed(f"change(directory, {where}=full)"))
+def test_a_failure_of_the_last_phase_says_whole_if_it_is(folder: Path, ledger: Path, fork: Start, where: str) -> None:
+    process = fork("release", "people.toml", "--out", "out", program=changed(f"change(directory, {where}=full)"))
     _, said = process.communicate(timeout=HANGS)
     whole = (folder / "out").exists()
     assert whole == ("rename" in where)
@@ -305,15 +306,15 @@ def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder: Path, ledger:
     assert is_whole(folder / ("o" * 255))
 
 
-def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: Path, start: Start) -> None:
-    waiting = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
+def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: Path, fork: Start) -> None:
+    waiting = fork("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
     wait_until(lambda: (folder / "paused").exists() or waiting.poll() is not None)
-    late = start("release", "people.toml", "--out", "out")
+    late = fork("release", "people.toml", "--out", "out")
     _, said = late.communicate(timeout=HANGS)
     assert late.returncode == 2
     assert "is being written by another process" in said
     assert Ledger.open(ledger).entries() == ()
-    waiting.kill()
+    waiting.send_signal(signal.SIGKILL)
 
 
 def test_an_older_copy_of_a_ledger_beside_releases_that_it_does_not_know_pays_nothing(folder: Path, ledger: Path, run: Run) -> None:
@@ -333,12 +334,12 @@ def test_an_older_copy_of_a_ledger_beside_releases_that_it_does_not_know_pays_no
     assert not (folder / "second").exists()
 
 
-def test_concurrent_releases_never_overspend(folder: Path, start: Start) -> None:
+def test_concurrent_releases_never_overspend(folder: Path, fork: Start) -> None:
     # Five releases of one half each, of a budget of one: at most two can be paid, and those are whole.
     Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
     spec = folder / "people.toml"
     spec.write_text(spec.read_text(encoding="utf-8").replace('epsilon = "1"', 'epsilon = "1/2"'), encoding="utf-8")
-    processes = [start("release", "people.toml", "--out", f"out{place}") for place in range(5)]
+    processes = [fork("release", "people.toml", "--out", f"out{place}") for place in range(5)]
     ends = [(process.communicate(timeout=HANGS)[1], process.returncode) for process in processes]
     assert sorted(code for _, code in ends) == [0, 0, 2, 2, 2], ends
     book = Ledger.open(folder / "people.ledger")
@@ -350,8 +351,8 @@ def test_concurrent_releases_never_overspend(folder: Path, start: Start) -> None
     assert {entry.state for entry in book.entries()} == {"sealed"}
 
 
-def test_concurrent_releases_without_a_ledger_make_one(folder: Path, start: Start) -> None:
-    processes = [start("release", "people.toml", "--out", f"out{place}") for place in range(3)]
+def test_concurrent_releases_without_a_ledger_make_one(folder: Path, fork: Start) -> None:
+    processes = [fork("release", "people.toml", "--out", f"out{place}") for place in range(3)]
     codes = sorted(process.wait(timeout=HANGS) for process in processes)
     assert codes[0] == 0
     assert set(codes[1:]) == {2}
@@ -359,7 +360,7 @@ def test_concurrent_releases_without_a_ledger_make_one(folder: Path, start: Star
     assert sum((folder / f"out{place}").exists() for place in range(3)) == 1
 
 
-def test_the_changes_are_of_steps_that_exist(start: Start) -> None:
-    process = start("--version", program=changed("change(Ledger, 'reserved')"))
+def test_the_changes_are_of_steps_that_exist(fork: Start) -> None:
+    process = fork("--version", program=changed("change(Ledger, 'reserved')"))
     process.communicate(timeout=HANGS)
     assert process.returncode == 1
