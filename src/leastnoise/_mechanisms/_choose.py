@@ -199,7 +199,12 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
                 f"The public bounds are too large for exact arithmetic: the sum of {measure} may reach {most} units, allowed is below "
                 "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
-    tried = sharpened(list(candidates(workload, privacy, search.strategy, search.seconds, search.tell)))
+    listed = []
+    for one in candidates(workload, privacy, search.strategy, search.seconds, search.tell):
+        listed.append(one)
+        if search.found is not None and one.plan is not None:
+            search.found(one.plan)
+    tried = sharpened(listed)
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")

@@ -30,6 +30,7 @@ class Search:
         seconds: about how many CPU seconds of one core "auto" may take; more may find less error. They are counted by estimates, so that
             the same search finds the same plan everywhere.
         tell: called with the name of every strategy before it is tried.
+        found: called with every plan as soon as it is found, long before the best is known.
 
     Raises:
         InputError: the seconds are no number above 0.
@@ -41,6 +42,7 @@ class Search:
     strategy: str = "auto"
     seconds: float = SECONDS
     tell: Progress = None
+    found: Callable[[Plan], None] | None = None
 
     def __post_init__(self) -> None:
         given = self.seconds

@@ -5,7 +5,7 @@ from leastnoise._audit import Audit
 from leastnoise._descriptions import read_description
 from leastnoise._exports import FILL_IN
 from leastnoise._kernel import Entry, Ledger
-from leastnoise._mechanisms import BY_NAME, Candidate, candidates, mechanism_of
+from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
 from leastnoise._session._audit import audit
 from leastnoise._session._before import check_before, read_plan
@@ -42,7 +42,6 @@ __all__ = [
     "answering",
     "audit",
     "budget_warnings",
-    "candidates",
     "check_affordable",
     "check_before",
     "columns",

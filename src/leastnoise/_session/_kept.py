@@ -82,11 +82,7 @@ def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
     'identity'
     """
     found = _read(place_of(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
-    if found is None:
-        found = _tried(workload, privacy, search)[0].plan
-    if found is None:
-        raise InputError("No strategy can be used for this workload.")
-    return found
+    return found or _tried(workload, privacy, search)[0]
 
 
 def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
@@ -99,13 +95,14 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
     def read(text: str) -> tuple[Candidate, ...]:
         return tuple(_candidate(entry, workload, privacy) for entry in json.loads(text))
 
-    return _read(place_of(workload, privacy, search), read) or _tried(workload, privacy, search)
+    return _read(place_of(workload, privacy, search), read) or _tried(workload, privacy, search)[1]
 
 
-def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
-    found = sorted(choose(workload, privacy, search)[1], key=lambda candidate: candidate.total)
+def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, tuple[Candidate, ...]]:
+    best, tried = choose(workload, privacy, search)
+    found = tuple(sorted(tried, key=lambda candidate: candidate.total))
     _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in found]))
-    return tuple(found)
+    return best, found
 
 
 def _entry(candidate: Candidate) -> dict[str, Any]:

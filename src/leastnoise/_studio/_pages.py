@@ -79,14 +79,20 @@ def value(path: str, make: Callable[[], Any]) -> Route:
 
 
 def action(path: str, do: Callable[[dict[str, Any]], Any]) -> Route:
-    """What a person does: a JSON object comes, a JSON value goes; what cannot be done is 400 with the sentence that says why."""
+    """What a person does: a JSON object comes, a JSON value goes; of what cannot be done, ``refused`` with the sentence that says why.
+
+    That is an answer as others are: browsers write a request that fails into their consoles, and nothing failed.
+    """
 
     async def answer(request: Request) -> Response:
         try:
             asked = await _asked(request)
+        except InputError as error:
+            return JSONResponse({"refused": str(error)}, status_code=400)
+        try:
             return JSONResponse(await run_in_threadpool(do, asked))
         except LeastNoiseError as error:
-            return JSONResponse({"error": str(error)}, status_code=400)
+            return JSONResponse({"refused": str(error)})
 
     return Route(path, answer, methods=["POST"])
 

@@ -8,13 +8,17 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from leastnoise._accuracy import available_memory
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
-from leastnoise._session import Least, candidates, parse_spec, planned_spec, price
+from leastnoise._session import Least, answering, parse_spec, planned, price
 
+_OWN = 2**28  # bytes that the process itself takes, libraries included
 Tell = Callable[[Mapping[str, Any]], None]
 
 
@@ -30,21 +34,27 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
     >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }'
     >>> told = []
     >>> made(text, pathlib.Path("."), told.append, first=True)
-    >>> list(told[0]), list(told[-1])
-    (['first'], ['plan'])
+    >>> [next(iter(one)) for one in told[:2]], list(told[-1])
+    (['trying', 'first'], ['plan'])
     """
     spec = parse_spec(text, folder)
-    privacy = spec.planned_privacy
-    if first and spec.strategy == "auto" and not isinstance(privacy, Least):
-        tried = (one.plan for one in candidates(spec.workload, privacy, seconds=spec.seconds))  # cheap ones first
-        found = next((plan for plan in tried if plan is not None), None)
-        if found is not None:
-            tell({"first": found.to_json()})
-    tell({"plan": planned_spec(spec, lambda name: tell({"trying": name})).to_json()})
+    wanted = first and not isinstance(spec.planned_privacy, Least)
+
+    def found(plan: Plan) -> None:
+        nonlocal wanted
+        if wanted:
+            with suppress(InputError):  # it is of some of the tables alone
+                tell({"first": answering(spec.workload, plan).to_json()})
+                wanted = False
+
+    search = replace(spec.search(lambda name: tell({"trying": name})), found=found)
+    plan = planned(spec.workload, spec.planned_privacy, search, spec.objective, spec.options.level)
+    tell({"plan": plan.to_json()})
 
 
 def main() -> None:
     """Do what the first line says."""
+    within_memory()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
@@ -59,6 +69,19 @@ def main() -> None:
         _tell({"error": str(error)})
     except MemoryError:
         _tell({"error": "Planning this needs more memory than there is. Ask for less."})
+
+
+def within_memory() -> None:
+    """Take no more memory than there is: what needs more is refused with a sentence, before the machine swaps or ends somebody's work.
+
+    On systems without such limits it does nothing.
+    """
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        have = available_memory()
+        if have is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (have + _OWN, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _tell(message: Mapping[str, Any]) -> None:

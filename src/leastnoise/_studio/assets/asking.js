@@ -19,8 +19,8 @@ async function ask(path, body, refused) {
   }
   if (answer.status === 403) { say(document.body.dataset.ended); return null; }
   const found = await answer.json();
-  if (answer.ok) return found;
-  say(found.error);
+  if (found.refused === undefined) return found;
+  say(found.refused);
   if (refused) refused();
   return null;
 }
