@@ -49,11 +49,11 @@ ATTRIBUTES = {
 DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
 MAKERS = {"__init__", "__post_init__", "_freeze_weights", "_keep"}  # methods that set the fields of a frozen value that is being made
 PAYING = {"reserve"}  # the kernel pays, with the cost that it has computed
-LEDGERS_MADE_IN = {"_cli/_ledger.py", "_session/_session.py"}
+LEDGERS_MADE_IN = {"_cli/_ledger.py", "_session/_categories.py", "_session/_session.py"}
 SEEDED = {"SeededEntropy", "simulate", "simulated"}
-SEEDED_IN = {"_session/_session.py"}  # releases with a seed, which say that they protect nobody
+SEEDED_IN = {"_session/_categories.py", "_session/_session.py"}  # releases and searches with a seed, which say that they protect nobody
 # And to functions of the session.
-SOURCE_GOES_TO = {"Path", "_adapters.dataset_name", "_adapters.location", "_adapters.read", "isinstance", "type"}
+SOURCE_GOES_TO = {"Path", "_adapters.dataset_name", "_adapters.location", "_adapters.read", "_adapters.read_keys", "isinstance", "type"}
 # Code of these packages runs where a table or a series is at hand.
 NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_release", "_session"}
 
@@ -236,7 +236,7 @@ def _name(file: _File, node: ast.Name) -> None:
 
 def _reading(file: _File, call: ast.Call) -> None:
     """A source is read with the caller's own display of progress, which is told the number of rows, and with nothing else that watches."""
-    if ast.unparse(call.func).split(".")[-1] != "read" or "_adapters" not in file.imported.get(_root(call.func), ""):
+    if ast.unparse(call.func).split(".")[-1] not in {"read", "read_keys"} or "_adapters" not in file.imported.get(_root(call.func), ""):
         return
     for keyword in call.keywords:
         if keyword.arg is None or (keyword.arg == "progress" and ast.unparse(keyword.value) not in {"progress", "None"}):

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._adapters import CSV, DatabaseTable
     from leastnoise._check import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
-    from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading
+    from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading, Unknown
     from leastnoise._estimate import cdf, means, quantiles
     from leastnoise._kernel import Ledger
-    from leastnoise._plan import Plan
+    from leastnoise._plan import Plan, plan_categories
     from leastnoise._release import Options, Release
-    from leastnoise._session import Least, audit, compare, export, plan, read_release, read_spec, release, resume
+    from leastnoise._session import Least, audit, compare, export, find_categories, plan, read_release, read_spec, release, resume
     from leastnoise._session._fit import check
     from leastnoise._workload import (
         Workload,
@@ -44,13 +44,26 @@ _HOMES = {
     "_check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
     "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
     "_adapters": ("CSV", "DatabaseTable"),
-    "_domain": ("Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCell", "Reading"),
+    "_domain": (
+        "Bins",
+        "Categories",
+        "Coded",
+        "Dates",
+        "Decimals",
+        "Domain",
+        "Edges",
+        "Integers",
+        "Measure",
+        "PerCell",
+        "Reading",
+        "Unknown",
+    ),
     "_estimate": ("cdf", "means", "quantiles"),
     "_kernel": ("Ledger",),
-    "_plan": ("Plan",),
+    "_plan": ("Plan", "plan_categories"),
     "_release": ("Options", "Release"),
     "_session._fit": ("check",),
-    "_session": ("Least", "audit", "compare", "export", "plan", "read_release", "read_spec", "release", "resume"),
+    "_session": ("Least", "audit", "compare", "export", "find_categories", "plan", "read_release", "read_spec", "release", "resume"),
     "_workload": (
         "Workload",
         "all_ranges",
@@ -100,6 +113,7 @@ __all__ = [
     "PureDP",
     "Reading",
     "Release",
+    "Unknown",
     "Workload",
     "all_ranges",
     "audit",
@@ -108,6 +122,7 @@ __all__ = [
     "check",
     "compare",
     "export",
+    "find_categories",
     "identity",
     "level",
     "marginals",
@@ -115,6 +130,7 @@ __all__ = [
     "mean_queries",
     "means",
     "plan",
+    "plan_categories",
     "predicates",
     "prefix",
     "quantile_queries",

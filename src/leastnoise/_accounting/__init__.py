@@ -8,6 +8,7 @@ from leastnoise._accounting._charge import Charge, charge, charge_from_json, cha
 from leastnoise._accounting._cost import ConcentratedCost, Cost, GaussianCost, Noise, PureCost, SeriesCost, cost_from_json, covers, rho_of
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise._accounting._gaussian import gaussian_is_private
+from leastnoise._accounting._keys import KeyRule, keys_are_private
 from leastnoise._accounting._zcdp import zcdp_delta
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ConcentratedCost",
     "Cost",
     "GaussianCost",
+    "KeyRule",
     "Neighbours",
     "Noise",
     "Privacy",
@@ -34,6 +36,7 @@ __all__ = [
     "fraction_to_text",
     "gaussian_is_private",
     "is_charge_of",
+    "keys_are_private",
     "left",
     "missing",
     "privacy_from_json",

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from leastnoise._accounting._rounding import HOPELESS, LEAST_DELTA, Between, Rounding, rounding
+from leastnoise._accounting._rounding import HOPELESS, LEAST_DELTA, Between, Rounding, rounding, short_upper
 from leastnoise._check import Exact, exact, exact_positive, refuse
 
 _FIRST_DIGITS = 40
@@ -52,6 +52,42 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
             return False
         digits *= 2
     return False
+
+
+def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
+    """Give a delta for which every mu-GDP mechanism is proved to be (epsilon, delta)-private, rounded up.
+
+    Args:
+        epsilon: at least 0.
+        mu_squared: above 0.
+
+    Returns:
+        A fraction of 17 digits, at most 1; where the least such delta is below 1e-30, within 1e-35 of it.
+
+    Raises:
+        InputError: an argument is not a finite number in its range.
+
+    Source: as `gaussian_is_private`.
+
+    >>> round(float(gaussian_delta(1, "0.0718")), 9)
+    9.941e-06
+    """
+    eps, square = _arguments(epsilon, mu_squared)
+    if _hopeless(eps, square):
+        return LEAST_DELTA if 2 * eps > square else Fraction(1)
+    return min(Fraction(1), short_upper(_delta_between(eps, square, 2 * _FIRST_DIGITS)[1]))
+
+
+def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
+    """An upper bound on the chance that a standard normal variable is at least the root of ``x_squared``, at least 0.
+
+    >>> round(float(normal_tail(Fraction(4), rounding(20))), 12)
+    0.022750131948
+    """
+    if x_squared >= 2 * HOPELESS:
+        return way.fraction(LEAST_DELTA)[1]
+    density = way.up.divide(way.exp(-x_squared / 2)[1], way.sqrt(2 * _pi_between(way.digits)[0])[0])
+    return way.up.multiply(density, _mills_between(x_squared, way)[1])
 
 
 def _arguments(epsilon: Exact, mu_squared: Exact) -> tuple[Fraction, Fraction]:

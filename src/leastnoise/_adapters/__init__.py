@@ -1,8 +1,22 @@
 """From files and data frames to encoded private rows; nothing of a row leaves by a message, and no row makes reading fail."""
 
+from leastnoise._adapters._keys import read_keys
 from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._location import DatabaseTable, dataset_name, ledger_beside, located, location
 from leastnoise._adapters._read import Wanted, columns, read
 from leastnoise._adapters._usage import ROWS, USAGE
 
-__all__ = ["CSV", "ROWS", "USAGE", "DatabaseTable", "Wanted", "columns", "dataset_name", "ledger_beside", "located", "location", "read"]
+__all__ = [
+    "CSV",
+    "ROWS",
+    "USAGE",
+    "DatabaseTable",
+    "Wanted",
+    "columns",
+    "dataset_name",
+    "ledger_beside",
+    "located",
+    "location",
+    "read",
+    "read_keys",
+]

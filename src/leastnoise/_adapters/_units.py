@@ -62,12 +62,13 @@ class Units:
         """Where rows have a unit."""
         return self._units() >= 0
 
-    def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes]) -> BoolArray:
+    def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None) -> BoolArray:
         """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any value but the cells that are bounded.
 
         Args:
             max_rows: k, at least 1.
             entropy_bytes: gives that many random bytes; `os.urandom` outside tests.
+            among: the rows to choose from, each by a function of itself alone; None for all.
 
         Returns:
             A mask over all rows added.
@@ -90,7 +91,7 @@ class Units:
         Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is then preferred, which the argument
         above does not mind.
         """
-        units = self._units()
+        units = self._units() if among is None else np.where(among, self._units(), -1)
         rows = len(units)
         keys = np.empty(rows, dtype=np.uint64)
         for start in range(0, rows, _BLOCK):

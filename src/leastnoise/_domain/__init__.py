@@ -14,6 +14,7 @@ from leastnoise._domain._names import attribute_name, did_you_mean, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
 from leastnoise._domain._per_cell import PerCell
 from leastnoise._domain._reading import BLANKS, Reading, number_pattern
+from leastnoise._domain._unknown import Unknown
 
 __all__ = [
     "BLANKS",
@@ -33,6 +34,7 @@ __all__ = [
     "Measure",
     "PerCell",
     "Reading",
+    "Unknown",
     "attribute_name",
     "did_you_mean",
     "kind_from_json",

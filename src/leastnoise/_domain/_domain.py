@@ -251,7 +251,10 @@ def _kind(name: str, kind: object) -> Kind:
         return Categories(tuple(kind))
     advice = "Name the measure in measures={...}." if isinstance(kind, Measure) else ""
     raise refuse(
-        f"the attribute {name!r}", kind, "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates or Coded", advice
+        f"the attribute {name!r}",
+        kind,
+        "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown",
+        advice,
     )
 
 

@@ -13,6 +13,7 @@ from leastnoise._domain._kinds import Categories, Coded, Integers
 from leastnoise._domain._measure import Measure
 from leastnoise._domain._names import attribute_name, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
+from leastnoise._domain._unknown import Unknown
 
 # The word of a kind, its class and what must be said; the class's other fields may be, and are where they are not at their defaults.
 _KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
@@ -23,6 +24,7 @@ _KINDS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
     "edges": (Edges, ("edges",)),
     "dates": (Dates, ("start", "end", "by")),
     "coded": (Coded, ("size",)),
+    "unknown": (Unknown, ("most",)),
 }
 KINDS = tuple(found for found, _ in _KINDS.values())
 

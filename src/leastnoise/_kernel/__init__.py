@@ -1,6 +1,7 @@
 """The kernel: the ledger, exact noise, and the one place where private counts and noise meet."""
 
 from leastnoise._kernel._entropy import Entropy, SeededEntropy, SystemEntropy
+from leastnoise._kernel._keys import FoundKeys, KeySearch
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import Entry
 from leastnoise._kernel._ledger_limits import Limit
@@ -16,6 +17,8 @@ from leastnoise._kernel._terms import Terms
 __all__ = [
     "Entropy",
     "Entry",
+    "FoundKeys",
+    "KeySearch",
     "LeastBlockCost",
     "LeastCost",
     "Ledger",

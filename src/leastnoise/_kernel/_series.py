@@ -11,6 +11,7 @@ The argument continues that of ``_measure.py``:
      series: it asks for the same steps in the same order, gets the recorded outcomes of those that were drawn, and the ledger's mark of
      every step that was begun keeps any from being drawn twice (PROOFS-ledger.md, theorem 4).
 (K6) A selection's epsilon is met for data that differ by ``distance`` records: the rows of a unit, twice that under replace.
+(K9) A search for keys takes the whole of a budget with a delta, so it is the only step of its series (PROOFS-keys.md).
 """
 
 import os
@@ -24,6 +25,7 @@ from leastnoise._accounting import Charge, Cost, PureCost, PureDP, SeriesCost, c
 from leastnoise._check import BudgetError, InputError, refuse
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
+from leastnoise._kernel._keys import FoundKeys, KeySearch
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_steps import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
@@ -33,7 +35,7 @@ from leastnoise._kernel._selections import PlaneSelection, Selection
 from leastnoise._kernel._terms import Terms
 from leastnoise._linop import SignedArray, narrow, unpack
 from leastnoise._measurements import Measurements, Observation
-from leastnoise._table import Table
+from leastnoise._table import Table, keyed_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -223,6 +225,31 @@ class Series:
 
         cost = charge(self.terms.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
         return _step(self, cost, request_of(selection), drawn, outcome_from_text)
+
+    def find(self, search: KeySearch) -> FoundKeys:
+        """Find keys that nobody could list beforehand, with all that the series declares.
+
+        Args:
+            search: what to find, with its noise and threshold.
+
+        Raises:
+            InputError: another class, or its rule is not proved to satisfy the budget of the series; nothing was drawn.
+            BudgetError: something was drawn in this series before.
+        """
+        if type(search) is not KeySearch:
+            raise refuse("search", type(search).__name__, "a KeySearch")
+        privacy, inside = self.terms.privacy, _INSIDE[self]
+        if self.terms.only is not None:
+            raise InputError("Only the step that was paid for is carried out; got a search. Declare a series without an only step.")
+        whole = search.verify(privacy)  # (K9)
+        if inside.table is not None:
+            inside.table.require([search.attribute])
+
+        def drawn(table: Table) -> FoundKeys:
+            return search.draw(keyed_of(table), privacy, inside.entropy)
+
+        cost = charge(whole, whole, SeriesCost(whole))
+        return cast(FoundKeys, _step(self, cost, request_of(search), drawn, outcome_from_text))
 
     def measure(self, measurements: Measurements) -> Observation:
         """Carry out measurements as the next step.

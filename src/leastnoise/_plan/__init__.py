@@ -1,15 +1,19 @@
 """The frozen, serialisable plan: what is asked, what is measured for it, and the error that this promises."""
 
+from leastnoise._plan._categories import CategoryPlan, is_category_plan, plan_categories
 from leastnoise._plan._guard import guard_share, with_guard, without_guard
 from leastnoise._plan._json import measurements_from_value, read, values_from_json
 from leastnoise._plan._plan import Plan, Promise, TableError
 
 __all__ = [
+    "CategoryPlan",
     "Plan",
     "Promise",
     "TableError",
     "guard_share",
+    "is_category_plan",
     "measurements_from_value",
+    "plan_categories",
     "read",
     "values_from_json",
     "with_guard",

@@ -1,5 +1,6 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
+from leastnoise._release._categories import COLUMN, LIST, FoundCategories, read_categories, words, write_categories
 from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_options, table_place
 from leastnoise._release._keys import picture
@@ -14,9 +15,12 @@ from leastnoise._release._words import bet_words, budget_words, goodness, guard_
 from leastnoise._release._writing import fill_draft
 
 __all__ = [
+    "COLUMN",
     "FORMAT",
     "LEVEL",
+    "LIST",
     "Draft",
+    "FoundCategories",
     "Options",
     "Release",
     "Rounded",
@@ -35,11 +39,14 @@ __all__ = [
     "guard_words",
     "notices",
     "picture",
+    "read_categories",
     "rounded",
     "sha256",
     "table_place",
     "texts",
     "versions",
+    "words",
+    "write_categories",
     "write_rounded",
     "written",
 ]

@@ -9,6 +9,7 @@ from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
 from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
 from leastnoise._session._audit import audit
 from leastnoise._session._before import check_before, read_plan
+from leastnoise._session._categories import find_categories
 from leastnoise._session._cells import with_max_rows
 from leastnoise._session._elsewhere import enter_release
 from leastnoise._session._export import export
@@ -48,6 +49,7 @@ __all__ = [
     "compare",
     "enter_release",
     "export",
+    "find_categories",
     "finish_all",
     "is_published",
     "ledger_beside",

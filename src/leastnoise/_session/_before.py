@@ -7,8 +7,8 @@ from typing import Any
 
 from leastnoise import _adapters
 from leastnoise._accounting import ApproxDP, Cost, Privacy, PureCost, SeriesCost
-from leastnoise._check import InputError, LedgerError
-from leastnoise._kernel import Ledger
+from leastnoise._check import InputError, LedgerError, refuse
+from leastnoise._kernel import Entry, Ledger
 from leastnoise._plan import Plan
 from leastnoise._session._sight import check_known, check_only
 from leastnoise._session._spec import Spec
@@ -41,6 +41,51 @@ def check_before(ledger: Path, source: Any, folder: Path, privacy: Privacy | Lea
     if book is not None and not any(entry.resumable for entry in book.entries()):
         asked = privacy.privacy(_SMALL) if isinstance(privacy, Least) else privacy
         book.check(_least(asked, book), asked)
+
+
+def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[Path]) -> Ledger | None:
+    """The ledger that pays, if it is there; refused if it must not pay for these data.
+
+    Args:
+        ledger: a path or a Ledger.
+        source: the data.
+        dataset: their name; None for the source's own.
+        folders: where releases may be, besides the ledger's folder.
+
+    Raises:
+        InputError, LedgerError: there must be one, or it must not pay for these data; nothing was spent.
+
+    >>> ledger_for(None, "people.csv", None, [])
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: A release must have a ledger, ...
+    """
+    if ledger is None:
+        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
+    if isinstance(ledger, Ledger):
+        check_known(ledger.path, ledger, folders)
+        return ledger
+    if not isinstance(ledger, (str, Path)):
+        raise refuse("ledger", ledger, "a path or a Ledger")
+    book = open_ledger(Path(ledger))
+    check_ledger(Path(ledger), book, source, dataset, folders)
+    return book
+
+
+def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
+    """The same release or search, paid and stopped before it was published.
+
+    Args:
+        book: the ledger.
+        digest: of its plan.
+        output: the directory that it was paid for.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paid_before(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))), "0f", "out")
+    """
+    for entry in book.entries():
+        if entry.resumable and entry.output == output and entry.plan_digest == digest and not book.is_running(entry):
+            return entry
+    return None
 
 
 def open_ledger(ledger: Path, share: str = "") -> Ledger | None:

@@ -12,9 +12,10 @@ from leastnoise._check import InputError, InternalError, LeastNoiseError, Ledger
 from leastnoise._estimate import Outcome
 from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, is_category_plan
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft, versions
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
+from leastnoise._session._categories import finish_search
 from leastnoise._threads import one_thread
 
 if TYPE_CHECKING:
@@ -72,12 +73,12 @@ class Finished:
 
     Attributes:
         entry: of the ledger, as it was.
-        release: with its answers.
+        release: with its answers; or the categories that a search found.
         out: where it is; None if it was not to be written.
     """
 
     entry: Entry
-    release: Release
+    release: Any
     out: Path | None
 
 
@@ -223,7 +224,7 @@ def _resumed(run: Run, plan: Plan, book: Ledger, receipt: Receipt, source: Any, 
     return attempt(read_table(plan, source, progress))
 
 
-def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: Any = None, progress: RowProgress = None) -> list[Release]:
+def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: Any = None, progress: RowProgress = None) -> list[Any]:
     """Finish the releases of a ledger that were paid and stopped before they were published; it costs nothing.
 
     Args:
@@ -234,7 +235,7 @@ def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: A
         progress: called with the rows read so far and their number if it is known.
 
     Returns:
-        The releases, in the order in which they were paid; empty if there is nothing to finish.
+        The releases, and what searches for categories found, in the order in which they were paid; empty if there is nothing to finish.
 
     Raises:
         InputError: no such release, a directory that exists or cannot be made, or data that are needed and not there.
@@ -270,4 +271,12 @@ def finish_all(
         running = any(one.number == number and one.resumable for one in book.entries())
         why = "is being made by another process, as far as can be told" if running else "is not one that can be finished"
         raise InputError(f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`.")
-    return [finish_one(book, entry, source, out=out, progress=progress) for entry in chosen]
+    return [_finished(book, entry, source, out, progress) for entry in chosen]
+
+
+def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress) -> Finished:
+    """A release, or a search for categories."""
+    if not is_category_plan(book.pending(entry).plan):
+        return finish_one(book, entry, source, out=out, progress=progress)
+    found = finish_search(book, entry, source, out=out, progress=progress)
+    return Finished(entry, found, None if out is None and entry.output == IN_MEMORY else Path(out or entry.output))

@@ -10,7 +10,7 @@ from typing import Any
 from leastnoise import _adapters
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, SeriesCost
 from leastnoise._check import Exact, InputError, one_of, refuse
-from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series
+from leastnoise._kernel import Ledger, SeededEntropy, Series
 from leastnoise._mechanisms import (
     BY_NAME,
     SECONDS,
@@ -28,14 +28,13 @@ from leastnoise._plan import Plan, guard_share, with_guard, without_guard
 from leastnoise._planner import PLANNERS
 from leastnoise._release import LEVEL, Options, Release, check_options, check_target, checked_level, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
-from leastnoise._session._before import check_ledger, open_ledger
+from leastnoise._session._before import ledger_for, paid_before
 from leastnoise._session._cells import check_cell, protected
 from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._kept import all_tried, best_tried, kept_plan, place_of
 from leastnoise._session._memory import check_memory
 from leastnoise._session._objectives import OBJECTIVES
-from leastnoise._session._sight import check_known
 from leastnoise._session._spec import Spec
 from leastnoise._session._targets import Least, least
 from leastnoise._threads import one_thread
@@ -262,12 +261,12 @@ def release(
             raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
         return _simulated(plan, run, source, SeededEntropy(seed), asked, target, progress)
     share = guard_share(asked.guard)
-    book = _ledger(ledger, source, dataset, [] if target is None else [target.parent])
+    book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])
     if book is not None:
         settle(book)
         if target is None:
             warn_of_unfinished(book)
-        paid = None if target is None else _paid_before(book, plan, str(target))
+        paid = None if target is None else paid_before(book, plan.digest(), str(target))
         if paid is not None:
             return finish_one(book, paid, source, options=asked, progress=progress).release
         check_affordable(book, plan, share)
@@ -288,20 +287,6 @@ def release(
             facts = {"output": output, "description": _described(plan), "options": kept.to_json(), "run": process}
             series = Series.paid(terms_of(plan), table, book, **facts)
             return publish(run(series), book, kept, place, series)
-
-
-def _ledger(ledger: object, source: Any, dataset: str | None, folders: list[Path]) -> Ledger | None:
-    """The ledger that pays, if it is there; refused if it must not pay for these data."""
-    if ledger is None:
-        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
-    if isinstance(ledger, Ledger):
-        check_known(ledger.path, ledger, folders)
-        return ledger
-    if not isinstance(ledger, (str, Path)):
-        raise refuse("ledger", ledger, "a path or a Ledger")
-    book = open_ledger(Path(ledger))
-    check_ledger(Path(ledger), book, source, dataset, folders)
-    return book
 
 
 def _simulated(
@@ -325,14 +310,6 @@ def _simulated(
             fill_draft(made, place)
             place.publish()
         return made
-
-
-def _paid_before(book: Ledger, plan: Plan, output: str) -> Entry | None:
-    """The same release, paid and stopped before it was published."""
-    for entry in book.entries():
-        if entry.resumable and entry.output == output and entry.plan_digest == plan.digest() and not book.is_running(entry):
-            return entry
-    return None
 
 
 def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) -> None:

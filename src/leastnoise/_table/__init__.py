@@ -1,6 +1,6 @@
 """Encoded private rows, or counts of them, behind an opaque handle."""
 
-from leastnoise._table._columns import Codes, Columns, Counted, Values, Wanted, columns_of, counted_of
+from leastnoise._table._columns import Codes, Columns, Counted, Keyed, Values, Wanted, columns_of, counted_of, keyed_of
 from leastnoise._table._share import Group, groups, windows
 from leastnoise._table._table import Table, code_dtype
 
@@ -9,6 +9,7 @@ __all__ = [
     "Columns",
     "Counted",
     "Group",
+    "Keyed",
     "Table",
     "Values",
     "Wanted",
@@ -16,5 +17,6 @@ __all__ = [
     "columns_of",
     "counted_of",
     "groups",
+    "keyed_of",
     "windows",
 ]

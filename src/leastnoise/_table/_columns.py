@@ -47,10 +47,23 @@ class Counted:
     tables: Mapping[Wanted, IntArray]
 
 
-_KEPT: WeakKeyDictionary[object, Columns | Counted] = WeakKeyDictionary()  # T3
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
+class Keyed:
+    """Private keys, and how many units have each.
+
+    Attributes:
+        keys: texts, each once, in an order that means nothing.
+        units: int64, of the same length, at least 1: nobody's keys are not there.
+    """
+
+    keys: tuple[str, ...]
+    units: IntArray
 
 
-def keep(handle: object, columns: Columns | Counted) -> None:
+_KEPT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictionary()  # T3
+
+
+def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
     """Keep the rows or counts of a new handle for as long as it lives.
 
     >>> class Handle: ...
@@ -85,3 +98,18 @@ def counted_of(handle: object) -> Counted | None:
     """
     kept = _KEPT[handle]
     return kept if isinstance(kept, Counted) else None
+
+
+def keyed_of(handle: object) -> Keyed:
+    """The keys behind a handle; for the kernel.
+
+    Raises:
+        InternalError: the handle has something else.
+
+    >>> keyed_of(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3]))).keys
+    ('curl',)
+    """
+    kept = _KEPT[handle]
+    if not isinstance(kept, Keyed):
+        raise InternalError("This table has rows or counts, and no keys; please report this.")
+    return kept

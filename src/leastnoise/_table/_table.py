@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._domain import Domain, PerCell
-from leastnoise._table._columns import Codes, Columns, Counted, Values, Wanted, keep
+from leastnoise._domain import Domain, PerCell, Unknown
+from leastnoise._table._columns import Codes, Columns, Counted, Keyed, Values, Wanted, keep
 
 
 class Table:
@@ -127,6 +127,44 @@ class Table:
             kept[measure, tuple(names)] = _frozen(counts)
         made._have(domain, read, sums, unit_column, max_rows, max_per_cell, usage)
         keep(made, Counted(tables=kept))
+        return made
+
+    @classmethod
+    def keyed(
+        cls,
+        domain: Domain,
+        attribute: str,
+        keys: Sequence[str],
+        units: IntArray,
+        *,
+        unit_column: str | None = None,
+        max_rows: int = 1,
+    ) -> "Table":
+        """The handle on keys that nobody could list beforehand, and on how many units have each.
+
+        Args:
+            domain: where the attribute is `Unknown`.
+            attribute: whose keys these are.
+            keys: that occur, each once.
+            units: int64, of the same length: how many units have each.
+            unit_column: as above.
+            max_rows: of how many keys a unit counts at most, once in each.
+
+        Raises:
+            InternalError: keys or numbers that do not fit; the message names the attribute, never a key or a number.
+
+        >>> Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3]))
+        <Table of private rows over Domain(agent=Unknown(9))>
+        """
+        kind, texts = domain.kind(attribute), tuple(keys)
+        known = (
+            isinstance(kind, Unknown) and len(set(texts)) == len(texts) and all(type(text) is str and kind.allows(text) for text in texts)
+        )
+        if not known or units.shape != (len(texts),) or units.dtype != np.int64 or not int(units.min(initial=1)) >= 1:
+            raise InternalError(f"the keys of {attribute!r} must differ and be allowed, each with the units that have it.")  # T5
+        made = object.__new__(cls)
+        made._have(domain, (attribute,), (), unit_column, max_rows, None, None)
+        keep(made, Keyed(keys=texts, units=_frozen(units)))
         return made
 
     def _have(

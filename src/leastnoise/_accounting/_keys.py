@@ -1,0 +1,125 @@
+"""What finding keys by noisy counts and a threshold promises as (epsilon, delta), proved; theorem 7 of PROOFS-accounting.md."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from leastnoise._accounting._budget import ApproxDP, Privacy
+from leastnoise._accounting._cost import Noise
+from leastnoise._accounting._gaussian import gaussian_delta, normal_tail
+from leastnoise._accounting._rounding import LEAST_DELTA, Rounding, rounding
+from leastnoise._check import exact_positive, refuse, whole
+
+_DIGITS = 50
+_SINGLE = 64  # numbers of keys that are looked at one by one; beyond, in stretches of an eighth of their number
+MOST_SCALE = 2**48
+_MOST_TERM = 2**56
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRule:
+    """Which keys get out: those whose number of units, with noise, is at least a threshold. Keys that nobody has get no noise.
+
+    Args:
+        noise: discrete Laplace or rounded Gaussian.
+        scale: of it, in units: b, or sigma; above 0, at most 2^48, a fraction of numbers below 2^56, as samplers take them.
+        threshold: a whole number of at least 2.
+
+    Raises:
+        InputError: one of them is something else.
+
+    >>> KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22).threshold
+    22
+    """
+
+    noise: Noise
+    scale: Fraction
+    threshold: int
+
+    def __post_init__(self) -> None:
+        if self.noise not in (Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN):
+            raise refuse("the noise of a search for keys", self.noise, "discrete Laplace or rounded Gaussian noise")
+        scale = exact_positive("scale", self.scale)
+        if not (scale <= MOST_SCALE and max(scale.numerator, scale.denominator) < _MOST_TERM):
+            raise refuse("scale", float(scale), "at most 2^48, and a fraction of numbers below 2^56")
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "threshold", whole("threshold", self.threshold, 2, 2**60))
+
+
+def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
+    """Tell whether a rule is proved to satisfy its budget, for a unit that adds 1 to the counts of at most ``max_rows`` keys.
+
+    Args:
+        rule: which keys get out, with their noisy counts.
+        privacy: an ApproxDP budget, the neighbours, and ``max_rows``.
+
+    Returns:
+        True only where it is proved.
+
+    Raises:
+        InputError: the budget has no delta.
+
+    Guarantees: the bound is exact up to rounding if none or all of a unit's keys are held by nobody else. Its delta is that any of
+        the ``max_rows`` keys of a unit gets out, not one, and of the noise on the keys that others hold too.
+
+    Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram mechanism (2024), here for both
+        kinds of neighbours.
+
+    >>> privacy = Privacy(ApproxDP(1, "1e-9"))
+    >>> [keys_are_private(KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=most), privacy) for most in (21, 22)]
+    [False, True]
+    """
+    budget = privacy.budget
+    if not isinstance(budget, ApproxDP):
+        raise refuse("the budget of a search for keys", budget, "ApproxDP(epsilon, delta)", "A key that one person has gets out by chance.")
+    gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
+    if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
+        return False
+    way, most = rounding(_DIGITS), privacy.max_rows
+    out, limit = _out(rule, way), way.fraction(budget.delta)[0]
+    for first, last in _stretches(most) if gaussian else [(most, most)]:
+        shared = privacy.distance - first
+        noise = _upper(gaussian_delta(budget.epsilon, shared / rule.scale**2), way) if gaussian and shared else Decimal(0)
+        if not _either(noise, _any_of(out, last, way), way) <= limit:
+            return False
+    return True
+
+
+def _stretches(most: int) -> Iterator[tuple[int, int]]:
+    """From the first to the last number of keys that nobody else has, all numbers from 0 to ``most``."""
+    first = 0
+    while first <= most:
+        last = min(most, first + (first // 8 if first > _SINGLE else 0))
+        yield first, last
+        first = last + 1
+
+
+def _out(rule: KeyRule, way: Rounding) -> Decimal:
+    """At least the chance that a key of one unit alone gets out: that its noise is ``threshold - 1`` or more, or leaves 62 bits."""
+    up, more = way.up, rule.threshold - 1
+    if rule.noise is Noise.ROUNDED_GAUSSIAN:
+        tail = normal_tail(((more - Fraction(1, 2)) / rule.scale) ** 2, way)
+    else:
+        ratio = way.exp(-1 / rule.scale)[0]
+        tail = up.divide(way.exp(-more / rule.scale)[1], way.down.add(Decimal(1), ratio))
+    return up.add(tail, _upper(LEAST_DELTA, way))
+
+
+def _any_of(chance: Decimal, count: int, way: Rounding) -> Decimal:
+    """At least the chance that any of several independent events of this chance happens."""
+    found, power, left = Decimal(0), chance, count
+    while left:
+        if left % 2:
+            found = _either(found, power, way)
+        power, left = _either(power, power, way), left // 2
+    return found
+
+
+def _either(one: Decimal, other: Decimal, way: Rounding) -> Decimal:
+    """``one + other (1 - one)``, upwards; it rises in both up to 1."""
+    return min(Decimal(1), way.up.add(one, way.up.multiply(other, way.up.subtract(Decimal(1), one))))
+
+
+def _upper(value: Fraction, way: Rounding) -> Decimal:
+    return way.fraction(value)[1]

@@ -1,0 +1,82 @@
+"""Keys that nobody could list beforehand: those whose noisy number of units is at least a threshold. The proof is in PROOFS-keys.md."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
+from leastnoise._check import InputError, InternalError, refuse, whole
+from leastnoise._check.arrays import IntArray
+from leastnoise._kernel._entropy import Entropy
+from leastnoise._kernel._gaussian import rounded_gaussian
+from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._table import Keyed
+
+_SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundKeys:
+    """What a search found.
+
+    Attributes:
+        keys: texts, the largest noisy number of units first; those of one number in the order of their texts.
+        units: int64, of the same length: the noisy numbers, each at least the threshold.
+    """
+
+    keys: tuple[str, ...]
+    units: IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySearch:
+    """Find the keys of an attribute; the one step of a series whose budget has a delta.
+
+    Args:
+        attribute: whose keys they are.
+        rule: the noise, its scale, and the threshold.
+        most: at most so many keys get out, those of the largest noisy numbers.
+
+    Raises:
+        InputError: a part of another class, or ``most`` below 1.
+
+    >>> KeySearch(attribute="agent", rule=KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22), most=9).most
+    9
+    """
+
+    attribute: str
+    rule: KeyRule
+    most: int
+
+    def __post_init__(self) -> None:
+        if type(self.attribute) is not str or type(self.rule) is not KeyRule:
+            raise refuse("a search for keys", f"{type(self.attribute).__name__}, {type(self.rule).__name__}", "a name and a KeyRule")
+        object.__setattr__(self, "most", whole("most", self.most, 1))
+
+    def verify(self, privacy: Privacy) -> ApproxDP:
+        """(U1): the whole budget, which the rule with its own scale and threshold was proved to satisfy just now.
+
+        Args:
+            privacy: of the series.
+
+        Raises:
+            InputError: it was not, or it has no delta.
+        """
+        budget = privacy.budget
+        if not isinstance(budget, ApproxDP) or not keys_are_private(self.rule, privacy):
+            raise InputError(
+                f"The threshold of a search for keys is not proved to satisfy {budget!r}. Plan the search again; nothing was spent."
+            )
+        return budget
+
+    def draw(self, found: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
+        """Noise on every key that is there, and the keys at or above the threshold (U2)."""
+        self.verify(privacy)
+        scale, number = self.rule.scale, len(found.keys)
+        noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
+        if noise.shape != (number,):
+            raise InternalError("A sampler gave another number of draws than was asked for; please report this.")
+        noisy = found.units + noise
+        out = [(-units, found.keys[place]) for place, units in enumerate(noisy.tolist()) if units >= self.rule.threshold]
+        kept = sorted(out)[: self.most]
+        return FoundKeys(tuple(key for _, key in kept), np.array([-units for units, _ in kept], dtype=np.int64))

@@ -1,0 +1,129 @@
+"""Categories that were found privately: a directory with their list and where it comes from, written whole or not at all."""
+
+import csv
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from leastnoise._check import InputError, read_json, refuse
+from leastnoise._domain import Categories
+from leastnoise._plan import CategoryPlan
+from leastnoise._release._directory import Draft, list_files
+
+FORMAT = "leastnoise categories 1"
+LIST = "categories.csv"
+COLUMN = "category"
+_ADVICE = "Name the directory that leastnoise categories wrote, the one with manifest.json."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCategories:
+    """The categories that a search found; public, because they were paid for.
+
+    Attributes:
+        plan: of the search.
+        texts: of the categories as they are read, those of the most units first.
+        units: about how many units have each, with noise of ``plan.std``; at least ``plan.threshold``, so small ones are too large.
+        private: False if the noise came from a seed.
+        receipt: of the ledger, what it says of the payment; empty if nothing was paid.
+    """
+
+    plan: CategoryPlan
+    texts: tuple[str, ...]
+    units: tuple[int, ...]
+    private: bool
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+
+    def kind(self) -> Categories:
+        """The attribute, to be used in a `Domain` like any other.
+
+        Raises:
+            InputError: no category was found.
+
+        >>> made = ln.find_categories(ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9")),
+        ...     pd.DataFrame({"agent": ["curl"] * 99 + ["wget"] * 66 + ["of one person"]}), seed=1)
+        >>> made.kind()
+        Categories(['curl', 'wget'])
+        """
+        return self.plan.kind.found(self.texts)
+
+
+def words(plan: CategoryPlan) -> str:
+    """What a search promises, in a sentence or two.
+
+    Args:
+        plan: of the search.
+
+    >>> words(ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9")))[:70]
+    'A category of 24 units is found in 95 of 100 searches, one of 22 in abo'
+    """
+    return (
+        f"A category of {plan.often:,} units is found in 95 of 100 searches, one of {plan.threshold:,} in about half of them, and one of a "
+        f"single unit is seen with a chance of at most delta; the {plan.kind.most:,} of the largest noisy numbers are kept."
+    )
+
+
+def write_categories(found: FoundCategories, place: Draft) -> None:
+    """Write the list and its manifest into a draft, which is then published.
+
+    Args:
+        found: from `leastnoise.find_categories`.
+        place: a draft; empty.
+    """
+    with (place.path / LIST).open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow([COLUMN, "units"])
+        rows.writerows(zip(found.texts, found.units, strict=True))
+    value = {
+        "format": FORMAT,
+        "written": datetime.now(UTC).date().isoformat(),
+        "private": found.private,
+        "promise": words(found.plan),
+        "units": f"with noise of standard deviation {found.plan.std:.3g}; those near the threshold of {found.plan.threshold} are too large",
+        "plan": json.loads(found.plan.to_json()),
+        "receipt": dict(found.receipt) or None,
+        "files": list_files(place.path),
+    }
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (place.path / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
+    """Read what `write_categories` wrote.
+
+    Args:
+        directory: of the categories.
+
+    Raises:
+        InputError: none are there, or they were changed.
+
+    >>> read_categories("/nowhere-at-all/agents")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: There are no found categories in '/nowhere-at-all/agents', or they cannot be read. ...
+    """
+    place = Path(directory)
+    try:
+        value: dict[str, Any] = read_json((place / "manifest.json").read_text(encoding="utf-8"))
+        if value["format"] != FORMAT:
+            raise refuse("the format of found categories", value["format"], repr(FORMAT))
+        if value["files"] != [entry for entry in list_files(place) if entry["path"] == LIST]:
+            raise InputError(f"The categories in {str(place)!r} were changed since they were found. Use an intact copy.")
+        with (place / LIST).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))[1:]
+        return FoundCategories(
+            plan=CategoryPlan.from_json(json.dumps(value["plan"], separators=(",", ":"))),
+            texts=tuple(text for text, _ in rows),
+            units=tuple(int(units) for _, units in rows),
+            private=bool(value["private"]),
+            receipt=dict(value["receipt"] or {}),
+        )
+    except OSError:
+        raise InputError(f"There are no found categories in {str(place)!r}, or they cannot be read. {_ADVICE}") from None
+    except InputError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise InputError(f"The categories in {str(place)!r} are damaged: their manifest cannot be understood. {_ADVICE}") from None

@@ -1,0 +1,127 @@
+"""Keys of a column: which a value is, that neighbours differ in few of them, and that every source gives the same."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+from leastnoise._adapters import _keys, read, read_keys
+from leastnoise._domain import Domain, Reading, Unknown
+from leastnoise._table import keyed_of
+
+DOMAIN = Domain(agent=Unknown(9, longest=12, reading=Reading(trim=True, ignore_case=True, nulls=["NA"])))
+
+
+def counted(source: Any, domain: Domain = DOMAIN, **unit: Any) -> dict[str, int]:
+    found = keyed_of(read_keys(source, domain, "agent", **unit))
+    return dict(zip(found.keys, found.units.tolist(), strict=True))
+
+
+def test_which_values_are_keys() -> None:
+    values = [
+        "curl",
+        " Curl ",
+        "WGET",
+        None,
+        "",
+        "  ",
+        "na",
+        "x" * 12,
+        "x" * 13,
+        "two\nlines",
+        "nul\x00",
+        "half \ud800",
+        "ünï",
+        17.0,
+        "17",
+        b"\xff",
+        [1],
+    ]
+    found = counted(pd.DataFrame({"agent": pd.Series(values, dtype=object)}))
+    assert found == {"curl": 2, "wget": 1, "x" * 12: 1, "ünï": 1, "17": 2}
+
+
+def test_a_unit_counts_once_in_each_key_and_in_so_many_at_most() -> None:
+    frame = pd.DataFrame({"id": [1] * 6 + [2, 2, 3, None], "agent": ["a", "a", "b", "c", None, "NA", "a", "A", None, "a"]})
+    assert counted(frame, unit_column="id", max_rows=3) == {"a": 2, "b": 1, "c": 1}  # nulls take no key's place
+    for _ in range(20):
+        found = counted(frame, unit_column="id", max_rows=2)
+        assert sum(found.values()) == 3
+        assert found["a"] in (1, 2)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_a_unit_more_changes_at_most_k_numbers_by_one(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+    """Common rows are given common random keys, as in the proof: the new unit's rows come last."""
+    rng = np.random.default_rng(k)
+    for trial in range(60):
+        rows = int(rng.integers(0, 12))
+        frame = pd.DataFrame({"id": rng.integers(0, 4, rows), "agent": rng.choice(["a", "b", "c", "D ", "", "NA", "e"], rows)})
+        own = int(rng.integers(1, 7))
+        more = pd.DataFrame({"id": [9] * own, "agent": rng.choice(["a", "b", "new", "other", "c", "NA", "f"], own)})
+        stream = np.random.default_rng([k, trial]).bytes(10_000)
+        monkeypatch.setattr(_keys, "urandom", lambda count, stream=stream: stream[:count])
+        before = counted(frame, unit_column="id", max_rows=k)
+        after = counted(pd.concat([frame, more]), unit_column="id", max_rows=k)
+        changed = {key: after.get(key, 0) - before.get(key, 0) for key in {*before, *after}}
+        assert set(changed.values()) <= {0, 1}
+        assert sum(changed.values()) <= k
+
+
+def test_every_source_has_the_same_keys(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"id": rng.integers(0, 500, 3000), "agent": rng.choice(["curl", "Wget", "", "a;b", "ü", "NA", '"q"'], 3000)})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    frame.to_parquet(tmp_path / "x.parquet")
+    relation = duckdb.sql("SELECT * FROM frame")
+    sources = [
+        frame,
+        tmp_path / "x.csv",
+        tmp_path / "x.parquet",
+        relation,
+        pl.from_pandas(frame),
+        pl.from_pandas(frame).lazy(),
+        pa.table(frame),
+    ]
+    rows, units = counted(frame), counted(frame, unit_column="id", max_rows=7)
+    assert sorted(rows) == ['"q"', "a;b", "curl", "wget", "ü"]
+    for source in sources:
+        assert counted(source) == rows
+        assert counted(source, unit_column="id", max_rows=7) == units
+
+
+def test_no_row_and_no_key() -> None:
+    assert counted(pd.DataFrame({"agent": []})) == {}
+    assert counted(pd.DataFrame({"agent": [None], "id": [1]}), unit_column="id", max_rows=2) == {}
+
+
+def test_an_attribute_that_is_not_known_yet_is_not_read() -> None:
+    with pytest.raises(ln.InputError, match=r"categories of 'agent' are not known yet.*leastnoise.find_categories"):
+        read(pd.DataFrame({"agent": ["a"]}), DOMAIN)
+    with pytest.raises(ln.InputError, match="'sex' must be Unknown"):
+        read_keys(pd.DataFrame({"sex": ["F"]}), Domain(sex=["F", "M"]), "sex")
+    with pytest.raises(ln.InputError, match="no column 'agent'"):
+        counted(pd.DataFrame({"sex": ["F"]}))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [({"most": 0}, "most"), ({"longest": 0}, "longest"), ({"longest": 1001}, "longest"), ({"levels": {"a": {"b": "c"}}}, "no levels")],
+)
+def test_what_is_said_of_unknown_categories_is_checked(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        Unknown(**{"most": 9, **said})
+
+
+def test_found_categories_are_an_attribute() -> None:
+    kind = Unknown(9, outside="other", null="other", reading=Reading(ignore_case=True))
+    assert kind.found(("b", "other", "a")).labels == ("b", "a", "other")
+    assert Unknown(9).found(("b", "other")).labels == ("b", "other")
+    with pytest.raises(ln.InputError, match=r"No category was found.*max_rows"):
+        kind.found(("other",))

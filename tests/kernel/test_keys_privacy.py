@@ -1,0 +1,227 @@
+"""What a search for keys loses, by brute force over all neighbouring numbers of a few keys; and the draws of the program."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import leastnoise as ln
+from leastnoise._accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
+from leastnoise._domain import Domain, Unknown
+from leastnoise._fitting import key_rule
+from leastnoise._kernel import FoundKeys, KeySearch, SeededEntropy, Series, Terms
+from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text
+from leastnoise._measurements import Block, Measurements
+from leastnoise._table import Table
+
+LAPLACE, GAUSSIAN = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
+EPSILON = Fraction(9, 10)
+# Scales of noise for a distance of neighbours; thresholds so low that deltas are large enough to be seen.
+RULES = [
+    *[(LAPLACE, k, neighbours, threshold) for k in (1, 2) for neighbours in ("add_remove", "replace") for threshold in (3, 6)],
+    *[(GAUSSIAN, k, neighbours, threshold) for k in (1, 2) for neighbours in ("add_remove", "replace") for threshold in (3, 5, 8)],
+]
+
+
+def made(noise: Noise, k: int, neighbours: str, threshold: int, delta: Fraction = Fraction(1, 2)) -> tuple[KeyRule, Privacy]:
+    privacy = Privacy(ApproxDP(EPSILON, delta), neighbours, "id", k)
+    scale = Fraction(privacy.distance) / EPSILON if noise is LAPLACE else Fraction(13, 7) * (2 if neighbours == "replace" else 1)
+    return KeyRule(noise=noise, scale=scale, threshold=threshold), privacy
+
+
+def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
+    """Chances that a key of this number does not get out, and that it does with threshold, threshold + 1 ... up to a reach."""
+    if count == 0:
+        return np.eye(1, reach + 1)[0]
+    values, scale = rule.threshold - count + np.arange(reach), float(rule.scale)
+    if rule.noise is LAPLACE:
+        p = math.exp(-1 / scale)
+        out = (1 - p) / (1 + p) * p ** np.abs(values)
+    else:
+        out = ndtr((values + 0.5) / scale) - ndtr((values - 0.5) / scale)
+    return np.concatenate([[1 - out.sum()], out])
+
+
+def changes(k: int, neighbours: str, counts: tuple[int, ...]) -> list[list[tuple[int, int]]]:
+    """For all neighbours the numbers, before and after, of the keys in which they differ; a key that is not there has 0."""
+    found = []
+    for mine, others in itertools.product(range(k + 1), repeat=2):
+        if neighbours == "add_remove" and others:
+            continue
+        for alone, other in itertools.product(range(mine + 1), range(others + 1)):
+            for base in itertools.product(counts, repeat=mine + others - alone - other):
+                shared = [(n + 1, n) if place < mine - alone else (n, n + 1) for place, n in enumerate(base)]
+                found.append([(1, 0)] * alone + [(0, 1)] * other + shared)
+    return [pair for pair in found if pair]
+
+
+def loss(rule: KeyRule, pairs: list[tuple[int, int]], reach: int) -> float:
+    """The exact delta at EPSILON of one pair of neighbours, in both directions."""
+    one, other = np.ones(1), np.ones(1)
+    for before, after in pairs:
+        one = np.multiply.outer(one, law(rule, before, reach)).ravel()
+        other = np.multiply.outer(other, law(rule, after, reach)).ravel()
+    power = math.exp(EPSILON)
+    return max(np.maximum(one - power * other, 0).sum(), np.maximum(other - power * one, 0).sum())
+
+
+def least_delta(rule: KeyRule, privacy: Privacy) -> float:
+    """The least delta that the bound accepts."""
+    low, high = 0.0, 1.0 - 2**-20
+    for _ in range(24):
+        middle = (low + high) / 2
+        proved = keys_are_private(rule, privacy.within(ApproxDP(EPSILON, Fraction(middle))))
+        low, high = (low, middle) if proved else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(("noise", "k", "neighbours", "threshold"), RULES)
+def test_the_bound_is_never_below_the_exact_loss_of_any_neighbours_and_near_it(
+    noise: Noise, k: int, neighbours: str, threshold: int
+) -> None:
+    rule, privacy = made(noise, k, neighbours, threshold)
+    claimed = least_delta(rule, privacy)
+    counts = (1, threshold) if k == 2 and neighbours == "replace" else (1, 2, threshold, threshold + 4)
+    reach = threshold + math.ceil(3 * float(rule.scale)) if k == 2 else threshold + 60
+    worst = max(loss(rule, pairs, reach) for pairs in changes(k, neighbours, counts))
+    assert worst <= claimed * (1 + 1e-6)
+    assert claimed <= worst * (1.02 if noise is LAPLACE or k == 1 else 1.35)
+
+
+def test_delta_is_for_all_keys_of_a_unit_and_not_for_one() -> None:
+    """The mistake that a peer made: the threshold of one key, for a unit with many."""
+    single = Privacy(ApproxDP(1, "1e-6"))
+    rule = key_rule(single)
+    many = Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=20)
+    wide = replace(rule, scale=rule.scale * 20, threshold=rule.threshold * 20 - 19)  # as private for any one of its keys
+    assert keys_are_private(rule, single)
+    assert not keys_are_private(wide, many)
+    chance = math.exp(-float((wide.threshold - 1) / wide.scale)) / (1 + math.exp(-1 / float(wide.scale)))
+    assert 1 - (1 - chance) ** 20 > 5 * float(many.budget.delta)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 80])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neighbours: str) -> None:
+    privacy = Privacy(ApproxDP("1/2", "1e-8"), neighbours, "id", k)
+    rule = key_rule(privacy)
+    search = KeySearch(attribute="agent", rule=rule, most=5)
+    assert search.verify(privacy) == privacy.budget
+    worse = [replace(rule, threshold=rule.threshold - 1), replace(rule, scale=rule.scale * Fraction(4, 5))]
+    for other in worse:
+        with pytest.raises(ln.InputError, match=r"not proved to satisfy ApproxDP.*nothing was spent"):
+            replace(search, rule=other).verify(privacy)
+    with pytest.raises(ln.InputError, match="not proved"):
+        search.verify(Privacy(privacy.budget, neighbours, "id", k + 1))
+    for budget in (ln.PureDP(1), ln.ZCDP(1)):
+        with pytest.raises(ln.InputError, match="not proved"):
+            search.verify(privacy.within(budget))
+
+
+@pytest.mark.parametrize("last", [65, 200, 5000])
+def test_stretches_of_many_keys_cover_every_number_of_them(last: int) -> None:
+    from leastnoise._accounting._keys import _stretches
+
+    covered = [number for first, end in _stretches(last) for number in range(first, end + 1)]
+    assert covered == list(range(last + 1))
+
+
+DRAWN = [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)]
+TEXTS = [f"key {number:05}" for number in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    ("noise", "scale", "count"), [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)]
+)
+def test_what_is_drawn_has_the_law_that_the_bound_is_about(noise: Noise, scale: Fraction, count: int) -> None:
+    rule = KeyRule(noise=noise, scale=scale, threshold=12)
+    privacy = Privacy(ApproxDP(10, "9/10"))
+    domain = Domain(agent=Unknown(10**5))
+    assert keys_are_private(rule, privacy)
+    table = Table.keyed(domain, "agent", TEXTS, np.full(len(TEXTS), count))
+    series = Series.simulated(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(3))
+    found = series.find(KeySearch(attribute="agent", rule=rule, most=10**5))
+    expected = len(TEXTS) * law(rule, count, 12)
+    seen = np.array([len(TEXTS) - len(found.keys), *(np.count_nonzero(found.units == 12 + place) for place in range(12))])
+    large = expected > 10
+    assert large.sum() > 1
+    z = (seen - expected)[large] / np.sqrt(expected[large])
+    assert np.abs(z).max() < 4.5
+    assert (found.units >= 12).all()
+    assert list(zip(-found.units, found.keys, strict=True)) == sorted(zip(-found.units, found.keys, strict=True))
+
+
+def test_only_the_largest_are_kept_and_the_rest_is_post_processing() -> None:
+    domain, privacy = Domain(agent=Unknown(100)), Privacy(ApproxDP(1, "1e-9"))
+    terms = Terms(domain=domain, privacy=privacy, attributes=("agent",))
+    table = Table.keyed(domain, "agent", TEXTS[:300], 30 + np.arange(300))
+    every, few = (
+        Series.simulated(terms, table, SeededEntropy(5)).find(KeySearch(attribute="agent", rule=key_rule(privacy), most=most))
+        for most in (300, 7)
+    )
+    assert few.keys == every.keys[:7]
+    assert few.units.tolist() == every.units[:7].tolist()
+
+
+def test_nobody_has_a_key() -> None:
+    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"), unit_column="id", max_rows=12)
+    table = Table.keyed(domain, "agent", [], np.zeros(0, dtype=np.int64), unit_column="id", max_rows=12)
+    series = Series.simulated(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(1))
+    found = series.find(KeySearch(attribute="agent", rule=key_rule(privacy), most=9))
+    assert found.keys == ()
+    again = outcome_from_text(outcome_to_text(found))
+    assert (type(again), again.keys, again.units.tolist()) == (FoundKeys, (), [])
+
+
+def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() -> None:
+    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"))
+    terms, search = (
+        Terms(domain=domain, privacy=privacy, attributes=("agent",)),
+        KeySearch(attribute="agent", rule=key_rule(privacy), most=9),
+    )
+    table = Table.keyed(domain, "agent", ["curl"], np.array([50]))
+    series = Series.simulated(terms, table, SeededEntropy(1))
+    assert series.find(search).keys == ("curl",)
+    with pytest.raises(ln.BudgetError, match="epsilon = 0 and delta = 0"):
+        series.find(search)
+    total = Measurements(domain=domain, privacy=privacy.within(ln.PureDP("1/2")), noise=LAPLACE, blocks=(Block((), 2),))
+    with pytest.raises(ln.BudgetError):
+        series.measure(total)
+    with pytest.raises(ln.InternalError, match="counted where they are"):
+        Series.simulated(terms, table, SeededEntropy(1)).measure(total)
+    rows = Table(domain, {"agent": [0, 0, 1]})
+    with pytest.raises(ln.InternalError, match="no keys"):
+        Series.simulated(terms, rows, SeededEntropy(1)).find(search)
+    with pytest.raises(ln.InputError, match="search must be a KeySearch"):
+        Series.simulated(terms, table, SeededEntropy(1)).find(total)
+    only = Terms(domain=domain, privacy=total.privacy, attributes=("agent",), only=total)
+    with pytest.raises(ln.InputError, match="Only the step that was paid for"):
+        Series.simulated(only, rows, SeededEntropy(1)).find(search)
+
+
+@pytest.mark.parametrize(
+    ("keys", "units"),
+    [(["a", "a"], [1, 1]), (["a"], [0]), (["a"], [1, 2]), (["a\n"], [1]), ([""], [1]), (["a" * 201], [1]), (["a"], [1.0])],
+)
+def test_keys_that_do_not_fit_are_refused(keys: list[str], units: list[float]) -> None:
+    with pytest.raises(ln.InternalError, match=r"the keys of 'agent' must differ"):
+        Table.keyed(Domain(agent=Unknown(9)), "agent", keys, np.array(units))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise": Noise.DISCRETE_GAUSSIAN}, "noise of a search"),
+        ({"scale": 0}, "scale"),
+        ({"scale": 2**49}, r"at most 2\^48"),
+        ({"scale": Fraction(2**57 + 1, 2**56)}, r"below 2\^56"),
+        ({"threshold": 1}, "threshold"),
+    ],
+)
+def test_rules_are_checked(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        replace(KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22), **change)

@@ -1,0 +1,190 @@
+"""Categories found privately: the price beforehand, payment, files, and what is finished after a stop."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._kernel import KeySearch
+from leastnoise._plan import CategoryPlan
+from leastnoise._release import read_categories
+from leastnoise._session import _categories
+
+WHOLE = ln.Privacy(ln.ApproxDP(1, "1e-6"))
+PLAN = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
+PEOPLE = pd.DataFrame({"agent": ["curl"] * 200 + ["wget"] * 150 + ["rare"] * 3 + [f"alone {number}" for number in range(300)]})
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path / "people.csv"
+
+
+def test_a_search_is_paid_published_and_used(tmp_path: Path, people: Path) -> None:
+    found = ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
+    assert found.texts == ("curl", "wget")
+    assert abs(found.units[0] - 200) < 60
+    book = ln.Ledger.open(tmp_path / "people.ledger")
+    (entry,) = book.entries()
+    assert (entry.state, entry.description) == ("sealed", "categories of 'agent'")
+    assert (str(entry.charge), str(book.left())) == ("epsilon = 0.5, delta = 1e-9", "epsilon = 0.5, delta = 9.99e-7")
+    assert read_categories(tmp_path / "agents") == found
+    manifest = json.loads((tmp_path / "agents/manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["private"], manifest["receipt"]["number"], manifest["plan"]) == (True, 1, json.loads(PLAN.to_json()))
+    assert f"A category of {PLAN.often} units is found in 95 of 100 searches" in manifest["promise"]
+    assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
+    workload = ln.marginals(ln.Domain(agent=found.kind()), ways=1)
+    made = ln.release(ln.plan(workload, ln.ApproxDP("1/2", "9e-7")), people, ledger=book, out=tmp_path / "out")
+    assert made.answers["cell"].tolist() == ["agent=curl", "agent=wget", "agent=other"]
+    with pytest.raises(ln.BudgetError):
+        ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "again")
+    with pytest.raises(ln.InputError, match="must not exist yet"):
+        ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "agents")
+
+
+def test_changed_lists_are_refused(tmp_path: Path) -> None:
+    ln.find_categories(PLAN, PEOPLE, seed=1, out=tmp_path / "agents")
+    found = read_categories(tmp_path / "agents")
+    assert (found.private, found.receipt) == (False, {})
+    with (tmp_path / "agents/categories.csv").open("a", encoding="utf-8") as file:
+        file.write("alone 7,50\n")
+    with pytest.raises(ln.InputError, match="were changed since they were found"):
+        read_categories(tmp_path / "agents")
+    (tmp_path / "agents/manifest.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ln.InputError, match="damaged"):
+        read_categories(tmp_path / "agents")
+
+
+def test_a_search_that_was_stopped_after_its_draw_is_finished_with_what_was_drawn(
+    tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+
+    def full(found: Any, place: Any) -> None:
+        drawn.append(found)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_categories, "write_categories", full)
+        with pytest.raises(ln.PaidError, match="can be finished without paying again"):
+            ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
+    assert not (tmp_path / "agents").exists()
+    people.unlink()  # the data are not needed again
+    (found,) = ln.resume(tmp_path / "people.ledger")
+    assert found == drawn[0]
+    assert read_categories(tmp_path / "agents") == found
+    book = ln.Ledger.open(tmp_path / "people.ledger")
+    assert [entry.state for entry in book.entries()] == ["sealed"]
+    assert str(book.left()) == "epsilon = 0.5, delta = 9.99e-7"
+
+
+def test_the_same_command_again_finishes_what_was_paid(tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped between payment and draw: nothing was drawn, so the data are read again and drawn once."""
+    with monkeypatch.context() as patched:
+        patched.setattr(_categories, "_search", lambda _: (_ for _ in ()).throw(MemoryError()))
+        with pytest.raises(ln.PaidError, match="can be finished"):
+            ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
+    found = ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
+    assert found.texts == ("curl", "wget")
+    assert len(ln.Ledger.open(tmp_path / "people.ledger").entries()) == 1
+
+
+def test_a_search_in_memory_that_was_paid_needs_its_data_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
+    with monkeypatch.context() as patched:
+        patched.setattr(_categories, "_search", lambda _: (_ for _ in ()).throw(MemoryError()))
+        with pytest.raises(ln.PaidError):
+            ln.find_categories(PLAN, PEOPLE, ledger=book)
+    with pytest.raises(ln.PaidError, match="its data were not in a file"):
+        ln.resume(book)
+    (found,) = ln.resume(book, source=PEOPLE)
+    assert found.texts == ("curl", "wget")
+
+
+def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(self: KeySearch, *_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeySearch, "draw", stopped)
+        with pytest.raises(ln.PaidError, match="absent"):
+            ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
+    assert ln.resume(tmp_path / "people.ledger") == []
+    assert not (tmp_path / "agents").exists()
+
+
+def test_a_search_is_not_resumed_with_another_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
+    with monkeypatch.context() as patched:
+        patched.setattr(_categories, "_published", lambda *_: (_ for _ in ()).throw(MemoryError()))
+        with pytest.raises(ln.PaidError):
+            ln.find_categories(PLAN, PEOPLE, ledger=book)
+        other = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
+        patched.setattr(_categories, "_search", lambda _: other)
+        with pytest.raises(ln.PaidError, match="other steps than those that were recorded"):
+            ln.resume(book)
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP(1)])
+def test_a_budget_without_delta_pays_for_no_search(tmp_path: Path, budget: Any) -> None:
+    with pytest.raises(ln.InputError, match=r"must be ApproxDP.*Nobody can be found under delta = 0"):
+        ln.plan_categories("agent", ln.Unknown(9), budget)
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(budget))
+    with pytest.raises(ln.InputError):
+        ln.find_categories(PLAN, PEOPLE, ledger=book)
+    assert book.entries() == ()
+
+
+def test_refusals_spend_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ln.LedgerError, match=r"no ledger at .*the argument whole"):
+        ln.find_categories(PLAN, PEOPLE, ledger=tmp_path / "people.ledger")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ln.InputError, match="must have a ledger"):
+        ln.find_categories(PLAN, PEOPLE)
+    with pytest.raises(ln.InputError, match="leave out the ledger or the seed"):
+        ln.find_categories(PLAN, PEOPLE, ledger=tmp_path / "people.ledger", seed=1)
+    with pytest.raises(ln.InputError, match=r"a plan from leastnoise\.plan_categories"):
+        ln.find_categories("agent", PEOPLE, seed=1)  # type: ignore[arg-type]
+    with pytest.raises(ln.InputError, match=r"kind of 'agent' must be Unknown"):
+        ln.plan_categories("agent", ln.Categories(["a"]), WHOLE)  # type: ignore[arg-type]
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.ApproxDP(1, "1e-6"), unit_column="id", max_rows=2))
+    with pytest.raises(ln.LeastNoiseError, match="id"):
+        ln.find_categories(PLAN, PEOPLE, ledger=book)
+    assert book.entries() == ()
+
+
+def test_a_plan_is_read_back_and_proved_again() -> None:
+    value = json.loads(PLAN.to_json())
+    assert CategoryPlan.from_json(PLAN.to_json()) == PLAN
+    value["rule"]["threshold"] -= 1
+    with pytest.raises(ln.InputError, match="not proved to satisfy its budget"):
+        CategoryPlan.from_json(json.dumps(value))
+    for wrong in ({**value, "search": "2"}, {**value, "rule": {}}, {**value, "attribute": {"name": "a", "kind": "coded", "size": 3}}):
+        with pytest.raises(ln.InputError):
+            CategoryPlan.from_json(json.dumps(wrong))
+
+
+def test_a_plan_for_what_is_not_found_yet_has_an_error_and_no_release(tmp_path: Path) -> None:
+    plan = ln.plan(ln.marginals(ln.Domain(agent=ln.Unknown(50)), ways=1), ln.ApproxDP(1, "1e-6"))
+    assert plan.workload.rows == 50
+    assert ln.plan(ln.marginals(ln.Domain(agent=ln.Unknown(60)), ways=1), ln.ApproxDP(1, "1e-6")).digest() != plan.digest()
+    with pytest.raises(ln.InputError, match="not known yet"):
+        ln.release(plan, PEOPLE, ledger=tmp_path / "people.ledger")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("epsilon", "max_rows"), [("1/2", 1), ("2", 30)])
+def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> None:
+    """At noise of both kinds: a category of so many units as ``often`` is found in 95 of 100 searches or a little more."""
+    plan = ln.plan_categories("agent", ln.Unknown(10**4), ln.Privacy(ln.ApproxDP(epsilon, "1e-7"), unit_column="id", max_rows=max_rows))
+    many = 300
+    keys = np.repeat([f"key {number}" for number in range(many)], plan.often)
+    frame = pd.DataFrame({"id": np.arange(len(keys)), "agent": keys})
+    share = sum(len(ln.find_categories(plan, frame, seed=seed).texts) for seed in range(3)) / (3 * many)
+    assert 0.925 < share < 0.995
+    assert plan.threshold < plan.often
