@@ -121,7 +121,7 @@ def test_spec_form():
         (lambda: Domain({1: ["x"]}), "the name of an attribute must be text"),
         (
             lambda: Domain(a=5),
-            "the attribute 'a' must be a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates or Coded; got 5.",
+            "the attribute 'a' must be a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown; got 5.",
         ),
         (lambda: Domain(a="xy"), "the attribute 'a' must be a list of categories"),
         (lambda: Domain(a=Measure("a", 0, 1)), "Name the measure in measures={...}."),

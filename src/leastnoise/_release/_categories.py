@@ -59,7 +59,7 @@ def words(plan: CategoryPlan) -> str:
         plan: of the search.
 
     >>> words(ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9")))[:70]
-    'A category of 24 units is found in 95 of 100 searches, one of 22 in abo'
+    'A category of 24 units is found in 95 of 100 searches, one of 22 in ab'
     """
     return (
         f"A category of {plan.often:,} units is found in 95 of 100 searches, one of {plan.threshold:,} in about half of them, and one of a "
@@ -73,6 +73,12 @@ def write_categories(found: FoundCategories, place: Draft) -> None:
     Args:
         found: from `leastnoise.find_categories`.
         place: a draft; empty.
+
+    >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
+    >>> with tempfile.TemporaryDirectory() as folder, draft(Path(folder, "agents")) as place:
+    ...     write_categories(FoundCategories(plan=plan, texts=("curl",), units=(99,), private=False), place)
+    ...     (place.path / "categories.csv").read_text(encoding="utf-8").splitlines()
+    ['category,units', 'curl,99']
     """
     with (place.path / LIST).open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
