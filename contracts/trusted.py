@@ -20,6 +20,7 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Toeplitz strategies, near-optimal prefix sums under Gaussian noise at any size (57).
 # Bounds on the rows of a unit in one cell: kept so by every source, and what they are worth (130).
 # Categories that nobody can list: their noisy numbers and the threshold, the proof of both, and how keys are read (294).
+# Categories that nobody can list: their noisy numbers and the threshold, the proof of both, and how keys are read (294).
 CEILING = 7_915
 
 
