@@ -70,7 +70,7 @@ class KeySearch:
         return budget
 
     def draw(self, found: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
-        """Noise on every key that is there, each with 1 of a unit in at most ``max_rows`` (U0), and the keys at or above the threshold (U2)."""
+        """Noise on every key that is there, a unit being in at most ``max_rows`` (U0); and those at or above the threshold (U2)."""
         self.verify(privacy)
         scale, number = self.rule.scale, len(found.keys)
         noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
