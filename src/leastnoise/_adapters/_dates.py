@@ -1,9 +1,11 @@
 """Whole columns of dates and time stamps to cells, by the rule written at `leastnoise.Dates` (E3 of PROOFS-adapters.md)."""
 
+import bisect
 import datetime as dt
 import re
 import zoneinfo
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,8 +40,8 @@ def date_encoder(kind: Dates, null: int, outside: int) -> Callable[[Column], Int
     [1, 0, -1, -1]
     """
     clock = _Clock(kind.zone)
-    first, last = ((day - _EPOCH).days * 24 for day in (kind.start, kind.end))
-    cells = _periods(np.arange(first // 24, last // 24 + 1), kind.by) - kind.first
+    day, cells = days_of(kind)
+    first, last = day * 24, (day + len(cells) - 1) * 24
     hourly = kind.by in ("hour", "hour_of_day")
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
@@ -73,6 +75,40 @@ def date_encoder(kind: Dates, null: int, outside: int) -> Callable[[Column], Int
         return column.rows(place(seconds, np.full(len(seconds), column.zoned), missing), null)
 
     return encode
+
+
+def days_of(kind: Dates) -> tuple[int, IntArray]:
+    """The first day, counted from 1970-01-01, and for each day from it to the last the cell of its period (of hours: of its first).
+
+    >>> days_of(Dates("1970-01-31", "1970-02-01", "month"))
+    (30, array([0, 1]))
+    """
+    first, last = ((day - _EPOCH).days for day in (kind.start, kind.end))
+    return first, _periods(np.arange(first, last + 1), kind.by) - kind.first
+
+
+@cache
+def changes_of_clock(zone: str, start: int, end: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The seconds of UTC, after one and before another, from which a clock is another time ahead, and these times; None for over a century.
+
+    It is looked at every hour, and no clock changes there and back within one.
+
+    >>> changes_of_clock("Europe/Berlin", 1_700_000_000, 1_720_000_000)
+    ((1711846800,), (3600, 7200))
+    """
+    clock = _Clock(zone)
+    if zone == "UTC":
+        return (), (0,)
+    if end - start > 101 * 366 * _DAY:
+        return None
+    seconds, ahead = [], [clock.ahead(start)]
+    for hour in range(start, end, 3600):
+        after = min(hour + 3600, end)
+        if clock.ahead(after) != ahead[-1]:
+            first = bisect.bisect_left(range(hour, after), True, key=lambda second: clock.ahead(second) != ahead[-1]) + hour
+            seconds.append(first)
+            ahead.append(clock.ahead(after))
+    return tuple(seconds), tuple(ahead)
 
 
 def _periods(days: IntArray, by: str) -> IntArray:
@@ -164,10 +200,11 @@ class _Clock:
             return seconds
         instants, where = np.unique(seconds[which], return_inverse=True)
         shown = seconds.copy()
-        shown[which] = np.array([self._ahead(one) for one in instants.tolist()], dtype=np.int64)[where.reshape(-1)] + seconds[which]
+        shown[which] = np.array([self.ahead(one) for one in instants.tolist()], dtype=np.int64)[where.reshape(-1)] + seconds[which]
         return shown
 
-    def _ahead(self, second: int) -> int:
+    def ahead(self, second: int) -> int:
+        """How many seconds it is ahead of UTC."""
         # beyond the calendar, and outside every attribute
         if not -62_000_000_000 < second < 253_000_000_000:
             return 0

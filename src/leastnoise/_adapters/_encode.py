@@ -218,10 +218,19 @@ def _placed(cells: FloatArray, bad: BoolArray, otherwise: int) -> IntArray:
     return np.where(bad, float(otherwise), cells).astype(np.int64)
 
 
+def null_numbers(reading: Reading) -> list[float]:
+    """The numbers that mean a null.
+
+    >>> null_numbers(Reading(nulls=["-9", "NA"]))
+    [-9.0]
+    """
+    return [found for found in map(number, reading.nulls) if found is not None and not math.isnan(found)]
+
+
 def _numeric(place: Placing, reading: Reading, of_wholes: Callable[[Array], Array] | None = None) -> Encoder:
     """Encode by number: arrays of numbers at once, other values one by one."""
     read = number_reader(reading)
-    nulls = np.array([found for found in map(number, reading.nulls) if found is not None and not math.isnan(found)], dtype=np.float64)
+    nulls = np.array(null_numbers(reading), dtype=np.float64)
 
     def of_values(values: Sequence[object]) -> IntArray:
         numbers = [read(value) for value in values]

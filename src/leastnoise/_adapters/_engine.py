@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._sql import Expression, Value, amount_of, cell_of, text, unit_of, whole
+from leastnoise._adapters._sql import Expression, Value, amount_of, cell_of, prepared, text, unit_of, whole
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Kind, Measure, PerCell
@@ -25,7 +25,7 @@ MOST_CELLS = 2**24
 _ROWS = 2**20
 _KEY_BYTES = 16
 
-Run = Callable[[str], Any]
+Run = Callable[[exp.Select], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -33,7 +33,6 @@ class Engine:
     """Where rows can be counted.
 
     Attributes:
-        dialect: of sqlglot.
         relation: what stands after FROM.
         values: for each column that can be used the expression of its value, and what that holds.
         hashed: a keyed hash of a text, as an expression that orders by its bytes.
@@ -43,7 +42,6 @@ class Engine:
             raises InputError alone, without a word of the engine's own messages, which may quote a row.
     """
 
-    dialect: str
     relation: Expression
     values: Mapping[str, Value]
     hashed: Callable[[Expression], Expression]
@@ -102,7 +100,7 @@ def counted(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -
     with engine.session() as run:
         for start in range(0, len(covers), engine.most_sets):
             some = covers[start : start + engine.most_sets]
-            answer = run(_grouped(rows, some, wish).sql(engine.dialect)).read_all()
+            answer = run(_grouped(rows, some, wish)).read_all()
             for cover in some:
                 found.update(_tables(answer, cover, wish))
     return found
@@ -127,7 +125,7 @@ def used_and_not(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byte
     numbers = [exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(exp.cast(used, "BIGINT"), "k")]
     query = exp.select(*numbers).from_(rows.subquery("encoded"))
     with engine.session() as run:
-        answer = run(query.sql(engine.dialect)).read_all()
+        answer = run(query).read_all()
     every, kept = (int(answer.column(name)[0].as_py()) for name in ("n", "k"))
     return kept, every - kept
 
@@ -152,14 +150,18 @@ def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byt
     # each value is computed once, and called by a name of ours
     given = {name: f"r{place}" for place, name in enumerate(dict.fromkeys(wanted))}
     values = {name: Value(engine.values[name].held, exp.column(given[name])) for name in given}
-    cells = [cell_of(kind, values[source]) for source, kind in zip(sources, wish.kinds.values(), strict=True)]
+    ready = [prepared(kind, values[source]) for source, kind in zip(sources, wish.kinds.values(), strict=True)]
+    called = [one and Value(one.held, exp.column(f"p{place}")) for place, one in enumerate(ready)]
+    cells = [one and cell_of(kind, one) for kind, one in zip(wish.kinds.values(), called, strict=True)]
     amounts = [amount_of(measure, values[measure.column]) for measure in wish.sums.values()]
     unit = [] if wish.unit_column is None else [unit_of(values[wish.unit_column])]
     columns = {**_named("c", cells), **_named("v", amounts), **_named("u", unit)}
     if any(column is None for column in columns.values()):
         return None
     raw = _selected({short: engine.values[name].it for name, short in given.items()}, engine.relation.copy())
-    rows = _selected({name: column for name, column in columns.items() if column is not None}, raw.subquery("raw"))
+    further = [exp.alias_(one.it.copy(), f"p{place}") for place, one in enumerate(ready) if one is not None]
+    raw = exp.select("*", *further).from_(raw.subquery("raw"))
+    rows = _selected({name: column for name, column in columns.items() if column is not None}, raw.subquery("prepared"))
     if wish.unit_column is not None:
         known = rows.where(exp.Not(this=exp.Paren(this=values[wish.unit_column].is_null)))
         rows = _bounded(known, list(columns), engine, wish, entropy_bytes)

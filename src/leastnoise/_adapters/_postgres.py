@@ -50,14 +50,16 @@ def _as_text(column: Expression) -> Expression:
 def _days(column: Expression) -> Expression:
     """Days since 1970; an infinite date is one that nobody means."""
     since = exp.Sub(this=column.copy(), expression=exp.cast(text(_EPOCH), "DATE"))
-    return case([(exp.func("isfinite", column.copy()), exp.cast(since, "INT"))], exp.Literal.number(2**31 - 1))
+    finite = exp.func("isfinite", column.copy())
+    return case([(_missing(column.copy()), exp.Null()), (finite, exp.cast(since, "INT"))], exp.Literal.number(2**31 - 1))
 
 
 def _microseconds(column: Expression) -> Expression:
     """Microseconds since 1970, in UTC where there is a time zone; the times that 64 bits do not hold become the last."""
     since = exp.Extract(this=exp.var("EPOCH"), expression=column.copy())
     soon = exp.and_(exp.LT(this=column.copy(), expression=text("200000-01-01")), exp.func("isfinite", column.copy()))
-    return case([(soon, exp.cast(exp.Mul(this=since, expression=exp.Literal.number(10**6)), "BIGINT"))], whole(_LATEST))
+    found = exp.cast(exp.Mul(this=since, expression=exp.Literal.number(10**6)), "BIGINT")
+    return case([(_missing(column.copy()), exp.Null()), (soon, found)], whole(_LATEST))
 
 
 def _as_double(column: Expression) -> Expression:
@@ -93,6 +95,12 @@ def _stamps(array: Any) -> Column:
     return to_column(array.view(pa.timestamp("us")))
 
 
+def _instants(array: Any) -> Column:
+    import pyarrow as pa
+
+    return to_column(array.view(pa.timestamp("us", "UTC")))
+
+
 def _strange(array: Any) -> Column:
     return nothing_but(STRANGE, np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_))
 
@@ -114,9 +122,9 @@ _TYPES = {
     "character varying": _TEXT,
     "character": _TEXT,
     "uuid": _Type(_as_text, to_column),
-    "date": _Type(_days, _dates),
-    "timestamp without time zone": _Type(_microseconds, _stamps),
-    "timestamp with time zone": _Type(_microseconds, _stamps),
+    "date": _Type(_days, _dates, "day", _days),
+    "timestamp without time zone": _Type(_microseconds, _stamps, "stamp", _microseconds),
+    "timestamp with time zone": _Type(_microseconds, _instants, "instant", _microseconds),
 }
 _STRANGE = _Type(_missing, _strange)
 
@@ -148,13 +156,12 @@ def open_postgres(source: DatabaseTable) -> Source:
         chosen = [exp.alias_(kind.selected(_column(name)), f"c{place}") for place, (name, kind) in pairs]
         query = exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy())
         with session() as run:
-            for batch in run(query.sql("postgres")):
+            for batch in run(query):
                 for start in range(0, batch.num_rows, CHUNK):
                     part = batch.slice(start, CHUNK)
                     yield part.num_rows, [kind.read(array) for kind, array in zip(kinds, part.columns, strict=False)]
 
     engine = Engine(
-        dialect="postgres",
         relation=relation,
         values=_values(types, unicode=encoding == "UTF8"),
         hashed=_hashed,
@@ -165,7 +172,7 @@ def open_postgres(source: DatabaseTable) -> Source:
     return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=strange, engine=engine)
 
 
-def _session(source: DatabaseTable, what: str) -> Callable[[], AbstractContextManager[Callable[[str], Any]]]:
+def _session(source: DatabaseTable, what: str) -> Callable[[], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
     """Transactions that only read, each on one snapshot."""
     import pyarrow as pa
 
@@ -176,12 +183,12 @@ def _session(source: DatabaseTable, what: str) -> Callable[[], AbstractContextMa
     url = source.url()
 
     @contextmanager
-    def session() -> Iterator[Callable[[str], Any]]:
+    def session() -> Iterator[Callable[[str | exp.Select], Any]]:
         try:
             with driver.connect(url) as connection, connection.cursor() as cursor:
 
-                def run(query: str) -> Any:
-                    cursor.execute(query)
+                def run(query: str | exp.Select) -> Any:
+                    cursor.execute(query if isinstance(query, str) else query.sql("postgres"))
                     return cursor.fetch_record_batch()
 
                 for sentence in _START:

@@ -21,7 +21,7 @@ from leastnoise._table import Table
 
 Progress = Callable[[int, int | None], object]
 
-_TABLES = "a pandas, Polars, PyArrow or Spark table, a DuckDB relation or a DatabaseTable"
+_TABLES = "a pandas, Polars, PyArrow, Spark or Ibis table, a DuckDB relation or a DatabaseTable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def read(
 
     Args:
         source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern (``visits/*.csv``) of them; a pandas,
-            Polars (also lazy), PyArrow or Spark table; a DuckDB relation; or a `DatabaseTable`.
+            Polars (also lazy), PyArrow, Spark or Ibis table; a DuckDB relation; or a `DatabaseTable`.
         domain: the public domain; its attributes are columns of the source, its measures name theirs.
         wanted: what is wanted of it; None for everything that the domain names.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
@@ -253,6 +253,10 @@ def _open(source: Any) -> Source:
     from leastnoise._adapters._frames import open_frame
 
     opened = open_frame(source)
+    if opened is not None and type(source).__module__.startswith("ibis."):
+        from leastnoise._adapters._ibis import open_ibis
+
+        return open_ibis(source, opened)
     if opened is None:
         from leastnoise._adapters._files import ENDINGS
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
 from leastnoise._adapters._engine import Engine, Run
-from leastnoise._adapters._sql import Expression, Value, whole
+from leastnoise._adapters._sql import Expression, Held, Value, whole
 from leastnoise._check import InputError
 
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -46,7 +46,7 @@ def open_spark(frame: Any) -> Source:
         try:
             frame.createOrReplaceTempView(view)
             try:
-                yield lambda query: spark.sql(query).toArrow().to_reader()
+                yield lambda query: spark.sql(query.sql("spark")).toArrow().to_reader()
             finally:
                 spark.catalog.dropTempView(view)
         except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
@@ -55,7 +55,7 @@ def open_spark(frame: Any) -> Source:
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         chosen = [exp.alias_(_selected(_column(name), kinds[name]), f"c{place}") for place, name in enumerate(columns)]
         with session() as run:
-            table = run(exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy()).sql("spark"))
+            table = run(exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy()))
         for batch in table:
             for start in range(0, batch.num_rows, CHUNK):
                 part = batch.slice(start, CHUNK)
@@ -63,7 +63,6 @@ def open_spark(frame: Any) -> Source:
 
     values = {name: _value(_column(name), kind) for name, kind in types}
     engine = Engine(
-        dialect="spark",
         relation=relation,
         values={name: value for name, value in values.items() if value is not None},
         hashed=_hashed,
@@ -100,7 +99,9 @@ def _value(column: Expression, kind: str) -> Value | None:
         return Value("integer", exp.cast(column, "BIGINT"))
     if kind == "double" or (digits is not None and digits <= _DIGITS):
         return Value("double", exp.cast(column, "DOUBLE"))
-    return Value("boolean", column) if kind == "boolean" else Value("text", column) if kind == "string" else None
+    held: dict[str, Held] = {"boolean": "boolean", "string": "text", "date": "day", "timestamp": "instant", "timestamp_ntz": "stamp"}
+    times = kind in {"date", "timestamp", "timestamp_ntz"}
+    return Value(held[kind], _selected(column, kind) if times else column) if kind in held else None
 
 
 def _selected(column: Expression, kind: str) -> Expression:
@@ -125,7 +126,7 @@ def _read(array: Any, kind: str) -> Column:
     if kind == "date":
         return to_column(array.cast(pa.int32()).view(pa.date32()))
     if kind.startswith("timestamp"):
-        return to_column(array.cast(pa.int64()).view(pa.timestamp("us")))
+        return to_column(array.cast(pa.int64()).view(pa.timestamp("us", "UTC" if kind == "timestamp" else None)))
     if kind in _SAME or kind.startswith(("string", "decimal")):
         return to_column(array)
     return nothing_but(STRANGE, np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_))

@@ -5,25 +5,34 @@ read instead. Expressions are trees of sqlglot, which writes and quotes them for
 """
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import singledispatch
+from functools import cache, singledispatch
 from typing import Any, Literal
 
+import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._encode import DROP, inner_edges, multiples
-from leastnoise._domain import Bins, Categories, Coded, Decimals, Edges, Integers, Measure
+from leastnoise._adapters._dates import changes_of_clock, days_of
+from leastnoise._adapters._encode import DROP, inner_edges, multiples, null_numbers
+from leastnoise._domain import BLANKS, Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, Reading
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
-# What a column holds, whatever its engine calls the type: whole numbers of at most 64 bits; doubles; Booleans; text compared by its bytes.
-Held = Literal["integer", "double", "boolean", "text"]
+# What a column holds, whatever its engine calls the type: whole numbers of at most 64 bits; doubles; Booleans; text compared by its bytes;
+# days since 1970; microseconds since then on a clock without a time zone, and of UTC; microseconds since an attribute's days begin. These
+# are whole numbers of 64 bits too.
+Held = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "since"]
 # A longer list of cases is slower than reading the rows.
 MOST_CASES = 4096
 # Beyond this a number read as a double is no longer itself.
 _EXACT = 2**53
 _LONGEST = 400
+# Not every engine takes later ones for one letter.
+_LAST_SHORT = 0xFFFF
+_HOUR = 3600 * 10**6
+_DAY = 24 * _HOUR
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\\]*")
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -42,18 +51,23 @@ class Value:
 
     @property
     def is_null(self) -> Expression:
-        """Whether it is null by the rule: also a NaN and an empty text."""
+        """Whether it is null by the rule: also a NaN, an empty text, and the least number as a time."""
         missing: Expression = exp.Is(this=self.it.copy(), expression=exp.Null())
-        if self.held == "double":
-            return exp.or_(missing, exp.EQ(this=self.it.copy(), expression=double("NaN")))
-        return exp.or_(missing, exp.EQ(this=self.it.copy(), expression=text(""))) if self.held == "text" else missing
+        other = _NULLS.get(self.held)
+        return missing if other is None else exp.or_(missing, exp.EQ(this=self.it.copy(), expression=other.copy()))
 
     @property
     def number(self) -> "Value | None":
         """As a number, None if it is read otherwise."""
         if self.held == "boolean":
             return Value("integer", case([(self.it, whole(1)), (exp.Not(this=self.it.copy()), whole(0))], exp.Null()))
-        return None if self.held == "text" else self
+        return self if self.held in {"integer", "double"} else None
+
+    def is_missing(self, reading: Reading) -> Expression:
+        """Whether a number is null, or one of the numbers that mean a null."""
+        nulls = null_numbers(reading)
+        it = exp.cast(self.it.copy(), "DOUBLE") if self.held == "integer" else self.it
+        return exp.or_(self.is_null, *(exp.EQ(this=it.copy(), expression=double(one)) for one in nulls))
 
 
 def whole(number: int) -> Expression:
@@ -85,22 +99,48 @@ def case(ifs: Sequence[tuple[Expression, Expression]], otherwise: Expression, of
     return built.else_(otherwise.copy(), copy=False)
 
 
+# What is a null too, of what a column holds.
+_NULLS = {"double": double("NaN"), "text": text(""), "stamp": whole(-(2**63)), "instant": whole(-(2**63))}
+
+
+def prepared(kind: Any, value: Value) -> Value | None:
+    """What the cell of an attribute is an expression of, many times over, so that it is given a name; None where it is read otherwise.
+
+    >>> prepared(Coded(2), Value("integer", exp.column("a"))).it.sql()
+    'a'
+    """
+    if isinstance(kind, Dates):
+        return _since(kind, value) if value.held in {"day", "stamp", "instant"} else None
+    return _formed(kind, value) if isinstance(kind, Categories) and value.held == "text" else value
+
+
 def cell_of(kind: Any, value: Value) -> Expression | None:
     """The cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None where it is read otherwise.
+
+    Args:
+        kind: the attribute.
+        value: as `prepared` gives it.
 
     >>> cell_of(Coded(2), Value("text", exp.column("a"))) is None
     True
     """
-    reading = kind.reading
     # a field that this file does not know of could change what the others mean
-    known = {field.name for field in fields(kind)} <= _FIELDS and {field.name for field in fields(reading)} == _READING
-    return _cell(kind, value) if known and not reading.nulls else None
+    known = {field.name for field in fields(kind)} <= _FIELDS and {field.name for field in fields(kind.reading)} == _READING
+    return _cell(kind, value) if known else None
 
 
-# Levels are read off the cells; spaces and marks around numbers matter where numbers are text, which has no SQL.
+# Levels are read off the cells; spaces and marks around numbers, and how dates are written, matter where these are text, which has no SQL.
 _FIELDS = {"values", "low", "high", "step", "count", "codes", "edges", "closed", "rounding", "spellings"}
+_FIELDS |= {"start", "end", "by", "zone", "format"}
 _FIELDS |= {"null", "outside", "levels", "reading"}
 _READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "ignore_case"}
+
+
+@cache
+def _capitals() -> tuple[tuple[str, str], ...]:
+    """Every letter that has a lower case of one letter, and that."""
+    letters = [chr(code) for code in range(sys.maxunicode + 1)]
+    return tuple((letter, small) for letter in letters if len(small := letter.lower()) == 1 and small != letter)
 
 
 @singledispatch
@@ -115,21 +155,44 @@ def _policies(kind: Any) -> tuple[Expression, Expression]:
 
 @_cell.register
 def _(kind: Categories, value: Value) -> Expression | None:
-    if kind.reading.trim or kind.reading.ignore_case or len(kind.lookup) > MOST_CASES or not all(map(_PLAIN.fullmatch, kind.lookup)):
+    lookup, nulls = kind.lookup, _nulls(kind)
+    # a form without a letter is null, whatever its spelling
+    if len(lookup) + len(nulls) > MOST_CASES or "" in lookup or not all(map(_PLAIN.fullmatch, (*lookup, *nulls))):
         return None
     null, outside = _policies(kind)
-    cells = [(form, whole(place)) for form, place in kind.lookup.items()]
+    cells = [(form, whole(place)) for form, place in lookup.items()]
+    every = [*cells, *((form, null) for form in sorted(nulls))]
     if value.held == "text":
-        found = case([(text(form), cell) for form, cell in cells], _without_zeros(cells, value, outside), value.it)
+        found = case([(text(form), cell) for form, cell in every], _without_zeros(cells, value, outside), value.it)
     elif value.held == "integer":
-        known = [(form, cell) for form, cell in cells if _WHOLE.fullmatch(form) and str(int(form)) == form and abs(int(form)) < 2**63]
+        known = [(form, cell) for form, cell in every if _WHOLE.fullmatch(form) and str(int(form)) == form and abs(int(form)) < 2**63]
         found = case([(whole(int(form)), cell) for form, cell in known], outside, value.it)
     elif value.held == "boolean":
-        known = [(form, cell) for form, cell in cells if form in {"true", "false"}]
+        known = [(form, cell) for form, cell in every if form in {"true", "false"}]
         found = case([(value.it if form == "true" else exp.Not(this=value.it.copy()), cell) for form, cell in known], outside)
     else:
         return None
     return case([(value.is_null, null)], found)
+
+
+def _nulls(kind: Categories) -> set[str]:
+    """The forms that mean a null and no category."""
+    return {form for form in map(kind.reading.form, kind.reading.nulls) if form} - set(kind.lookup)
+
+
+def _formed(kind: Categories, value: Value) -> Value | None:
+    """A text as its reading compares it, where it may be one of the forms."""
+    it, alphabet = value.it, set("".join((*kind.lookup, *_nulls(kind))))
+    if kind.reading.trim:
+        it = exp.Trim(this=it.copy(), expression=text(BLANKS), position="BOTH")
+    # a letter that becomes none of the alphabet is in no form, before as after
+    pairs = [(large, small) for large, small in _capitals() if small in alphabet] if kind.reading.ignore_case else []
+    if any(ord(large) > _LAST_SHORT for large, _ in pairs):
+        return None
+    if pairs:
+        large, small = (text("".join(letters)) for letters in zip(*pairs, strict=True))
+        it = exp.Anonymous(this="TRANSLATE", expressions=[it.copy(), large, small])
+    return Value("text", it)
 
 
 def _without_zeros(cells: list[tuple[str, Expression]], value: Value, outside: Expression) -> Expression:
@@ -155,20 +218,32 @@ def _(kind: Coded, value: Value) -> Expression | None:
     return _whole_cell(value, 0, kind.codes - 1, kind)
 
 
+_ROUNDING: dict[str, Callable[[Expression], Expression]] = {
+    "down": lambda it: exp.cast(exp.Floor(this=it), "BIGINT"),
+    "up": lambda it: exp.cast(exp.Ceil(this=it), "BIGINT"),
+    "nearest": lambda it: rounded(it, "double"),
+}
+
+
 def _whole_cell(value: Value, low: int, high: int, kind: Integers | Coded) -> Expression | None:
     number = value.number
-    if number is None or (number.held == "double" and isinstance(kind, Integers) and kind.rounding is not None):
+    if number is None:
         return None
     null, outside = _policies(kind)
-    it, literal = number.it, whole if number.held == "integer" else double
+    missing, it = number.is_missing(kind.reading), number.it
+    literal = whole if number.held == "integer" else double
+    if number.held == "double" and isinstance(kind, Integers) and kind.rounding is not None:
+        # a step beyond the bounds on either side stays beyond them
+        it = _ROUNDING[kind.rounding](clipped(it, double(low - 1), double(high + 1)))
+        number, literal = Value("integer", it), whole
     if kind.outside == "clip":
         found: Expression = exp.Sub(this=rounded(clipped(it, literal(low), literal(high)), number.held), expression=whole(low))
-        return case([(number.is_null, null)], found)
+        return case([(missing, null)], found)
     inside = exp.and_(exp.GTE(this=it.copy(), expression=literal(low)), exp.LTE(this=it.copy(), expression=literal(high)))
     found = exp.Sub(this=exp.cast(it.copy(), "BIGINT"), expression=whole(low))
     if number.held == "double":
         found = case([(exp.EQ(this=it.copy(), expression=exp.Floor(this=it.copy())), found)], outside)
-    return case([(number.is_null, null), (inside, found)], outside)
+    return case([(missing, null), (inside, found)], outside)
 
 
 @_cell.register
@@ -177,12 +252,13 @@ def _(kind: Bins | Edges, value: Value) -> Expression | None:
     if it is None:
         return None
     null, outside = _policies(kind)
-    found = _searched(it.it, inner_edges(kind).tolist(), below, 0)
+    found = _searched(it.it, list(map(double, inner_edges(kind).tolist())), below)
+    missing = it.is_missing(kind.reading)
     if kind.outside == "clip":
-        return case([(it.is_null, null)], found)
+        return case([(missing, null)], found)
     low, high = (double(float(end)) for end in (kind.low, kind.high))
     inside = exp.and_(exp.GTE(this=it.it.copy(), expression=low), exp.LTE(this=it.it.copy(), expression=high))
-    return case([(it.is_null, null), (inside, found)], outside)
+    return case([(missing, null), (inside, found)], outside)
 
 
 @_cell.register
@@ -191,11 +267,12 @@ def _(kind: Decimals, value: Value) -> Expression | None:
     if it is None:
         return None
     null, outside = _policies(kind)
+    missing = it.is_missing(kind.reading)
     if kind.outside == "clip":
         between = multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1)
-        return case([(it.is_null, null)], _searched(it.it, between.tolist(), exp.LT, 0))
+        return case([(missing, null)], _searched(it.it, list(map(double, between.tolist()))))
     values = multiples(kind.low, kind.step, kind.regular).tolist()
-    return case([(it.is_null, null)], case([(double(one), whole(place)) for place, one in enumerate(values)], outside, it.it))
+    return case([(missing, null)], case([(double(one), whole(place)) for place, one in enumerate(values)], outside, it.it))
 
 
 def _as_double(kind: Bins | Edges | Decimals, value: Value) -> Value | None:
@@ -206,13 +283,67 @@ def _as_double(kind: Bins | Edges | Decimals, value: Value) -> Value | None:
     return Value("double", exp.cast(number.it.copy(), "DOUBLE")) if number.held == "integer" else number
 
 
-def _searched(it: Expression, edges: list[float], below: type[exp.Binary], first: int) -> Expression:
-    """The number of edges at or below a value, halving them at each step."""
+def _searched(
+    it: Expression, edges: Sequence[Expression], below: type[exp.Binary] = exp.LT, values: Sequence[Expression] | None = None
+) -> Expression:
+    """The value at the number of edges at or below a value, halving them at each step; that number itself if there are no values."""
+    values = [whole(place) for place in range(len(edges) + 1)] if values is None else values
     if not edges:
-        return whole(first)
+        return values[0].copy()
     middle = len(edges) // 2
-    less, more = _searched(it, edges[:middle], below, first), _searched(it, edges[middle + 1 :], below, first + middle + 1)
-    return case([(below(this=it.copy(), expression=double(edges[middle])), less)], more)
+    less = _searched(it, edges[:middle], below, values[: middle + 1])
+    more = _searched(it, edges[middle + 1 :], below, values[middle + 1 :])
+    return case([(below(this=it.copy(), expression=edges[middle].copy()), less)], more)
+
+
+@_cell.register
+def _(kind: Dates, value: Value) -> Expression | None:
+    first, cells = days_of(kind)
+    begins = [] if kind.by in _EVEN else [whole(int(day) * _DAY) for day in np.flatnonzero(np.diff(cells)) + 1]
+    if value.held != "since" or len(begins) > MOST_CASES:
+        return None
+    null, outside = _policies(kind)
+    length = len(cells) * _DAY
+    inside = exp.and_(exp.GTE(this=value.it.copy(), expression=whole(0)), exp.LT(this=value.it.copy(), expression=whole(length)))
+    since: Expression = exp.Paren(this=clipped(value.it, whole(0), whole(length - 1)))
+    if kind.by in _EVEN:
+        step, every = _EVEN[kind.by]
+        # weeks begin before the first day, which has its number in one
+        found = _quotient(exp.Paren(this=exp.Add(this=since, expression=whole((first + 3) % 7 * _DAY if "week" in kind.by else 0))), step)
+        found = found if every is None else exp.Mod(this=found, expression=whole(every))
+    else:
+        found = _searched(since, begins)
+    return case([(value.is_null, null)], found if kind.outside == "clip" else case([(inside, found)], outside))
+
+
+# Periods of one length, in microseconds, and how many of them there are where they come again.
+_EVEN: dict[str, tuple[int, int | None]] = {"hour": (_HOUR, None), "hour_of_day": (_HOUR, 24), "day": (_DAY, None), "weekday": (_DAY, 7)}
+_EVEN |= {"week": (7 * _DAY, None)}
+
+
+def _since(kind: Dates, value: Value) -> Value | None:
+    """Microseconds since the attribute's days began, on its clock; of times far from these, others beyond them on the same side."""
+    first, cells = days_of(kind)
+    low, high = first * _DAY, (first + len(cells)) * _DAY
+    if value.held == "day":
+        near = exp.Paren(this=clipped(exp.cast(value.it.copy(), "BIGINT"), whole(first - 1), whole(first + len(cells))))
+        it: Expression = exp.Mul(this=near, expression=whole(_DAY))
+    else:
+        # no clock is a day from UTC
+        it = exp.Paren(this=clipped(value.it, whole(low - 2 * _DAY), whole(high + 2 * _DAY)))
+    if value.held == "instant":
+        changes = changes_of_clock(kind.zone, low // 10**6 - 2 * 86_400, high // 10**6 + 2 * 86_400)
+        if changes is None:
+            return None
+        seconds, ahead = ([whole(one * 10**6) for one in some] for some in changes)
+        it = exp.Add(this=it, expression=exp.Paren(this=_searched(it, seconds, values=ahead)))
+    return Value("since", case([(value.is_null, exp.Null())], exp.Sub(this=it, expression=whole(low))))
+
+
+def _quotient(it: Expression, by: int) -> Expression:
+    """Of a whole number that is not negative: of the multiple below it, so that no engine rounds."""
+    multiple = exp.Paren(this=exp.Sub(this=it.copy(), expression=exp.Mod(this=it.copy(), expression=whole(by))))
+    return exp.cast(exp.Div(this=multiple, expression=whole(by), typed=False, safe=False), "BIGINT")
 
 
 def amount_of(measure: Measure, value: Value) -> Expression | None:
@@ -223,12 +354,12 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     """
     number = value.number
     numerator, denominator = measure.unit.numerator, measure.unit.denominator
-    if number is None or measure.reading.nulls or max(numerator, denominator) >= _EXACT:
+    if number is None or max(numerator, denominator) >= _EXACT:
         return None
     low, high = measure.low_units, measure.high_units
-    zero = whole(min(max(0, low), high))
+    zero, missing = whole(min(max(0, low), high)), number.is_missing(measure.reading)
     if number.held == "integer" and measure.unit == 1:
-        return case([(number.is_null, zero)], clipped(number.it, whole(low), whole(high)))
+        return case([(missing, zero)], clipped(number.it, whole(low), whole(high)))
     it = exp.cast(number.it.copy(), "DOUBLE") if number.held == "integer" else number.it
     # what no product can carry over the doubles, and no quotient below them, before either is computed
     far = 4.0 * measure.largest * numerator / denominator
@@ -236,7 +367,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     units: Expression = exp.Mul(this=exp.Paren(this=clipped(it, double(-far), double(far))), expression=double(float(denominator)))
     units = exp.Div(this=exp.Paren(this=units), expression=double(float(numerator)), typed=False, safe=False)
     found = rounded(clipped(exp.Paren(this=units), double(float(low)), double(float(high))), "double")
-    return case([(number.is_null, zero), (near, zero)], found)
+    return case([(missing, zero), (near, zero)], found)
 
 
 def clipped(it: Expression, low: Expression, high: Expression) -> Expression:

@@ -1,0 +1,104 @@
+"""Tables of Ibis beyond the contract of engines: what BigQuery and Snowflake are sent, translated and carried out by DuckDB; refusals."""
+
+from contextlib import contextmanager
+
+import duckdb
+import pytest
+import sqlglot
+
+import leastnoise as ln
+from adapters.test_engines import ARROW, COLUMNS, KINDS, MEASURES, TIMES, counts
+from leastnoise import Categories, Domain, InputError, Reading
+from leastnoise._adapters import _engine, _ibis, _read
+from leastnoise._adapters._engine import Wish
+from leastnoise._kernel._count import count
+from leastnoise._table import Table
+
+ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
+
+SCHEMA = {"n": "int64", "x": "float64", "t": "string", "b": "boolean", "u": "int64", "w": "string", "d": "date"}
+SCHEMA |= {"s": "timestamp(6)", "z": "timestamp('UTC', 6)"}
+FORMS = Categories(["f", "17", "é"], reading=Reading(trim=True, ignore_case=True, nulls=["X"]), null="other")
+DOMAIN = Domain({"x": KINDS[7], "n": KINDS[2], "t": FORMS, "d": TIMES[1], "s": TIMES[3], "z": TIMES[2]}, measures={"m": MEASURES[1]})
+TABLES = {None: [("x",), ("n", "t"), ("d",), ("s",), ("z",), ()], "m": [("t",)]}
+
+
+def engine(name, said):
+    """An engine whose queries are translated for DuckDB."""
+    table = ibis.table(SCHEMA, name="visits")
+    connection = duckdb.connect()
+    connection.register("visits", ARROW)
+
+    @contextmanager
+    def session():
+        def run(ours):
+            text = _ibis.words(name, str(ibis.to_sql(table, dialect=name)), ours)
+            said.append(text)
+            # DuckDB has no name for this collation, which is its own
+            (translated,) = sqlglot.transpile(text.replace(", 'utf8')", ", '')"), read=name, write="duckdb")
+            return connection.sql(translated).to_arrow_table().to_reader()
+
+        yield run
+
+    return _ibis.engine_of(_ibis.DIALECTS[name], dict(table.schema().items()), session)
+
+
+@pytest.mark.parametrize("name", ["bigquery", "snowflake"])
+def test_what_is_sent_elsewhere_counts_the_same_once_translated(name):
+    said = []
+    wish = Wish(
+        kinds={one: DOMAIN.kind(one) for one in DOMAIN.names}, sums=dict(DOMAIN.measures), tables=TABLES, unit_column=None, max_rows=1
+    )
+    table = Table.counted(DOMAIN, list(wish.kinds), list(wish.sums), _engine.counted(engine(name, said), wish, bytes))
+    found = {(measure, names): cells.tolist() for measure in TABLES for names, cells in count(table, TABLES[measure], measure)}
+    assert found == counts(ARROW, DOMAIN, TABLES)[0]
+    assert len(said) == 1
+    text = said[0]
+    tree = sqlglot.parse_one(text, read=name)
+    assert len(list(tree.find_all(sqlglot.exp.GroupingSets))) == 1
+    assert {"leastnoise_source", "visits"} == {table.name for table in tree.find_all(sqlglot.exp.Table)}
+    # whatever is told apart by case is quoted
+    assert all(one.quoted for one in tree.find_all(sqlglot.exp.Identifier))
+
+
+@pytest.mark.parametrize("name", ["bigquery", "snowflake"])
+def test_units_are_bounded_elsewhere(name):
+    said = []
+    kinds = {"t": DOMAIN.kind("t")}
+    wish = Wish(kinds=kinds, sums={}, tables={None: [()]}, unit_column="u", max_rows=2)
+    found = _engine.counted(engine(name, said), wish, bytes)
+    often = {}
+    for unit, cell in zip(COLUMNS["u"], _read.cell_encoder(kinds["t"])(_column("t")).tolist(), strict=True):
+        if unit is not None:
+            often.setdefault(unit, []).append(cell)
+    most = sum(min(2, len(rows)) for rows in often.values())
+    assert 0 < found[None, ()].sum() <= most
+    assert said[0].count("ROW_NUMBER() OVER") == 2
+
+
+def _column(name):
+    from leastnoise._adapters._arrow import to_column
+
+    return to_column(ARROW.column(name).combine_chunks())
+
+
+def test_a_table_without_a_connection_is_refused():
+    with pytest.raises(InputError, match=r"must belong to one connection\. Make it from one"):
+        ln.release(ln.plan(ln.marginals(Domain(b=["true"]), ways=1), ln.PureDP(1)), ibis.table({"b": "boolean"}, name="visits"), seed=1)
+
+
+def test_a_backend_without_a_dialect_is_read(monkeypatch):
+    monkeypatch.delitem(_ibis.DIALECTS, "duckdb")
+    table = ibis.memtable({"b": [True, False, None, True]})
+    found, here = counts(table, Domain(b=KINDS[4]), {None: [("b",)]})
+    assert not here
+    assert found[None, ("b",)][:2] == [1, 2]
+
+
+def test_a_failing_table_says_nothing_of_a_row():
+    table = ibis.memtable(ARROW.select(["t"]).slice(0, 1).set_column(0, "t", [["MARK"]]))
+    table = table.select(n=table.t.cast("int64"), b=table.t == "F")
+    for domain in (Domain(n=KINDS[0]), Domain(n=Categories(["1"]))):
+        with pytest.raises(InputError, match=r"the ibis data frame cannot be computed|the Ibis table cannot be computed") as error:
+            counts(table, domain, {None: [("n",)]})
+        assert "MARK" not in str(error.value)
