@@ -16,9 +16,9 @@ from leastnoise._adapters._column import Column
 from leastnoise._adapters._dates import date_encoder
 from leastnoise._adapters._distinct import by_value as _by_value
 from leastnoise._adapters._values import is_null, is_spelled_null, number, number_reader, text, without_zeros
-from leastnoise._check import InternalError
+from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Kind, Measure, Reading
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Kind, Measure, Reading, Unknown
 
 Encoder = Callable[[Column], IntArray]
 
@@ -36,6 +36,9 @@ def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
     Returns:
         A function from a column to int64 cells, -1 where the row is to be dropped.
 
+    Raises:
+        InputError: the categories of the attribute are not known yet.
+
     >>> cell_encoder(Integers(17, 20, outside="clip"))(Column([17, "18", None, 99.5])).tolist()
     [0, 1, -1, 3]
     >>> cell_encoder(Categories(["F", "M"], outside="other"))(Column(["M", "x", ""])).tolist()
@@ -52,6 +55,10 @@ def cell_encoder(kind: Kind, marks: tuple[int, int] | None = None) -> Encoder:
     if isinstance(kind, (Bins, Edges, Decimals)):
         place = _stepped(kind, null, outside) if isinstance(kind, Decimals) else _binned(kind, null, outside)
         return _numeric(place, kind.reading)
+    if isinstance(kind, Unknown):
+        raise InputError(
+            f"The categories of {kind!r} are not known yet. Find them first, with `leastnoise categories` or leastnoise.find_categories."
+        )
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
 
 

@@ -16,7 +16,7 @@ from leastnoise._adapters._units import Units
 from leastnoise._adapters._usage import usage_table
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Domain, Kind, Measure, PerCell, Unknown, did_you_mean
+from leastnoise._domain import Domain, Kind, Measure, PerCell, did_you_mean
 from leastnoise._table import Table
 
 Progress = Callable[[int, int | None], object]
@@ -97,12 +97,6 @@ def read(
     sums = {name: domain.measure(name) for name in (domain.measures if wanted.measures is None else wanted.measures)}
     if unit_column is None and max_per_cell is not None:
         raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", "Name the unit_column whose rows are to be bounded.")
-    for name, kind in kinds.items():
-        if isinstance(kind, Unknown):
-            raise InputError(
-                f"The categories of {name!r} are not known yet. Find them first, with `leastnoise categories` or "
-                "leastnoise.find_categories."
-            )
     units = None if unit_column is None else Units(max_per_cell, kinds)
     opened, names = opened_for(source, kinds, sums, unit_column)
     if opened.engine is not None and wanted.tables is not None:

@@ -15,6 +15,7 @@ import click
 from leastnoise._check import GuardError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._answer import answer
 from leastnoise._cli._audit import audit
+from leastnoise._cli._categories import categories
 from leastnoise._cli._check import check
 from leastnoise._cli._demo import demo
 from leastnoise._cli._experiments import experiments
@@ -61,7 +62,24 @@ def program() -> None:
     """
 
 
-for _command in (init, check, plan, compare, release, resume, show, answer, export, rounding, studio, ledger, audit, demo, experiments):
+for _command in (
+    init,
+    check,
+    plan,
+    compare,
+    categories,
+    release,
+    resume,
+    show,
+    answer,
+    export,
+    rounding,
+    studio,
+    ledger,
+    audit,
+    demo,
+    experiments,
+):
     program.add_command(_command)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._cli._cache import without_cache
+from leastnoise._cli._categories import search_facts, show_searches
 from leastnoise._cli._expected import expected
 from leastnoise._cli._explain import explained, show_steps
 from leastnoise._cli._further import further_facts, other_budgets, other_rows, show_further, table_prices, with_epsilon
@@ -71,10 +72,14 @@ def plan(
     plans = {} if budgets is None else other_budgets(made, budgets)
     costs = table_prices(made, what) if priced else ()
     if as_json:
-        show_json({**facts(made, seconds, what.options.level), **further_facts(plans, costs, by_rows), "warnings": [*warned, *late]})
+        searches = {"searches": list(search_facts(what))} if what.searches else {}
+        show_json(
+            {**facts(made, seconds, what.options.level), **searches, **further_facts(plans, costs, by_rows), "warnings": [*warned, *late]}
+        )
         return
     show_plan(made, seconds, what.options.level)
     show_further(plans, costs, by_rows)
+    show_searches(what)
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
 

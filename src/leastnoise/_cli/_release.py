@@ -9,6 +9,7 @@ import click
 
 from leastnoise._check import InputError
 from leastnoise._cli._cache import without_cache
+from leastnoise._cli._categories import found_first
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import rounded_charge_text, show_facts, shown
 from leastnoise._cli._progress import Progress
@@ -58,6 +59,8 @@ def release(
     from leastnoise._session import budget_warnings, check_before, ledger_beside, plan_warnings, read_plan, read_spec, spec_warnings
 
     what = read_spec(spec)
+    if made is not None and any(one.found is None for one in what.searches):
+        raise InputError("A plan is for categories that are known. Find them first, with `leastnoise categories`, and plan again.")
     plan = None if made is None else read_plan(made, what)
     warn_of_bias(what)
     data = source or what.source
@@ -69,14 +72,15 @@ def release(
     known = frozenset[str]()
     if seed is None:
         known = settle_earlier(paying)
-        check_before(paying, what.data(data), target.parent, what.privacy, dataset=what.dataset, share=what.share)
+        check_before(paying, what.data(data), target.parent, what.unpaid_privacy, dataset=what.dataset, share=what.share)
     warn((*budget_warnings(what.privacy, what.rows), *spec_warnings(what)))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
+    new = not paying.exists()
+    what = found_first(what, spec, paying, seed)
     plan = plan or _planned(what)
     check_options(plan, what.options)
     warn(plan_warnings(what, plan))
-    new = not paying.exists()
     published = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
     show_release(published, out, None if seed is not None else paying, new=new, notes=notices(published))
 

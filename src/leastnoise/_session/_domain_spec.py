@@ -17,6 +17,7 @@ from leastnoise._domain import (
     Kind,
     Measure,
     Reading,
+    Unknown,
     attribute_name,
     known_keys,
 )
@@ -37,7 +38,7 @@ def domain_from_spec(
 
     Args:
         attributes: from attribute to table; a table has exactly one of ``categories``, ``integers``, ``decimals``, ``bins``, ``edges``,
-            ``dates`` and ``size``, and optionally what `kind_from_spec` names.
+            ``dates``, ``unknown`` and ``size``, and optionally what `kind_from_spec` names.
         measures: from name to table with ``clip = [low, high]`` and optionally ``column`` (else the name itself), ``unit`` and how it is
             read.
         files: the public files that lists and maps may come from.
@@ -130,6 +131,11 @@ def _dates(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
     return Dates(parts.pop("from"), parts.pop("to"), **parts, **more)
 
 
+def _unknown(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
+    said = _parts("unknown", value, ("most",), ("longest", "share", "found"), "unknown = { most = 10000 }")
+    return Unknown(**{key: said[key] for key in ("most", "longest") if key in said}, **more)
+
+
 def _parts(what: str, value: Any, needed: tuple[str, ...], more: tuple[str, ...], example: str) -> dict[str, Any]:
     parts: dict[str, Any] = known_keys(what, value, [*needed, *more])
     for key in needed:
@@ -145,6 +151,7 @@ _MAKERS: dict[str, Callable[[Any, dict[str, Any], PublicFiles], Kind]] = {
     "bins": _bins,
     "edges": lambda value, more, _: Edges(value, **more),
     "dates": _dates,
+    "unknown": _unknown,
     "size": lambda value, more, _: Coded(value, **more),
 }
 

@@ -1,12 +1,12 @@
 """How rows fit a domain, for the data's holder alone: the one place that may ask for exact counts, and none that a release runs through."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from leastnoise._adapters._fit import ColumnFit, Fit, rows_fit
 from leastnoise._check import InputError, whole
-from leastnoise._domain import PerCell
+from leastnoise._domain import PerCell, Unknown
 from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
 from leastnoise._session._spec import Spec
@@ -27,16 +27,18 @@ class Checked:
     Attributes:
         fit: the numbers.
         values: how many of the most frequent values outside are named.
+        unknown: attributes whose categories are not found yet; none of their values is outside.
 
     Edge cases: as text every line begins with the word PRIVATE; nothing is written to a file.
     """
 
     fit: Fit
     values: int = 0
+    unknown: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """The page, line by line."""
-        for line in _page(self.fit, self.values):
+        for line in _page(self.fit, self.values, self.unknown):
             yield f"{_MARK}  {line}".rstrip()
 
     def __str__(self) -> str:
@@ -81,7 +83,8 @@ def check(
     workload = what.workload if isinstance(what, Spec) else what
     if isinstance(what, (Spec, Plan)):
         unit_column, max_rows, max_per_cell = what.privacy.unit_column, what.privacy.max_rows, what.privacy.max_per_cell
-    attributes, measures = asked_about(workload)
+    every, measures = asked_about(workload)
+    attributes = tuple(name for name in every if not isinstance(workload.domain.kind(name), Unknown))
     found = rows_fit(
         _given(source, what),
         workload.domain,
@@ -92,7 +95,7 @@ def check(
         max_per_cell=max_per_cell,
         values=whole("values", values, 0, 1000),
     )
-    return Checked(found, values)
+    return Checked(found, values, tuple(name for name in every if name not in attributes))
 
 
 def _given(data: Any, what: object) -> Any:
@@ -104,7 +107,7 @@ def _given(data: Any, what: object) -> Any:
     return what.data(what.source)
 
 
-def _page(fit: Fit, values: int) -> Iterator[str]:
+def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     yield "how the rows fit the spec, for the data's holder alone"
     if fit.lines is not None:
         yield f"lines          {fit.lines:,}, of which {_part(fit.lines - fit.rows, fit.lines)} are no record"
@@ -118,6 +121,9 @@ def _page(fit: Fit, values: int) -> Iterator[str]:
         yield from _column(column, fit.rows, values, ("dropped", "taken to the nearest cell", "counted as other"))
     for column in fit.measures:
         yield from _column(column, fit.rows, values, ("dropped", "clipped", "counted as zero"))
+    for name in unknown:
+        yield ""
+        yield f"{name}: its categories are not found yet, and it is not looked at here"
     yield ""
     yield from _ADVICE
 

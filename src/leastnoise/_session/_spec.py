@@ -1,7 +1,7 @@
 """The spec file: source, privacy, domain, workload, plan and output in one TOML text."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
@@ -14,11 +14,12 @@ from leastnoise._domain import Domain, PerCell, known_keys
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import SECONDS, Search
 from leastnoise._plan import guard_share, without_guard
-from leastnoise._release import Options, table_place, written
+from leastnoise._release import FoundCategories, Options, table_place, written
 from leastnoise._session._cells import per_cell
 from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
+from leastnoise._session._searches import Searched, check_searches, searches_of, with_found
 from leastnoise._session._targets import Least
 from leastnoise._workload import Product, Workload, cdf_queries, marginals, mean_queries, quantile_queries, queries, together
 
@@ -30,6 +31,7 @@ BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is ne
 _MOST_LISTED = 10
 _LAYOUT = ("delimiter", "encoding", "header")
 _MOST_NESTED = 12
+_NOTHING: Mapping[str, FoundCategories] = {}
 _OUTPUT = tuple(one.name for one in fields(Options) if one.name != "guard")  # which is in [plan]
 
 
@@ -51,6 +53,7 @@ class Spec:
         share: whose share of the ledger's budget pays; "" if it is not shared out.
         options: what the release does beside its plan.
         parts: the tables that each part of the workload asks for, in their order.
+        searches: the attributes whose categories are found privately, each with its share of the budget.
     """
 
     source: Path | DatabaseTable | None
@@ -66,11 +69,21 @@ class Spec:
     share: str = ""
     options: Options = field(default_factory=Options)
     parts: tuple[tuple[Product, ...], ...] = ()
+    searches: tuple[Searched, ...] = ()
 
     @property
     def planned_privacy(self) -> Privacy | Least:
-        """What a plan is made for: the budget without the guard's share, or the least, to which the guard's share comes."""
-        return self.privacy if isinstance(self.privacy, Least) else without_guard(self.privacy, guard_share(self.options.guard))
+        """What a plan is made for: the budget without the shares of searches and guard, or the least, to which the guard's share comes."""
+        if isinstance(self.privacy, Least):
+            return self.privacy
+        return without_guard(_without(self.privacy, self.searches), guard_share(self.options.guard))
+
+    @property
+    def unpaid_privacy(self) -> Privacy | Least:
+        """What is still to be paid: the budget without the shares of the searches that found something before."""
+        if isinstance(self.privacy, Least):
+            return self.privacy
+        return _without(self.privacy, [one for one in self.searches if one.found is not None])
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
         """Which strategies are tried, and how long."""
@@ -86,11 +99,16 @@ class Spec:
         return self.workload.domain
 
 
-def read_spec(path: str | Path) -> Spec:
+def _without(privacy: Privacy, searches: Sequence[Searched]) -> Privacy:
+    return privacy.share(1 - sum((one.share for one in searches), Fraction(0))) if searches else privacy
+
+
+def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING) -> Spec:
     """Read a spec file; relative paths in it are relative to its folder.
 
     Args:
         path: the TOML file.
+        found: by attribute, categories that a search found and did not write.
 
     Raises:
         InputError: the file is missing, is no TOML, or holds something that is not allowed; the message names the place.
@@ -100,7 +118,7 @@ def read_spec(path: str | Path) -> Spec:
     leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
     place = Path(path)
-    return parse_spec(read_spec_text(place), place.parent, str(place))
+    return spec_from_table(read_toml(read_spec_text(place), str(place)), place.parent, str(place), found)
 
 
 def read_spec_text(place: Path) -> str:
@@ -150,13 +168,16 @@ def parse_spec(text: str, folder: Path, name: str = "the spec") -> Spec:
     return spec_from_table(read_toml(text, name), folder, name)
 
 
-def spec_from_table(table: Mapping[str, Any], folder: Path, name: str = "the spec") -> Spec:
+def spec_from_table(
+    table: Mapping[str, Any], folder: Path, name: str = "the spec", categories: Mapping[str, FoundCategories] = _NOTHING
+) -> Spec:
     """Read a spec that is no text any more.
 
     Args:
         table: what the TOML says.
         folder: what relative paths are relative to.
         name: for messages.
+        categories: by attribute, those that a search found and did not write.
 
     Raises:
         InputError: as ``read_spec``.
@@ -182,9 +203,11 @@ def spec_from_table(table: Mapping[str, Any], folder: Path, name: str = "the spe
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, data)
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
-    asked = _parts(domain, found["workload"])
+    searches = searches_of(domain, found["domain"], folder, categories)
+    asked = _parts(with_found(domain, searches), found["workload"])
     workload = together(asked)
     privacy = _privacy(found["privacy"], options.level, workload)
+    check_searches(searches, privacy)
     for key in options.covariances:
         table_place(written(workload.products), key)  # refuses a name that no table has, or several have
     return Spec(
@@ -201,6 +224,7 @@ def spec_from_table(table: Mapping[str, Any], folder: Path, name: str = "the spe
         share=_text("[ledger] share", ledger["share"]) if "share" in ledger else "",
         options=options,
         parts=tuple(part.products for part in asked),
+        searches=searches,
     )
 
 

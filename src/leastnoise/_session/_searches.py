@@ -1,0 +1,118 @@
+"""The searches that a spec asks for: attributes of unknown categories, the share of the budget of each, and where what was found is."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from leastnoise._accounting import ApproxDP, Privacy
+from leastnoise._check import InputError, exact_positive, refuse
+from leastnoise._domain import Domain, Unknown
+from leastnoise._plan import CategoryPlan, plan_categories
+from leastnoise._release import FoundCategories, read_categories
+from leastnoise._session._targets import Least
+
+SHARE = "1/10"
+"""Of the budget, for each search that does not say another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """An attribute of a spec whose categories are found privately.
+
+    Attributes:
+        attribute: its name.
+        kind: what may be found.
+        share: of the whole budget, that finding it costs.
+        place: the directory of what was found, or will be.
+        found: what was found; None before that.
+    """
+
+    attribute: str
+    kind: Unknown
+    share: Fraction
+    place: Path
+    found: FoundCategories | None = None
+
+    def plan(self, whole: Privacy) -> CategoryPlan:
+        """How it will be found.
+
+        Args:
+            whole: what the spec says of the budget and of whom it protects.
+        """
+        return plan_categories(self.attribute, self.kind, whole.share(self.share))
+
+
+def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]) -> tuple[Searched, ...]:
+    """The searches of a spec, with what was found before.
+
+    Args:
+        domain: of the spec.
+        tables: ``[domain.*]``.
+        folder: what relative paths are relative to.
+        known: what was found by attribute, whether it was written or not.
+
+    Raises:
+        InputError: a share or place that cannot be used, a directory that holds something else, or shares that leave nothing.
+    """
+    made = []
+    for name in domain.names:
+        kind = domain.kind(name)
+        if isinstance(kind, Unknown):
+            said = tables[name]["unknown"]
+            share, place = exact_positive(f"[domain.{name}] share", said.get("share", SHARE)), said.get("found", f"{name}-categories")
+            if not isinstance(place, str) or not place:
+                raise refuse(f"[domain.{name}] found", place, "the name of a directory")
+            where = folder / place
+            found = known.get(name) or (_published(where) if os.path.lexists(where) else None)
+            made.append(Searched(attribute=name, kind=kind, share=share, place=where, found=found))
+    if not sum(one.share for one in made) < 1:
+        raise InputError("The shares of the budget that searches for categories cost must leave some of it. Give them smaller shares.")
+    return tuple(made)
+
+
+def _published(place: Path) -> FoundCategories:
+    """What was found and paid."""
+    found = read_categories(place)
+    if not found.private:
+        raise InputError(f"The categories in {place} were found with a seed, which protects nobody. Move them away, and find them again.")
+    return found
+
+
+def with_found(domain: Domain, searches: Sequence[Searched]) -> Domain:
+    """The domain with the categories that are known by now.
+
+    Args:
+        domain: of the spec.
+        searches: its searches.
+    """
+    if not any(one.found for one in searches):
+        return domain
+    found = {one.attribute: one.found.kind() for one in searches if one.found is not None}
+    return Domain({name: found.get(name, domain.kind(name)) for name in domain.names}, measures=domain.measures)
+
+
+def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:
+    """Refuse a budget that cannot pay for searches, and what other searches found.
+
+    Args:
+        searches: of a spec.
+        privacy: of the spec.
+
+    Raises:
+        InputError: the budget has no delta or is not known yet, or a directory holds what another search found.
+    """
+    for one in searches:
+        if isinstance(privacy, Least) or not isinstance(privacy.budget, ApproxDP):
+            got = "the least of one" if isinstance(privacy, Least) else privacy.budget
+            raise refuse("[privacy] with unknown categories", got, "a budget of epsilon and delta, each a number")
+        part = privacy.share(one.share)
+        own = Privacy(part.budget, part.neighbours, part.unit_column, part.max_rows)
+        known = None if one.found is None else one.found.plan
+        if known is not None and (known.attribute, known.kind, known.privacy) != (one.attribute, one.kind, own):
+            raise InputError(
+                f"The categories in {one.place} were found by another search than that of [domain.{one.attribute}]: its budget, unit, "
+                "bounds or reading differ. Say what was said then, or name another directory: found = ..."
+            )

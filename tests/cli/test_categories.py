@@ -1,0 +1,191 @@
+"""Unknown categories from a spec: the price in the plan, one command or two, and a run that is killed between them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import leastnoise
+from leastnoise._session import Ledger, read_spec
+
+SPEC = """
+[source]
+path = "visits.csv"
+[privacy]
+epsilon = "1"
+delta = "1e-7"
+unit = { column = "id", max_rows = 2 }
+[domain.agent]
+unknown = { most = 40, share = "1/5" }
+trim = true
+outside = "other"
+[domain.sex]
+categories = ["F", "M"]
+[[workload]]
+marginals = { ways = 2 }
+"""
+KNOWN = "curl,wget,Firefox"
+KILLED = """
+import os, signal, sys
+from leastnoise._cli import main
+from leastnoise._session import _categories
+setattr(_categories, {step!r}, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+sys.argv = ["leastnoise", "release", "spec.toml", "--out", "out"]
+main()
+"""
+
+
+@pytest.fixture
+def visits(folder: Path) -> Path:
+    agents = KNOWN.split(",")
+    rows = [f"{number // 2},{agents[number % 3]}{' ' * (number % 2)},{'FM'[number % 2]}" for number in range(3000)]
+    rows += [f"{2000 + number},of {number} alone,F" for number in range(50)]
+    (folder / "visits.csv").write_text("id,agent,sex\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "spec.toml").write_text(SPEC, encoding="utf-8")
+    return folder
+
+
+def answers(folder: Path) -> str:
+    (file,) = (folder / "out/answers").glob("*.csv")
+    return file.read_text(encoding="utf-8")
+
+
+def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits: Path, run: Callable[..., Any]) -> None:
+    shown = run("plan", "spec.toml")
+    assert shown.code == 0
+    assert "epsilon = 0.2 and delta = 2e-8 finds the categories of agent" in " ".join(shown.out.split())
+    before = json.loads(run("plan", "spec.toml", "--json").out)
+    (search,) = before["searches"]
+    assert (search["most"], search["found"], search["budget"]["epsilon"]) == (40, None, "1/5")
+    assert 100 < search["threshold"] < search["often"] < 300
+    assert before["queries"] == 82
+    assert before["privacy"]["budget"] == {"definition": "ApproxDP", "epsilon": "4/5", "delta": "1/12500000"}
+    assert run("categories", "spec.toml").code == 0
+    after = json.loads(run("plan", "spec.toml", "--json").out)
+    assert (after["queries"], after["searches"][0]["found"], after["privacy"]) == (8, 3, before["privacy"])
+    assert "are found and paid" in run("plan", "spec.toml").out
+
+
+def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Callable[..., Any]) -> None:
+    done = run("release", "spec.toml", "--out", "out")
+    assert done.code == 0, done.err
+    assert "3 found" in done.out
+    book = Ledger.open("visits.ledger")
+    assert [entry.description for entry in book.entries()] == ["categories of 'agent'", "1 table, identity"]
+    assert str(book.entries()[0].charge) == "epsilon = 0.2, delta = 2e-8"
+    assert book.left().epsilon == 0
+    lines = answers(visits).splitlines()
+    assert {line.split(",")[1] for line in lines[1:]} == {*KNOWN.split(","), "other"}
+    assert "alone" not in answers(visits)
+    assert sum(1 for line in lines[1:] if abs(float(line.split(",")[3]) - 500) < 60) == 6
+    again = run("categories", "spec.toml")  # nothing is left to be found, or paid
+    assert (again.code, again.out) == (0, "The categories of agent were found before: 3, in agent-categories.\n")
+    assert run("release", "spec.toml", "--out", "more").code == 2
+    assert len(book.entries()) == 2
+
+
+def test_two_commands_are_the_same(visits: Path, run: Callable[..., Any]) -> None:
+    assert run("categories", "spec.toml").code == 0
+    assert [entry.state for entry in Ledger.open("visits.ledger").entries()] == ["sealed"]
+    assert run("plan", "spec.toml", "--out", "plan.json").code == 0
+    done = run("release", "spec.toml", "--out", "out", "--plan", "plan.json")
+    assert done.code == 0, done.err
+    assert "3 found" not in done.out
+    assert Ledger.open("visits.ledger").left().epsilon == 0
+
+
+@pytest.mark.parametrize("step", ["_search", "write_categories", "_terms"])
+def test_a_killed_run_is_finished_by_the_same_command(visits: Path, run: Callable[..., Any], step: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(leastnoise.__file__).parents[1])}
+    killed = subprocess.run([sys.executable, "-c", KILLED.format(step=step)], env=environment, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    paid = Ledger.open("visits.ledger").entries()
+    assert [entry.resumable for entry in paid] == ([] if step == "_terms" else [True])
+    assert not (visits / "agent-categories").exists()
+    done = run("release", "spec.toml", "--out", "out")
+    assert done.code == 0, done.err
+    book = Ledger.open("visits.ledger")
+    assert [entry.state for entry in book.entries()] == ["sealed", "sealed"]
+    assert book.left().epsilon == 0
+    assert (visits / "agent-categories/categories.csv").exists()
+
+
+def test_resume_finishes_a_search(visits: Path, run: Callable[..., Any]) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(leastnoise.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", KILLED.format(step="write_categories")], env=environment, capture_output=True, check=False)
+    done = run("resume", "visits.ledger")
+    assert done.code == 0, done.err
+    assert "is finished: it is in agent-categories. Nothing was paid again." in done.out
+    assert read_spec("spec.toml").domain.kind("agent").size == 4
+
+
+def test_a_seeded_release_pays_nothing_and_writes_no_list(visits: Path, run: Callable[..., Any]) -> None:
+    done = run("release", "spec.toml", "--out", "out", "--seed", "3")
+    assert done.code == 0, done.err
+    assert not (visits / "agent-categories").exists()
+    assert not (visits / "visits.ledger").exists()
+    assert "wget" in answers(visits)
+
+
+def test_a_check_leaves_out_what_is_not_found_yet(visits: Path, run: Callable[..., Any]) -> None:
+    done = run("check", "spec.toml")
+    assert done.code == 0, done.err
+    assert "agent: its categories are not found yet" in done.out
+    assert run("categories", "spec.toml").code == 0
+    assert "agent: 3,000 (98.4%) matched, 0 (0.0%) null, 50 (1.6%) outside" in run("check", "spec.toml").out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('delta = "1e-7"\n', "", r"[privacy] with unknown categories must be a budget of epsilon and delta"),
+        ('epsilon = "1"\ndelta = "1e-7"', 'rho = "1"', r"[privacy] with unknown categories must be a budget of epsilon and delta"),
+        ('"1/5"', '"1"', "must leave some of it"),
+        ('"1/5"', "0", "share must be"),
+        ("most = 40, ", "", "unknown must have 'most'"),
+        ("most = 40", "most = 40, found = 5", "found must be the name of a directory"),
+        ("most = 40", "most = 40, near = 5", "unknown has no key 'near'"),
+        ("unknown = { most = 40", "integers = [1, 2]\nunknown = { most = 40", "exactly one of"),
+        ("trim = true", 'levels.kind = { groups = { a = ["curl"] } }', "no levels"),
+    ],
+)
+def test_what_is_said_of_a_search_is_checked(visits: Path, run: Callable[..., Any], old: str, new: str, message: str) -> None:
+    (visits / "spec.toml").write_text(SPEC.replace(old, new), encoding="utf-8")
+    done = run("plan", "spec.toml")
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_what_another_search_found_is_refused(visits: Path, run: Callable[..., Any]) -> None:
+    assert run("categories", "spec.toml").code == 0
+    (visits / "spec.toml").write_text(SPEC.replace('"1/5"', '"1/4"'), encoding="utf-8")
+    done = run("release", "spec.toml", "--out", "out")
+    assert (done.code, "were found by another search than that of [domain.agent]" in done.err) == (2, True)
+    manifest = json.loads((visits / "agent-categories/manifest.json").read_text(encoding="utf-8"))
+    (visits / "agent-categories/manifest.json").write_text(json.dumps({**manifest, "private": False}), encoding="utf-8")
+    done = run("release", "spec.toml", "--out", "out")
+    assert (done.code, "found with a seed, which protects nobody" in done.err) == (2, True)
+
+
+def test_refusals_of_the_commands(visits: Path, run: Callable[..., Any]) -> None:
+    assert "has no unknown categories" in run("categories", "people.toml").err
+    (visits / "plan.json").write_text("{}", encoding="utf-8")
+    done = run("release", "spec.toml", "--out", "out", "--plan", "plan.json")
+    assert (done.code, "A plan is for categories that are known" in done.err) == (2, True)
+    (visits / "spec.toml").write_text(SPEC.replace('path = "visits.csv"', ""), encoding="utf-8")
+    assert "A search must have data" in run("categories", "spec.toml").err
+
+
+def test_nothing_that_is_found_is_paid_and_said(visits: Path, run: Callable[..., Any]) -> None:
+    (visits / "visits.csv").write_text("id,agent,sex\n1,curl,F\n", encoding="utf-8")
+    done = run("release", "spec.toml", "--out", "out")
+    assert done.code == 4
+    assert "No category was found" in done.err
+    assert "epsilon = 0.2" in done.err
+    assert not (visits / "out").exists()
