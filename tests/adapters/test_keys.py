@@ -102,7 +102,7 @@ def test_no_row_and_no_key() -> None:
 
 
 def test_an_attribute_that_is_not_known_yet_is_not_read() -> None:
-    with pytest.raises(ln.InputError, match=r"categories of 'agent' are not known yet.*leastnoise.find_categories"):
+    with pytest.raises(ln.InputError, match=r"categories of Unknown\(9.* are not known yet.*leastnoise.find_categories"):
         read(pd.DataFrame({"agent": ["a"]}), DOMAIN)
     with pytest.raises(ln.InputError, match="'sex' must be Unknown"):
         read_keys(pd.DataFrame({"sex": ["F"]}), Domain(sex=["F", "M"]), "sex")

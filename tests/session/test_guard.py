@@ -60,6 +60,15 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
     assert manifest["privacy"]["parameters"] == {"epsilon": "1"}
 
 
+def test_a_seeded_release_has_a_guard_too() -> None:
+    plan = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
+    made = ln.release(plan, RIGHT, seed=1, options=ln.Options(guard="1/10"))
+    assert abs(made.receipt["guard_used"] - 5000) < 300
+    assert made.receipt["guard_charge"] == "nothing"
+    with pytest.raises(ln.GuardError, match="Nothing was spent"):
+        ln.release(plan, WRONG_CASE, seed=1, options=ln.Options(guard="1/10"))
+
+
 def test_both_are_affordable_or_nothing_is_spent(tmp_path: Path) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with pytest.raises(ln.BudgetError):
