@@ -1,5 +1,6 @@
 """A plan carried out with seeded noise, as a release would."""
 
+from collections.abc import Callable
 from typing import Any
 
 from leastnoise._estimate import Outcome
@@ -12,8 +13,13 @@ from leastnoise._table import Table
 
 def run(plan: Plan, table: Table, entropy: Entropy | int) -> Outcome:
     """By the mechanism that made it."""
-    source = SeededEntropy(entropy) if isinstance(entropy, int) else entropy
-    return mechanism_of(plan).ready(plan)(Series.simulated(terms_of(plan), table, source))
+    return runs(plan, table)(SeededEntropy(entropy) if isinstance(entropy, int) else entropy)
+
+
+def runs(plan: Plan, table: Table) -> Callable[[Entropy], Outcome]:
+    """The same many times: the plan, which is public, is read and checked once."""
+    ready, terms = mechanism_of(plan).ready(plan), terms_of(plan)
+    return lambda entropy: ready(Series.simulated(terms, table, entropy))
 
 
 def regime(outcome: Outcome) -> object:

@@ -24,7 +24,7 @@ from leastnoise._session import compare, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
-from mechanisms.running import regime, run
+from mechanisms.running import regime, run, runs
 
 BUDGETS = [PureDP("1/4"), ZCDP("1/40"), ApproxDP("1/2", "1/1000000")]
 SIZE = 60
@@ -158,10 +158,10 @@ def draws(size: int, cells: list[int], seed: int, count: int = 600) -> list[obje
     """The regime, the buckets, the test and the first measured values, in coarse steps."""
     domain = Domain(age=Integers(0, size - 1))
     made = plan(queries(domain, age="prefix"), PureDP(2), strategy="dawa")
-    table, entropy = Table(domain, {"age": np.repeat(np.arange(size), cells)}), SeededEntropy(seed)
+    once, entropy = runs(made, Table(domain, {"age": np.repeat(np.arange(size), cells)})), SeededEntropy(seed)
     found: list[object] = []
     for _ in range(count):
-        outcome = run(made, table, entropy)
+        outcome = once(entropy)
         observation, facts = outcome.observation, outcome.finding.facts()
         values = [int(value // (2 * observation.measurements.grid)) for value in np.concatenate(observation.values)[:2]]
         starts = tuple(unpack(facts["starts"]).tolist()) if "starts" in facts else ()

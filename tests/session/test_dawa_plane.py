@@ -15,9 +15,9 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Outcome
-from leastnoise._kernel import LeastBlockCost, Ledger, SeededEntropy
+from leastnoise._kernel import LeastBlockCost, Ledger, RectanglePartition, SeededEntropy
 from leastnoise._linop import dense
-from leastnoise._measurements import cost
+from leastnoise._measurements import Measurements, cost
 from leastnoise._mechanisms import _dawa_plane as plane
 from leastnoise._plan import Plan
 from leastnoise._planner.aware import _plane_blocks
@@ -25,7 +25,7 @@ from leastnoise._session import outcome_from_json, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
-from mechanisms.running import regime, run, written
+from mechanisms.running import regime, run, runs, written
 from session.test_dawa import surely_lost
 
 SHAPE = (11, 6)
@@ -69,7 +69,8 @@ def observed(privacy: Privacy, way: tuple[str, int], cells: np.ndarray, seeds: r
     table = Table(DOMAIN, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(plane, "plane_regime", lambda *_: way)
-        return [run(made, table, seed) for seed in seeds]
+        once = runs(made, table)
+        return [once(SeededEntropy(seed)) for seed in seeds]
 
 
 # --- the whole path ----------------------------------------------------------------------------------------------------------------
@@ -187,9 +188,9 @@ def test_intervals_cover_on_easy_data_where_the_quadtree_is_chosen() -> None:
     made = plan(asked, PureDP("1/2"), strategy="dawa")
     entropy, regimes, hit = SeededEntropy(7), [], []
     rows, columns = np.repeat(np.indices((64, 64)).reshape(2, -1), EASY_CELLS.reshape(-1), axis=1)
-    table = Table(EASY, {"a": rows, "b": columns})
+    once = runs(made, Table(EASY, {"a": rows, "b": columns}))
     for _ in range(30):
-        outcome = run(made, table, entropy)
+        outcome = once(entropy)
         regimes.append(regime(outcome))
         for found, product in zip(build(outcome).tables, asked, strict=True):
             sides = [dense(one) for one in product.operators] + ([np.ones((1, 64))] if len(product.attributes) == 1 else [])
@@ -208,10 +209,10 @@ PAIRS = [([0, 0, 0, 0], [0, 1, 0, 0]), ([3, 0, 2, 2], [3, 0, 2, 3])]
 def draws(cells: list[int], seed: int, count: int, step: int = 4) -> list[object]:
     made = plan(queries(SMALL, a="prefix", b="prefix"), PureDP(2), strategy="dawa")
     rows = np.repeat(np.arange(4), cells)
-    table, entropy = Table(SMALL, {"a": rows // 2, "b": rows % 2}), SeededEntropy(seed)
+    once, entropy = runs(made, Table(SMALL, {"a": rows // 2, "b": rows % 2})), SeededEntropy(seed)
     found: list[object] = []
     for _ in range(count):
-        outcome = run(made, table, entropy)
+        outcome = once(entropy)
         observation, facts = outcome.observation, outcome.finding.facts()
         values = [int(value // observation.measurements.grid) for value in np.concatenate(observation.values)[:3]]
         told = facts["regime"], facts.get("buckets", 0), math.floor(facts["test"]["value"] / step)
@@ -221,7 +222,18 @@ def draws(cells: list[int], seed: int, count: int, step: int = 4) -> list[object
 
 @pytest.fixture
 def every_regime(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_plane_blocks, "_CLEAR", 0.0)  # though so few cells tell little
+    """Though so few cells tell little; what is measured on the same rectangles, a function of public numbers, is fitted once."""
+    fitted, kept = plane.rectangles, {}
+
+    def rectangles(setting: plane.PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Measurements:
+        sides = (found.tops, found.lefts, found.heights, found.widths)
+        key = (setting.shape, *(side.tobytes() for side in sides), epsilon)
+        if key not in kept:
+            kept[key] = fitted(setting, found, epsilon)
+        return kept[key]
+
+    monkeypatch.setattr(_plane_blocks, "_CLEAR", 0.0)
+    monkeypatch.setattr(plane, "rectangles", rectangles)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
