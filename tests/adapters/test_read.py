@@ -749,6 +749,39 @@ def test_identifiers_of_128_bits():
         assert rows_of(read(source, domain)) == [(0,)]
 
 
+def test_identifiers_of_128_bits_may_name_the_unit():
+    stored = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"1" * 16, b"1" * 16, b"2" * 16], pa.binary(16)))
+    table = read(pa.table({"a": ["F", "F", "M"], "person": stored}), Domain(a=["F", "M"]), unit_column="person", max_rows=1)
+    assert rows_of(table) == [(0,), (1,)]
+
+
+class Foreign(pa.ExtensionType):
+    def __init__(self):
+        super().__init__(pa.int64(), "tests.foreign")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+
+def test_nulls_of_foreign_types_are_nulls_and_their_values_outside():
+    stored = pa.ExtensionArray.from_storage(Foreign(), pa.array([1, None, 2]))
+    assert rows_of(read(pa.table({"a": stored}), Domain(a=Categories(["F"], outside="drop", null="other")))) == [(1,)]
+    assert rows_of(read(pa.table({"a": stored}), Domain(a=Categories(["F"], outside="other")))) == [(1,), (1,)]
+
+
+class Name(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("further", [5, True, None, "\ud800"])
+def test_a_row_does_not_say_how_others_of_an_object_column_are_read(further):
+    # pandas is asked for the type of such a column, and answers by its first hundred values
+    rows = ["F"] * 100 + [Name("F"), float("nan"), np.str_("F"), b"F", bytearray(b"F")]
+    domain = Domain(a=Categories(["F"], outside="other", null="drop"))
+    alone, beside = (rows_of(read(pd.DataFrame({"a": pd.Series(values, dtype=object)}), domain)) for values in (rows, [*rows, further]))
+    assert beside == sorted([*alone, *([] if further is None else [(1,)])])
+
+
 def test_columns_whose_names_have_dots(tmp_path):
     table = pa.table({"a.b": ["F"], "a": pa.array([{"b": "M"}])})
     pq.write_table(table, tmp_path / "x.parquet")
