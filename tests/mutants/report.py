@@ -12,6 +12,7 @@ from mutants.generate import Mutant
 
 REASONS = Path(__file__).parent / "reasons.toml"
 DEAD = {"killed", "time"}
+HARMLESS = ("equivalent", "speed only", "memory only", "message only")  # how the reason of a survivor begins that changes no result
 _HEAD = """# Mutants of the trusted packages
 
 A *mutant* is the program with one small change: another operator, number, argument or constant, a statement without its value. A test suite
@@ -35,6 +36,10 @@ _HOW = """
 5. What is no function's code (constants, classes, defaults), and what step 4 did not kill, runs afresh: changed file on the disk, package
    and tests imported anew, 60 tests and then {afresh:.0f} CPU seconds of tests. One that needs 90 CPU seconds more than three times what
    they took is killed by time.
+
+*Without those that change no result*: a survivor is left out of that line only if a person has read the code and written down, in
+`tests/mutants/reasons.toml`, why no run gives, writes or refuses anything else: it is *equivalent*, or only speed, memory or the words of a
+message differ. One without such a reason counts against the score.
 
 *Words*: changes inside `raise`, `refuse(...)` and the names that checks are given alter only what a message says. They are drawn and run
 like all others and counted apart.
@@ -77,24 +82,28 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
     facts, found = _facts(folder), {key: state for key, (state, _) in states(folder).items() if state}
     reasons = read_reasons()
     mutants = [mutant for mutant in drawn(folder) if mutant.key in found]
+    behaviour = [mutant for mutant in mutants if not mutant.words]
     told = [
         f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}.\n",
         "| package | mutants | killed | of these by time | survived | killed, % |\n|---|--:|--:|--:|--:|--:|",
-        *(
-            _row(f"`{name}`", [one for one in mutants if not one.words and one.file.startswith(name + "/")], found)
-            for name in sorted(TRUSTED)
-        ),
-        _row("**together**", [one for one in mutants if not one.words], found),
+        *(_row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found) for name in sorted(TRUSTED)),
+        _row("**together**", behaviour, found),
+        _row("**without those that change no result**", [one for one in behaviour if _counts(one, found, reasons)], found),
         _row("words of messages", [one for one in mutants if one.words], found),
         _note(folder),
         "\n## Survivors\n",
         "| where | change | what it alters |\n|---|---|---|",
-        *_survivors([one for one in mutants if not one.words and found[one.key] not in DEAD], reasons),
+        *_survivors([one for one in behaviour if found[one.key] not in DEAD], reasons),
         "\n### Words\n",
         "| where | change |\n|---|---|",
         *(f"| {_where(one)} | {_change(one)} |" for one in _sorted(mutants) if one.words and found[one.key] not in DEAD),
     ]
     page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh, longest=LONGEST), "utf-8")
+
+
+def _counts(mutant: Mutant, found: dict[str, str], reasons: dict[str, str]) -> bool:
+    """Whether it is dead, or nobody has said why no result can differ."""
+    return found[mutant.key] in DEAD or not reasons.get(mutant.name, "").startswith(HARMLESS)
 
 
 def _note(folder: Path) -> str:

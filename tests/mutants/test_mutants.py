@@ -132,4 +132,5 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeyp
     report.write(tmp_path, tmp_path / "page.md", 60, 30)
     page = (tmp_path / "page.md").read_text("utf-8")
     assert "| **together** | 3 | 1 | 0 | 2 | 33.3 |" in page
+    assert "| **without those that change no result** | 2 | 1 | 0 | 1 | 50.0 |" in page
     assert page.count("equivalent: nobody reads it") == page.count("not yet looked at") == 1
