@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from contracts.trusted import TRUSTED
+
 from mutants import covering, generate, report, trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +33,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--again", type=Path, help="the folder of an earlier run: take its survivors instead of a sample")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once; the last step has one")
+    parser.add_argument("--packages", nargs="+", default=TRUSTED, help="only mutants and tests of these")
     parser.add_argument("--quick", action="store_true", help="only quick tests, of the trusted packages alone: for a busy machine")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--part", type=int, default=0, help=argparse.SUPPRESS)
@@ -39,7 +42,7 @@ def main() -> None:
     if given.step:
         os.chdir(folder / "tree")
         steps = {
-            "record": partial(_record, quick=given.quick),
+            "record": partial(_record, packages=given.packages, quick=given.quick),
             "afresh": _afresh,
             **{f"in place {most:g}": partial(_in_place, most=most) for most in IN_PLACE},
         }
@@ -49,7 +52,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED)
     if not all((folder / f"lines-{part}.json").exists() for part in range(given.jobs)):
-        _step("record", folder, given.jobs, *(["--quick"] if given.quick else []))
+        _step("record", folder, given.jobs, *(["--quick"] if given.quick else []), "--packages", *given.packages)
     if not (folder / "sample.json").exists():
         _draw(folder, given)
     for most in IN_PLACE:
@@ -62,7 +65,7 @@ def main() -> None:
 
 def _draw(folder: Path, given: argparse.Namespace) -> None:
     """The sample, or the survivors of an earlier run as they are in this tree."""
-    mutants = generate.all_mutants(folder / "tree" / "src" / "leastnoise")
+    mutants = generate.all_mutants(folder / "tree" / "src" / "leastnoise", given.packages)
     if given.again:
         last = report.states(given.again)
         names = {mutant.name for mutant in report.drawn(given.again) if last[mutant.key][0] not in report.DEAD}
@@ -71,7 +74,13 @@ def _draw(folder: Path, given: argparse.Namespace) -> None:
     else:
         drawn = generate.sample(mutants, given.mutants, given.seed)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    facts = {"seed": given.seed, "commit": commit or "no commit", "date": f"{datetime.now(UTC):%-d %B %Y}", "all": len(mutants)}
+    facts = {
+        "seed": given.seed,
+        "commit": commit or "no commit",
+        "date": f"{datetime.now(UTC):%-d %B %Y}",
+        "all": len(mutants),
+        "packages": list(given.packages),
+    }
     facts["mutants"] = [dataclasses.asdict(mutant) for mutant in drawn]
     (folder / "sample.json").write_text(json.dumps(facts, indent=1), "utf-8")
 
@@ -87,8 +96,8 @@ def _step(name: str, folder: Path, jobs: int = 1, *more: str) -> None:
         sys.exit(f"The step {name!r} has failed; what is done is kept.")
 
 
-def _record(folder: Path, part: int, parts: int, *, quick: bool) -> None:
-    covering.record(folder / "tree", folder, part, parts, quick=quick)
+def _record(folder: Path, part: int, parts: int, *, packages: list[str], quick: bool) -> None:
+    covering.record(folder / "tree", folder, part, parts, packages=packages, quick=quick)
 
 
 def _in_place(folder: Path, part: int, parts: int, most: float) -> None:

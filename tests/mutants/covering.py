@@ -16,14 +16,7 @@ from mutants.generate import Mutant
 
 # What the packages offer by name.
 NAMES = "tests/test_project.py::test_public_names_are_listed_sorted_and_importable"
-# Tests of what the trusted packages do; those of plans and of the session too, because they run them.
-TARGETS = (
-    *(f"src/leastnoise/{name}" for name in TRUSTED),
-    *(f"tests/{name[1:]}" for name in TRUSTED),
-    NAMES,
-    "tests/plan",
-    "tests/session",
-)
+# Tests of plans and of the session run the trusted packages too, and take long.
 SLOW = ("tests/plan", "tests/session")
 # They read the code or change its text, and fail for any change of it.
 READ_THE_CODE = (
@@ -37,7 +30,13 @@ THREADED = "tests/adapters"
 LONGEST, QUICK = 8.0, 2.0  # CPU seconds of one test while it is recorded; about half of that without coverage
 
 
-def pytest_arguments(tree: Path, targets: Iterable[str] = TARGETS) -> list[str]:
+def targets(packages: Iterable[str] = TRUSTED, *, quick: bool = False) -> list[str]:
+    """Tests of what these packages do."""
+    own = [path for name in packages for path in (f"src/leastnoise/{name}", f"tests/{name[1:]}")]
+    return [*own, NAMES, *(() if quick else SLOW)]
+
+
+def pytest_arguments(tree: Path, targets: Iterable[str]) -> list[str]:
     """For a run of all tests that may notice a mutant, without those that read the code."""
     left_out = [part for test in READ_THE_CODE for part in ("--deselect", test)]
     return ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), *left_out, *targets]
@@ -80,7 +79,7 @@ def _stop(_number: int, _frame: object) -> None:
     raise _TooSlow
 
 
-def record(tree: Path, target: Path, part: int, parts: int, *, quick: bool = False) -> None:
+def record(tree: Path, target: Path, part: int, parts: int, *, packages: Iterable[str] = TRUSTED, quick: bool = False) -> None:
     """Run all tests on the code as it is and write down what each covers; those that fail are left out.
 
     Args:
@@ -88,6 +87,7 @@ def record(tree: Path, target: Path, part: int, parts: int, *, quick: bool = Fal
         target: the folder for ``lines-PART.json``.
         part: which share of the tests, from 0.
         parts: how many there are, each a process of its own.
+        packages: whose tests.
         quick: leave out what takes over ``QUICK`` seconds, and what is in ``SLOW``.
     """
     signal.signal(signal.SIGPROF, _stop)
@@ -96,7 +96,7 @@ def record(tree: Path, target: Path, part: int, parts: int, *, quick: bool = Fal
     cover = coverage.Coverage(data_file=str(data), source=[str(tree / "src" / "leastnoise" / name) for name in TRUSTED])
     recorder = Recorder(cover, part, parts, QUICK if quick else LONGEST)
     cover.start()
-    pytest.main(pytest_arguments(tree, [one for one in TARGETS if not (quick and one in SLOW)]), plugins=[recorder])
+    pytest.main(pytest_arguments(tree, targets(packages, quick=quick)), plugins=[recorder])
     cover.stop()
     cover.save()
     found = {}

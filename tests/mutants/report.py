@@ -4,6 +4,7 @@ import json
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from contracts.trusted import TRUSTED
 
@@ -51,7 +52,7 @@ def drawn(folder: Path) -> list[Mutant]:
     return [Mutant(**one) for one in _facts(folder)["mutants"]]
 
 
-def _facts(folder: Path) -> dict[str, list[dict[str, str]]]:
+def _facts(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "sample.json").read_text("utf-8"))  # type: ignore[no-any-return]
 
 
@@ -83,10 +84,11 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
     reasons = read_reasons()
     mutants = [mutant for mutant in drawn(folder) if mutant.key in found]
     behaviour = [mutant for mutant in mutants if not mutant.words]
+    sample = f"{len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}{_part(facts)}"
     told = [
-        f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}.\n",
+        f"{facts['date']}: {sample}.\n",
         "| package | mutants | killed | of these by time | survived | killed, % |\n|---|--:|--:|--:|--:|--:|",
-        *(_row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found) for name in sorted(TRUSTED)),
+        *(_row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found) for name in sorted(facts["packages"])),
         _row("**together**", behaviour, found),
         _row("**without those that change no result**", [one for one in behaviour if _counts(one, found, reasons)], found),
         _row("words of messages", [one for one in mutants if one.words], found),
@@ -99,6 +101,11 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         *(f"| {_where(one)} | {_change(one)} |" for one in _sorted(mutants) if one.words and found[one.key] not in DEAD),
     ]
     page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh, longest=LONGEST), "utf-8")
+
+
+def _part(facts: dict[str, Any]) -> str:
+    """Of which packages, if not of all."""
+    return "" if set(facts["packages"]) == set(TRUSTED) else f", all of {' and '.join(f'`{name}`' for name in facts['packages'])}"
 
 
 def _counts(mutant: Mutant, found: dict[str, str], reasons: dict[str, str]) -> bool:

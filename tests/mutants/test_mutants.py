@@ -121,7 +121,14 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
 def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeypatch):
     mutants = [mutant for mutant in mutants_of(tmp_path, "_kernel/sample.py") if mutant.before in {"5", "> least", "3"}]
     states = dict(zip([mutant.key for mutant in mutants], ("survived", "survived", "killed"), strict=True))
-    facts = {"seed": 1, "commit": "abc", "date": "today", "all": 99, "mutants": [dataclasses.asdict(mutant) for mutant in mutants]}
+    facts = {
+        "seed": 1,
+        "commit": "abc",
+        "date": "today",
+        "all": 99,
+        "packages": ["_kernel"],
+        "mutants": [dataclasses.asdict(mutant) for mutant in mutants],
+    }
     (tmp_path / "sample.json").write_text(json.dumps(facts), "utf-8")
     lines = [
         json.dumps({"key": key, "limit": 6.0, "outcome": dataclasses.asdict(Outcome(state, 1, "", 0.0))}) for key, state in states.items()

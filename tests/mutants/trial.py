@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants.covering import TARGETS, THREADED, Cover, pytest_arguments
+from mutants.covering import THREADED, Cover, pytest_arguments, targets
 from mutants.generate import Mutant, mutated
 
 # Loaded before any fork: not the package, which is imported anew, nor what starts threads at import.
@@ -241,8 +241,8 @@ def in_place(tree: Path, cover: Cover, mutants: Sequence[Mutant | None], most: f
         tell: is given each outcome.
     """
     load_libraries()
-    targets = [target for target in TARGETS if target != THREADED and any(test.startswith(target) for test in cover.seconds)]
-    pytest.main(pytest_arguments(tree, targets), plugins=[InPlace(tree, cover, mutants, most, tell)])
+    recorded = [one for one in targets() if one != THREADED and any(test.startswith(one) for test in cover.seconds)]
+    pytest.main(pytest_arguments(tree, recorded), plugins=[InPlace(tree, cover, mutants, most, tell)])
 
 
 # --- afresh ----------------------------------------------------------------------------------------------------------------------
