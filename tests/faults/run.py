@@ -83,6 +83,7 @@ class Line:
     Attributes:
         what: was run or damaged.
         fault: its name.
+        among: how many such faults there are.
         ends: how many trials ended in each state.
         wrong: complaints.
         seconds: of CPU.
@@ -90,6 +91,7 @@ class Line:
 
     what: str
     fault: str
+    among: int
     ends: dict[str, int]
     wrong: list[str]
     seconds: float
@@ -113,7 +115,7 @@ def main() -> int:
     import leastnoise._session  # noqa: F401
 
     base = Path(tempfile.mkdtemp(prefix="faults-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))  # noqa: S108
-    kept = build / f"lines-{given.every}-{given.damage}.jsonl" if given.out else Path(os.devnull)
+    kept = build / "lines.jsonl" if given.out else Path(os.devnull)
     lines = [Line(**json.loads(text)) for text in (kept.read_text("utf-8").splitlines() if kept.is_file() else [])]
     known = {(line.what, line.fault) for line in lines}
     chosen = [swept(scenario, base / "trial", given.every, known) for scenario in scenarios() if given.only in scenario.name]
@@ -159,7 +161,7 @@ def swept(scenario: Scenario, folder: Path, every: int, known: Container[tuple[s
                 found, end, state = trial(scenario, folder, place, MODES[mode], further=number % (every * 8) == 0)
             ends[state] += 1
             wrong += [f"{scenario.name}, {mode} at call {place} of {calls} (code {end.code}): {one}" for one in found]
-        yield Line(scenario.name, mode, dict(ends), wrong, cpu() - begun)
+        yield Line(scenario.name, mode, calls, dict(ends), wrong, cpu() - begun)
 
 
 def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iterator[Line]:
@@ -197,14 +199,14 @@ def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iter
                     wrong.append(f"a ledger {how} at byte {place}: {error}")
             except Exception as error:  # noqa: BLE001 - that is what is looked for
                 wrong.append(f"a ledger {how} at byte {place}: {type(error).__name__}")
-        yield Line(what, how, dict(ends), wrong, cpu() - begun)
+        yield Line(what, how, len(whole), dict(ends), wrong, cpu() - begun)
 
 
 def written(lines: list[Line]) -> str:
     """The page."""
     total, spent = sum(sum(line.ends.values()) for line in lines), sum(line.seconds for line in lines)
     rows = [
-        f"| {line.what} | {line.fault} | {sum(line.ends.values()):,} | "
+        f"| {line.what} | {line.fault} | {sum(line.ends.values()):,} | {line.among:,} | "
         f"{', '.join(f'{count:,} {state}' for state, count in sorted(line.ends.items()))} |"
         for line in lines
     ]
@@ -214,17 +216,18 @@ def written(lines: list[Line]) -> str:
         [
             "# Faults",
             "",
-            f"`{' '.join(['python', 'tests/faults/run.py', *sys.argv[1:]])}` put {total:,} faults into releases and ledgers;",
+            f"`make faults` put {total:,} of {sum(line.among for line in lines):,} faults into releases and ledgers;",
             f"{len(wrong)} complaints. It took {spent:,.0f} CPU seconds.",
             "",
-            "Each line is one kind of fault at every call that writes, syncs, renames, links or removes a file, by whatever library",
-            "(SQLite, DuckDB, Python); with `--every N` at every N-th. After each: nothing is out and unpaid; what was recorded is whole",
-            "or resumable; the message and the exit code say in what state the payment is; `leastnoise resume` finishes what can be",
-            "finished, with the noise that was drawn, once; the next release works. What the data holder enters into a ledger (a budget,",
-            "a share, what was spent elsewhere) is entered whole or not at all, and message and exit code say which.",
+            "Each line is one kind of fault at every call that writes, syncs, renames, links or removes a file, by whatever",
+            "library (SQLite, DuckDB, Python), or, where fewer faults were tried than there are, at one call of so many. After",
+            "each: nothing is out and unpaid; what was recorded is whole or resumable; the message and the exit code say in what",
+            "state the payment is; `leastnoise resume` finishes what can be finished, with the noise that was drawn, once; the",
+            "next release works. What the data holder enters into a ledger (a budget, a share, what was spent elsewhere) is",
+            "entered whole or not at all, and message and exit code say which.",
             "",
-            "| what was run | fault | faults | state of the release, or of the ledger |",
-            "|---|---|--:|---|",
+            "| what was run | fault | faults | of | state of the release, or of the ledger |",
+            "|---|---|--:|--:|---|",
             *rows,
             "",
             "Absent are releases that were stopped between the note that drawing begins and the record of the outcome",
