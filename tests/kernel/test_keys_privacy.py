@@ -225,3 +225,25 @@ def test_keys_that_do_not_fit_are_refused(keys: list[str], units: list[float]) -
 def test_rules_are_checked(change: dict[str, object], message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
         replace(KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22), **change)
+
+
+def test_searches_are_checked() -> None:
+    rule = KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22)
+    for wrong in ({"attribute": 5}, {"rule": "low"}, {"most": 0}):
+        with pytest.raises(ln.InputError, match=r"search for keys must be|most must be"):
+            KeySearch(**{"attribute": "agent", "rule": rule, "most": 9, **wrong})  # type: ignore[arg-type]
+
+
+def test_budgets_that_no_threshold_is_for_are_refused() -> None:
+    with pytest.raises(ln.InputError, match=r"threshold above 2\^40"):
+        key_rule(Privacy(ApproxDP("1e-13", "1e-9")))
+    with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):
+        key_rule(Privacy(ln.PureDP(1)))
+    with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):
+        keys_are_private(KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22), Privacy(ln.ZCDP(1)))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1e-4", "1e-9"), ("20", "1e-300"), ("0.12345678901234567890123", "1e-6"), ("1", "9/10")])
+def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str) -> None:
+    privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=3)
+    assert keys_are_private(key_rule(privacy), privacy)

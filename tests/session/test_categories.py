@@ -188,3 +188,9 @@ def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> N
     share = sum(len(ln.find_categories(plan, frame, seed=seed).texts) for seed in range(3)) / (3 * many)
     assert 0.925 < share < 0.995
     assert plan.threshold < plan.often
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "5"])
+def test_what_the_ledger_holds_of_a_search_is_checked(text: str) -> None:
+    with pytest.raises(ln.LedgerError, match="holds of this search is unreadable"):
+        _categories._place(text)
