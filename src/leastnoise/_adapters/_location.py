@@ -90,8 +90,8 @@ class DatabaseTable:
 
     Args:
         table: its name as it is stored, ``"visits"`` or ``"public.visits"``.
-        connection: ``"env:NAME"``: the environment variable that holds the URL of the database, ``postgresql://...``. The URL itself, which
-            may hold a password, is in no spec, plan, log or release.
+        connection: ``"env:NAME"``: the environment variable that holds the URL of the database, ``postgresql://...``, or
+            ``duckdb://`` and the path of a database file. The URL itself, which may hold a password, is in no spec, plan, log or release.
 
     Raises:
         InputError: a name of another form, or a connection that is not an environment variable's name.
@@ -127,6 +127,7 @@ class DatabaseTable:
         found = os.environ.get(name)
         if not found:
             raise InputError(
-                f"The environment variable {name} must hold the URL of the database, such as postgresql://user@host/name; it is not set."
+                f"The environment variable {name} must hold the URL of the database, such as postgresql://user@host/name "
+                "or duckdb:///data/visits.duckdb; it is not set."
             )
         return found

@@ -233,9 +233,7 @@ def _open(source: Any) -> Source:
 
         return open_files(source)
     if isinstance(source, DatabaseTable):
-        from leastnoise._adapters._postgres import open_postgres
-
-        return open_postgres(source)
+        return _open_table(source)
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
         from leastnoise._adapters._spark import open_spark
 
@@ -257,6 +255,17 @@ def _open(source: Any) -> Source:
         # its repr may show rows
         raise InputError(f"the source must be a path to {ENDINGS} files, {_TABLES}; got an object of type {type(source).__name__!r}.")
     return opened
+
+
+def _open_table(source: DatabaseTable) -> Source:
+    kind, found, path = source.url().partition("://")
+    if found and kind == "duckdb":
+        from leastnoise._adapters._duckdb import open_database
+
+        return open_database(source, path)
+    from leastnoise._adapters._postgres import open_postgres
+
+    return open_postgres(source)
 
 
 def _check_column(opened: Source, name: str) -> None:
