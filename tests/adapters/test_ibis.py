@@ -1,5 +1,6 @@
 """Tables of Ibis beyond the contract of engines: what BigQuery and Snowflake are sent, translated and carried out by DuckDB; refusals."""
 
+import warnings
 from contextlib import contextmanager
 
 import duckdb
@@ -80,6 +81,26 @@ def _column(name):
     from leastnoise._adapters._arrow import to_column
 
     return to_column(ARROW.column(name).combine_chunks())
+
+
+def test_types_of_duckdb_that_ibis_takes_for_others():
+    """Enumerations are text there, and times may be infinite, or further away than microseconds reach: a query must not fail."""
+    types = {"e": "ENUM('F', 'M')", "d": "DATE", "s": "TIMESTAMP", "k": "DECIMAL(4, 2)", "o": "TIMESTAMP_S"}
+    far = "make_timestamp(9000000000000000000)"
+    rows = ["('F', '2024-01-01', '2024-01-01 01:00', 1.5, '2024-01-01')", "('M', '-infinity', 'infinity', -1.25, '290000-01-01')"]
+    rows += [f"(NULL, 'infinity', {far}, NULL, NULL)", "(NULL, NULL, NULL, 17, 'infinity')"]
+    backend = ibis.duckdb.connect()
+    listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
+    backend.con.execute(f"CREATE TABLE visits ({listed}); INSERT INTO visits VALUES {', '.join(rows)}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        table = backend.table("visits")
+    kinds = {"e": Categories(["F", "x"], null="other"), "d": TIMES[1], "s": TIMES[2], "k": KINDS[7], "o": TIMES[1]}
+    for name, kind in kinds.items():
+        tables = {None: [(name,)]}
+        found, here = counts(table, Domain({name: kind}), tables)
+        assert here == (name != "o")
+        assert found == counts(backend.con.table("visits"), Domain({name: kind}), tables)[0]
 
 
 def test_a_table_without_a_connection_is_refused():

@@ -72,7 +72,7 @@ def _not_nan(column: Expression) -> Expression:
 
 DIALECTS = {
     "duckdb": Dialect(
-        by_bytes=lambda it: exp.Collate(this=it, expression=exp.to_identifier("C", quoted=True)),
+        by_bytes=lambda it: exp.Collate(this=exp.cast(it, "TEXT"), expression=exp.to_identifier("C", quoted=True)),
         double=lambda it: it,
         days=_days_between,
         stamps=lambda it: _finite(it, call("EPOCH_US", it)),
@@ -165,7 +165,7 @@ def engine_of(dialect: Dialect, types: Mapping[str, Any], session: Callable[[], 
 
 
 def _value(column: Expression, kind: Any, dialect: Dialect) -> Value | None:
-    """What an engine can encode of a column, by the name of its type in Ibis; finer times than microseconds would be rounded."""
+    """What an engine can encode of a column, by its type in Ibis; finer times than microseconds would be rounded, coarser ones may be too far."""
     name = type(kind).__name__
     if name in _WHOLE:
         return Value("integer", exp.cast(column, "BIGINT"))
@@ -177,6 +177,6 @@ def _value(column: Expression, kind: Any, dialect: Dialect) -> Value | None:
         return Value("text", dialect.by_bytes(column))
     if name == "Date":
         return Value("day", dialect.days(column))
-    if name == "Timestamp" and kind.scale is not None and kind.scale <= 6:
+    if name == "Timestamp" and kind.scale in {None, 6}:
         return Value("stamp", dialect.stamps(column)) if kind.timezone is None else Value("instant", dialect.instants(column))
     return None
