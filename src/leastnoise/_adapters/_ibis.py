@@ -165,7 +165,7 @@ def engine_of(dialect: Dialect, types: Mapping[str, Any], session: Callable[[], 
 
 
 def _value(column: Expression, kind: Any, dialect: Dialect) -> Value | None:
-    """What an engine can encode of a column, by its type in Ibis; of times, those in microseconds, which are neither rounded nor too far."""
+    """What an engine can encode of a column, by its type in Ibis; times in microseconds are neither rounded nor too far."""
     name = type(kind).__name__
     if name in _WHOLE:
         return Value("integer", exp.cast(column, "BIGINT"))
