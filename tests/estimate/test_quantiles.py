@@ -10,9 +10,8 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier, noise_variance, ratio_interval
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._estimate import Estimate, cdf, means, quantiles, simulated_noise
-from leastnoise._estimate._quantiles import quantile_counts
-from leastnoise._estimate._up_to import up_to
+from leastnoise._estimate import Estimate, cdf, few_draws, means, quantiles, simulated_noise
+from leastnoise._estimate._up_to import quantile_counts, up_to
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Tree
@@ -123,6 +122,24 @@ def test_the_bands_of_groups_are_those_of_their_rows_alone() -> None:
         assert [(one.value, one.low, one.high) for one in apart] == [
             (one.value, one.low, one.high) for one in together if one.group == (label,)
         ]
+
+
+def test_a_band_without_simulations_covers_and_is_wider() -> None:
+    plan = grouped_plan(Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE)
+    held = columns_of(GROUPED).codes
+    counts = [np.bincount(held["age"][held["sex"] == place], minlength=30) for place in (0, 1)]
+    truth = np.array([np.cumsum(own) / own.sum() for own in counts])
+    first = Estimate(simulate(plan, GROUPED, SeededEntropy(0)))
+    assert few_draws(first, 0.95) == 199
+    assert few_draws(first, 0.99999) == 0
+    wide, tight = (cdf(first, "age", by=["sex"], level=0.8, draws=draws) for draws in (0, 199))
+    assert (wide.high - wide.low).mean() > (tight.high - tight.low).mean()
+    releases, inside = 100, np.zeros(2)
+    for seed in range(releases):
+        found = cdf(first.like(simulate(plan, GROUPED, SeededEntropy(seed))), "age", by=["sex"], level=0.8, draws=0)
+        inside += ((found.low <= truth + 1e-12) & (truth <= found.high + 1e-12)).all(axis=1)
+    # Binomial of 100 at 0.8: below 0.8 - 4 standard errors with a chance of less than 1e-4, each.
+    assert (inside / releases > 0.8 - 4 * (0.16 / releases) ** 0.5).all()
 
 
 def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:

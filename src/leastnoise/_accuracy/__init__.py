@@ -27,6 +27,7 @@ from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._promise import promised, structures, total_squared_error
 from leastnoise._accuracy._ratio import ratio_interval
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, row_space
+from leastnoise._accuracy._statistics import StatisticError, statistic_errors
 from leastnoise._accuracy._structure import structure
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "ProductStructure",
     "RowSpace",
     "Span",
+    "StatisticError",
     "Structure",
     "Undetermined",
     "UnsupportedQuery",
@@ -75,6 +77,7 @@ __all__ = [
     "row_space",
     "row_squares",
     "singular_values",
+    "statistic_errors",
     "structure",
     "structures",
     "subsets",

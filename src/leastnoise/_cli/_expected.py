@@ -7,6 +7,11 @@ from leastnoise._cli._output import unique
 if TYPE_CHECKING:
     from leastnoise._plan import Plan
 
+METHODS = {
+    "means": "std_error of a mean in a group of size rows, at most: by the delta method, at the largest mean that the bounds allow",
+    "shares": "rows: standard error of the counts up to a cell; std_error is their share of size rows",
+}
+
 
 def expected(made: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
     """What is promised for every table: name, queries, rmse, largest_std and whether that is a bound, weight, measure or None.
@@ -40,3 +45,28 @@ def expected(made: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def expected_statistics(made: "Plan") -> list[dict[str, Any]]:
+    """What is promised for every statistic: its name, what was asked for, its tables, the error of its counts, and what follows at a size.
+
+    Args:
+        made: a plan.
+    """
+    from leastnoise._accuracy import statistic_errors
+
+    if made.promise is None:
+        return []
+    return [
+        {
+            "name": one.statistic.name,
+            "asked": one.statistic.to_json(),
+            "tables": list(one.tables),
+            "rows": one.rows,
+            "largest_rows": one.largest_rows,
+            "size": None if one.statistic.size is None else float(one.statistic.size),
+            "std_error": one.std_error,
+            "method": METHODS["means" if one.statistic.kind == "means" else "shares"],
+        }
+        for one in statistic_errors(made)
+    ]

@@ -9,7 +9,7 @@ import click
 
 from leastnoise._cli._cache import without_cache
 from leastnoise._cli._categories import search_facts, show_searches
-from leastnoise._cli._expected import expected
+from leastnoise._cli._expected import expected, expected_statistics
 from leastnoise._cli._explain import explained, show_steps
 from leastnoise._cli._further import further_facts, other_budgets, other_rows, show_further, table_prices, with_epsilon
 from leastnoise._cli._memory import within_memory
@@ -172,6 +172,7 @@ def facts(made: "Plan", seconds: float, level: float) -> dict[str, Any]:
         "error_over_least_possible": ratio(made),
         "rmse": {table["name"]: table["rmse"] for table in tables},
         "tables": tables,
+        **({"statistics": statistics} if (statistics := expected_statistics(made)) else {}),
         "seconds": round(seconds, 3),
         **explained(found, [table["name"] for table in tables]),
     }
@@ -190,6 +191,7 @@ def show_plan(made: "Plan", seconds: float, level: float) -> None:
 
     tables, found = expected(made, level), mechanism_of(made).explain(made)
     told = show_steps(found, tables) if made.promise is None else _show_promise(made.promise, tables, ratio(made))
+    _show_statistics(expected_statistics(made))
     rest = ", all of it" if made.measurements is None else ""
     show_facts(
         [
@@ -201,6 +203,23 @@ def show_plan(made: "Plan", seconds: float, level: float) -> None:
             ("seconds", f"{seconds:.2f}"),
         ]
     )
+
+
+def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
+    """What can be said beforehand of means, quantiles and distribution functions."""
+    if statistics:
+        columns = [("made of the tables", "fold"), ("known beforehand", "fold")]
+        show_table("", columns, [[one["name"], _beforehand(one)] for one in statistics])
+
+
+def _beforehand(one: dict[str, Any]) -> str:
+    """The error of a mean by the delta method, at a public size; of the others that of their counts."""
+    if "means" in one["asked"]:
+        if one["std_error"] is None:
+            return "depends on the rows of a group; say a public size for the error of a mean"
+        return f"standard error at most {number(one['std_error'])} in a group of {number(one['size'])} rows (delta method)"
+    said = f"standard error of the counts up to a cell {number(one['rows'])} rows"
+    return said if one["std_error"] is None else f"{said}, {number(one['std_error'])} of {number(one['size'])} rows"
 
 
 def _show_promise(promise: "Promise", tables: Sequence[dict[str, Any]], over: float | None) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import click
 from leastnoise._cli._output import show_facts, show_table, whole
 
 if TYPE_CHECKING:
-    from leastnoise._release import Release, Table
+    from leastnoise._release import Release, StatisticTable, Table
 
 _MOST_TABLES = 40
 _MOST_CHARTS = 4
@@ -24,11 +24,15 @@ _WIDTH = 30
 def show(release: Path, table: str | None) -> None:
     """A finished release: what it has, how exact it is, and its tables.
 
-    RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its tables, such as q7 or "sex x age".
+    RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its tables, such as q7 or "sex x age", or
+    of one of its means, quantiles and distribution functions, such as s1.
     """
     from leastnoise._session import read_release
 
     found = read_release(release)
+    if table is not None and found.statistics.has(table):
+        _statistic(found, found.statistics[table], _MOST_ROWS)
+        return
     if table is not None:
         _one(found, found.tables[table], _MOST_ROWS)
         return
@@ -39,6 +43,8 @@ def show(release: Path, table: str | None) -> None:
     show_table("Tables", [("id", "left"), ("table", "fold"), ("answers", "right"), (f"typical\n± {percent}", "right")], rows)
     if len(found.tables) > _MOST_TABLES:
         click.echo(f"and {whole(len(found.tables) - _MOST_TABLES)} more; all are in tables.csv.\n")
+    for made in found.statistics:
+        _statistic(found, made, _MOST_BARS)
     small = [one for one in found.tables[:_MOST_TABLES] if len(one.labels) == 1 and one.cells <= _MOST_BARS][:_MOST_CHARTS]
     for one in small:
         _one(found, one, _MOST_ROWS)
@@ -82,6 +88,18 @@ def _one(release: "Release", table: "Table", most: int) -> None:
     show_table(f"{table.id} {table.name}", [("cell", "fold"), ("answer", "right"), (percent, "right"), ("", "left")], rows)
     if table.cells > most:
         click.echo(f"The first {whole(most)} of {whole(table.cells)} answers; the files in answers have all.\n")
+
+
+def _statistic(release: "Release", made: "StatisticTable", most: int) -> None:
+    """Means, quantiles or a distribution function: a line a value, with its interval."""
+    from leastnoise._release import texts
+
+    columns = [*((name, "fold") for name in made.keys), (made.value_name, "right"), (f"{100 * release.level:g}% interval", "right")]
+    show_table(f"{made.id} {made.name}", columns, made.written(texts(), most))
+    if made.cells > most:
+        click.echo(
+            f"The first {whole(most)} of {whole(made.cells)}; `leastnoise show RELEASE {made.id}` and the files in answers have more.\n"
+        )
 
 
 def bar(low: float, answer: float, high: float, top: float, width: int = _WIDTH) -> str:

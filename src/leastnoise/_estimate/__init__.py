@@ -1,7 +1,7 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
 from leastnoise._estimate._answer import Answer, Estimator
-from leastnoise._estimate._cdf import Cdf, Quantile, cdf, check_simulation, simulated_noise, usual_draws
+from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Independent
 from leastnoise._estimate._hidden import Hidden, choice_hides
 from leastnoise._estimate._isotonic import isotonic
@@ -47,8 +47,8 @@ __all__ = [
     "Truncated",
     "cdf",
     "cheapest_blocks",
-    "check_simulation",
     "choice_hides",
+    "few_draws",
     "from_residual_parts",
     "isotonic",
     "join",
@@ -64,7 +64,6 @@ __all__ = [
     "shrink",
     "shrunk_levels",
     "simulated_noise",
-    "usual_draws",
     "weak_total",
     "whole_numbers",
 ]

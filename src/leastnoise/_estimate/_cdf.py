@@ -6,6 +6,8 @@ estimates at once, and so does every share F_i = N_i / (N_i + R_i) lie between t
 simulated releases of pure noise: errors of least squares do not depend on the data, so a real error and the simulated ones are exchangeable
 and the coverage is at least the level for any noise, however few the simulations. The truth does not fall, so neither do the ends. Every
 group has a c of its own.
+
+Without simulations c is the multiplier of an interval whose level leaves each of the 2 n - 1 counts its part of the rest: wider, sooner.
 """
 
 import math
@@ -15,11 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from leastnoise._accuracy import interval_multiplier
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._nnls import _noise
-from leastnoise._estimate._up_to import HasLeastSquares, Label, UpTo, checked_level, checked_share, place_within, rising_share, up_to
+from leastnoise._estimate._up_to import (
+    HasLeastSquares,
+    Label,
+    UpTo,
+    checked_level,
+    checked_share,
+    place_within,
+    quantile_counts,
+    rising_share,
+    up_to,
+)
 from leastnoise._measurements import Observation
 from leastnoise._threads import one_thread
 from leastnoise._workload import Product
@@ -27,6 +40,7 @@ from leastnoise._workload import Product
 DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
 _FEWER, _MOST_SIMULATED = 199, 2**26
 _PILOT = 200
+_MOST_QUICK = 2**22
 _MOST_NOISE = 2**31
 
 
@@ -126,7 +140,8 @@ def cdf(
         where: labels of further attributes, one or a list each: only rows with them.
         by: attributes whose cells are groups, each with a function and a band of its own.
         level: probability that a band contains the whole true function, above 0 and below 1.
-        draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over 33,000 cells, which hold the level too.
+        draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over 33,000 cells, which hold the level too;
+            0 for none, with a band that is wider.
         seed: of the simulation, which is public.
 
     Returns:
@@ -150,12 +165,12 @@ def cdf(
     asked = up_to(estimate.observation.measurements.domain, attribute, where or {}, by)
     level = checked_level(level)
     if draws is None:
-        draws = usual_draws(asked.product, level)
+        draws = max(DRAWS if DRAWS * asked.product.rows <= _MOST_SIMULATED else _FEWER, _fewest(level))
     rank = math.ceil((draws + 1) * level - 1e-9)
-    if not rank <= draws:
+    if draws and not rank <= draws:
         raise refuse("draws", draws, f"at least {_fewest(level)} for the level {level}")
     upto = asked.arranged(estimate.values(asked.product))
-    width, factor = _widths(estimate, asked, draws, rank, seed)
+    width, factor = _widths(estimate, asked, draws, rank, seed) if draws else _union(estimate, asked, level)
     counts = _both(upto)
     floor, ceiling = np.maximum(counts - factor * width, 0.0), np.maximum(counts + factor * width, 0.0)
     cells = upto.shape[-1]
@@ -176,15 +191,6 @@ def cdf(
         by=asked.by,
         labels=asked.labels,
     )
-
-
-def usual_draws(product: Product, level: float) -> int:
-    """How many releases are simulated for a band, where nothing is said: fewer of many cells, as many at least as the level needs.
-
-    >>> usual_draws(queries(Domain(age=Integers(1, 4)), age="prefix").products[0], 0.9999)
-    9999
-    """
-    return max(DRAWS if DRAWS * product.rows <= _MOST_SIMULATED else _FEWER, _fewest(level))
 
 
 def _fewest(level: float) -> int:
@@ -213,23 +219,30 @@ def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -
     return width, np.sort(peaks, axis=0)[rank - 1][..., None]
 
 
-def check_simulation(rows: int, draws: int) -> None:
-    """Refuse a simulation that would take too long.
+def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, FloatArray]:
+    """The same without simulations, by the union bound over all counts; half a step of the noise is part of each width."""
+    counts, measured = quantile_counts(estimate, asked), estimate.observation.measurements
+    stds = np.sqrt(np.concatenate([counts.variances, counts.rest[..., :-1]], axis=-1))
+    factor = interval_multiplier(measured.noise, 1 - (1 - level) / stds.shape[-1])
+    return stds + 0.5 / measured.grid / factor, np.array([factor])
+
+
+def few_draws(estimate: Estimate, level: float) -> int:
+    """How many releases are simulated for a band of a release, which must not take long: as few as the level allows, or none.
 
     Args:
-        rows: measured queries.
-        draws: simulated releases.
+        estimate: whose plan is simulated.
+        level: of the band.
 
-    Raises:
-        InputError: over 2^31 numbers would have to be drawn.
-
-    >>> check_simulation(10, 1999)
+    >>> plan = Measurements(domain=Domain(age=Integers(1, 4)), privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE,
+    ...             blocks=(Block((), Fraction(9)),))
+    >>> few_draws(Estimate(Observation(plan, (np.array([100]),), "", private=False)), 0.95)
+    199
     """
-    if not rows * draws <= _MOST_NOISE:
-        raise InputError(
-            f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases of {rows} measured queries. "
-            "Ask for fewer draws."
-        )
+    measured = estimate.observation.measurements
+    rows = sum(block.rows for block in measured.blocks if block.measure is None)
+    draws = max(_FEWER, _fewest(level))
+    return draws if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK and not estimate.needs_solver(None) else 0
 
 
 def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int) -> Iterator[FloatArray]:
@@ -254,7 +267,12 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     """
     plan = estimate.observation.measurements
     places = [place for place, block in enumerate(plan.blocks) if block.measure == product.measure]
-    check_simulation(sum(plan.blocks[place].rows for place in places), draws)
+    rows = sum(plan.blocks[place].rows for place in places)
+    if not rows * draws <= _MOST_NOISE:
+        raise InputError(
+            f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases of {rows} measured queries. "
+            "Ask for fewer draws."
+        )
 
     def drawn() -> Iterator[FloatArray]:
         generator = np.random.default_rng(seed)

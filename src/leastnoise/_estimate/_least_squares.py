@@ -38,6 +38,10 @@ class Estimate:
         """The estimate of another observation of the same plan, such as a simulated one; what only the plan decides is kept."""
         return Estimate(observation, _structures=self._structures)
 
+    def needs_solver(self, measure: str | None) -> bool:
+        """Whether every estimate has to be solved for, which takes long."""
+        return bool(self._structure(measure).solver_cells)
+
     def _structure(self, measure: str | None) -> Structure:
         if measure not in self._structures:
             self._structures[measure] = structure(self.observation.measurements, measure)

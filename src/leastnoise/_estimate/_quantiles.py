@@ -8,7 +8,6 @@ With u, b and t the variances of N_i, R_i and N_i + R_i, that of D_i is (1 - p) 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ import numpy as np
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._cdf import Quantile
-from leastnoise._estimate._least_squares import Estimate
-from leastnoise._estimate._up_to import HasLeastSquares, UpTo, checked_level, checked_share, place_within, rising_share, up_to
+from leastnoise._estimate._up_to import HasLeastSquares, checked_level, checked_share, place_within, quantile_counts, rising_share, up_to
 from leastnoise._threads import one_thread
 
 
@@ -75,47 +73,6 @@ def quantiles(
             value, low, high = place_within(asked.starts, asked.values, shown[place], p, int(first[place]), int(last[place]))
             found.append(Quantile(share=p, value=value, low=low, high=high, group=group))
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Counts:
-    """Counts up to every cell and behind it, with the variances of their errors; the cells last.
-
-    Args:
-        upto: counts up to the end of every cell.
-        variances: of them.
-        behind: counts behind it; 0 behind the last.
-        rest: their variances.
-    """
-
-    upto: FloatArray
-    variances: FloatArray
-    behind: FloatArray
-    rest: FloatArray
-
-    def at(self, share: float) -> tuple[FloatArray, FloatArray]:
-        """What is at least 0 from the cell of a quantile on, and the variance of its error."""
-        tested = (1 - share) * self.upto - share * self.behind
-        spread = (1 - share) * self.variances + share * self.rest - share * (1 - share) * self.variances[..., -1:]
-        return tested, np.maximum(spread, 0.0)
-
-
-def quantile_counts(estimate: Estimate, asked: UpTo) -> Counts:
-    """The counts that quantiles are tested by.
-
-    Args:
-        estimate: what was measured.
-        asked: the number and its groups.
-
-    Raises:
-        InputError: the measurements do not determine them.
-    """
-    found = estimate.estimate(asked.product)
-    upto, variances = asked.arranged(found.values), asked.arranged(found.noise_std) ** 2
-    behind, rest = upto[..., -1:] - upto, np.zeros(upto.shape)
-    if len(asked.cells) > 1:
-        rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
-    return Counts(upto, variances, behind, rest)
 
 
 def _cells_of(tested: FloatArray, margin: FloatArray) -> tuple[np.ndarray, np.ndarray]:

@@ -106,6 +106,47 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: Sequence
     return UpTo(queries(domain, sets).products[0], attribute, groups, cells)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Counts up to every cell and behind it, with the variances of their errors; the cells last.
+
+    Args:
+        upto: counts up to the end of every cell.
+        variances: of them.
+        behind: counts behind it; 0 behind the last.
+        rest: their variances.
+    """
+
+    upto: FloatArray
+    variances: FloatArray
+    behind: FloatArray
+    rest: FloatArray
+
+    def at(self, share: float) -> tuple[FloatArray, FloatArray]:
+        """What is at least 0 from the cell of a quantile on, and the variance of its error."""
+        tested = (1 - share) * self.upto - share * self.behind
+        spread = (1 - share) * self.variances + share * self.rest - share * (1 - share) * self.variances[..., -1:]
+        return tested, np.maximum(spread, 0.0)
+
+
+def quantile_counts(estimate: Estimate, asked: UpTo) -> Counts:
+    """The counts that quantiles are tested by.
+
+    Args:
+        estimate: what was measured.
+        asked: the number and its groups.
+
+    Raises:
+        InputError: the measurements do not determine them.
+    """
+    found = estimate.estimate(asked.product)
+    upto, variances = asked.arranged(found.values), asked.arranged(found.noise_std) ** 2
+    behind, rest = upto[..., -1:] - upto, np.zeros(upto.shape)
+    if len(asked.cells) > 1:
+        rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
+    return Counts(upto, variances, behind, rest)
+
+
 def checked_level(level: object) -> float:
     """Read a level.
 

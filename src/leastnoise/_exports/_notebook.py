@@ -29,6 +29,11 @@ def _cells(published: Published) -> list[Cell]:
     ]
     if wide is not None:
         cells.append(Cell(code=True, text=f"release.plot({json.dumps(wide.id)})"))
+    if len(release.statistics):
+        cells += [
+            Cell(code=False, text="## Means, quantiles, distribution functions"),
+            Cell(code=True, text="release.statistics[0].frame()"),
+        ]
     if release.finding.further:
         said = "## A sum of its cells\n\nAnswers share noise, so errors of sums are asked for, not added up."
         cells += [Cell(code=False, text=said), Cell(code=True, text=f"release.sum({name})")]

@@ -9,6 +9,7 @@ from leastnoise._release._manifest import FORMAT, versions
 from leastnoise._release._options import LEVEL, Options, checked_level
 from leastnoise._release._release import Release, build
 from leastnoise._release._rounding import Rounded, rounded, write_rounded
+from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Table, Tables
 from leastnoise._release._texts import Texts, texts
 from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices
@@ -24,6 +25,7 @@ __all__ = [
     "Options",
     "Release",
     "Rounded",
+    "StatisticTable",
     "Table",
     "Tables",
     "Texts",

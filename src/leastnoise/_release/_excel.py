@@ -86,7 +86,17 @@ class Workbook:
             self._line(sheet, place, row)
 
     def close(self) -> None:
-        """Write the file."""
+        """Write the means, quantiles and distribution functions, and then the file."""
+        for made in self._release.statistics:
+            sheet = self._book.add_worksheet(sheet_name(made.id, made.name))
+            self._line(sheet, 0, (made.name,), bold=True)
+            self._line(sheet, 1, (f"Intervals from low to high: {self._percent()}.",))
+            if not self._release.private:
+                self._line(sheet, 2, (texts().say("not_private"),), bold=True)
+            columns = made.columns()
+            self._line(sheet, _HEAD, list(columns), bold=True)
+            for place, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True), _HEAD + 1):
+                self._line(sheet, place, row)
         self._book.close()
 
     def _percent(self) -> str:

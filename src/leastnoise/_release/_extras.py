@@ -17,10 +17,8 @@ from leastnoise._estimate import (
     LocallyNonNegative,
     NonNegativeCells,
     Outcome,
-    check_simulation,
     locally_non_negative,
     nnls,
-    usual_draws,
 )
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
@@ -51,7 +49,7 @@ def check_options(plan: Plan, options: Options) -> None:
     >>> check_options(promised(marginals(domain, ways=0), total), Options(covariances=["total"]))
     """
     check_formats(options.formats, written(plan.workload.products))
-    _check_statistics(plan, options.level)
+    _check_statistics(plan)
     if not options.beside:
         return
     if plan.measurements is None:
@@ -71,7 +69,7 @@ def check_options(plan: Plan, options: Options) -> None:
             )
 
 
-def _check_statistics(plan: Plan, level: float) -> None:
+def _check_statistics(plan: Plan) -> None:
     """Refuse statistics that a plan cannot give."""
     for asked in plan.workload.statistics:
         if plan.measurements is None:
@@ -79,15 +77,6 @@ def _check_statistics(plan: Plan, level: float) -> None:
                 f"The {asked.name} cannot be given by the strategy {plan.strategy!r}, which decides on the way what is measured, so that "
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
-        if asked.kind == "cdf":
-            (product,) = plan.workload.tables_of(asked)
-            rows = sum(block.rows for block in plan.measurements.blocks if block.measure is None)
-            check_simulation(rows, usual_draws(product, level))
-            if structure(plan.measurements, None).solver_cells:
-                raise InputError(
-                    f"The {asked.name} cannot be given under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
-                    "Choose another strategy."
-                )
 
 
 def check_linear(outcome: Outcome, *asked: str) -> None:

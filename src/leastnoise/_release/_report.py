@@ -43,6 +43,7 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     said = texts(release.options.language)
+    shown, statistics = views(release, entries, said), len(release.statistics)
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     pages = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -54,7 +55,8 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         head=_head(release, entries, said, (written or datetime.now(UTC)).astimezone(UTC)),
         index=_index(release, entries, said),
-        views=views(release, entries, said),
+        statistics=shown[:statistics],
+        views=shown[statistics:],
         reading=_reading(release, said),
         spent=_spent(release, said),
         files=_files(release, entries, said),

@@ -11,12 +11,13 @@ from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, live, vega_
 from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import number_text
-from leastnoise._estimate import HasLeastSquares, cdf, means, quantiles
+from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._release._tables import MOST_SHOWN, Columns, Label, key_columns, label_array, to_frame
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Statistic, Workload
 
 NUMBERS = ("mean", "quantile", "share", "std_error", "low", "high", "sum", "count", "up_to")
+MOST_DOTS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -94,16 +95,29 @@ class StatisticTable:
         texts_of = list(zip(*keys, strict=True)) if keys else [()]
         return [(", ".join(names[:groups]), ", ".join(names[groups:]), *numbers) for names, numbers in zip(texts_of, flat, strict=True)]
 
-    def spec(self, said: Texts) -> dict[str, Any] | None:
-        """Its chart, as Vega-Lite: dots for means and quantiles, steps or lines for functions; None for a single number."""
+    def written(self, said: Texts, most: int) -> list[list[str]]:
+        """The first values with their keys and intervals, as texts in the digits that the noise leaves meaningful."""
+        places = [place[:most] for place in self.places()]
+        keys = [np.array([str(label) for label in own], dtype=object)[place] for own, place in zip(self.labels, places, strict=True)]
+        flat = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
+        texts_of = list(zip(*keys, strict=True)) if keys else [()]
+        return [[*names, *_interval(said, self.statistic.kind, *numbers)] for names, numbers in zip(texts_of, flat, strict=True)]
+
+    def chart(self, said: Texts) -> str:
+        """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
         if self.statistic.kind == "cdf":
-            drawn = self.picture(said)
-            chart = chart_for(drawn)
-            return None if chart is None or chart.name == "largest" else vega_lite(drawn)
+            found = chart_for(self.picture(said))
+            return "" if found is None or found.name == "largest" else found.name
+        return "dots" if 1 < self.cells <= MOST_DOTS else ""
+
+    def spec(self, said: Texts) -> dict[str, Any] | None:
+        """Its chart, as Vega-Lite; None for a single number, or too many."""
+        if not self.chart(said):
+            return None
+        if self.statistic.kind == "cdf":
+            return vega_lite(self.picture(said))
         every = said.say("all_rows")
         rows = tuple((group or every, share, value, low, high) for group, share, value, low, high in self.rows())
-        if len(rows) == 1:
-            return None
         series = said.say("col_share") if self.statistic.kind == "quantiles" else ""
         what = self.statistic.of if self.statistic.kind == "quantiles" else self.name
         return dots(Dots(title=what, groups=" x ".join(self.statistic.by), rows=rows, series=series))
@@ -126,11 +140,11 @@ class StatisticTable:
         """It as an Altair chart, which notebooks show.
 
         Raises:
-            InputError: it is a single number.
+            InputError: it is a single number, or too many.
         """
         made = self.spec(texts())
         if made is None:
-            raise InputError(f"The {self.name} is a single number, {self}; there is nothing to draw.")
+            raise InputError(f"The {self.name} is a single number, or too many: {self}. Nothing can be drawn.")
         return live(made)
 
     def __repr__(self) -> str:
@@ -146,6 +160,14 @@ class StatisticTable:
         rows = [(name, f"{value:,.6g} ({low:,.6g} to {high:,.6g})") for name, value, low, high in shown]
         more = [("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all")] if self.cells > MOST_SHOWN else []
         return html_facts(repr(self), [*rows, *more])
+
+
+def _interval(said: Texts, kind: str, value: float, low: float, high: float) -> tuple[str, str]:
+    """A value, and the ends of its interval; those of quantiles are ends of cells, and written as they are."""
+    spread = (high - low) / 8
+    shown = said.number(value, spread) if spread > 0 else said.local(f"{value:,.6g}")
+    ends = [said.local(f"{end:,.6g}") if kind == "quantiles" else said.number(end, spread or 1.0) for end in (low, high)]
+    return shown, said.say("from_to", low=ends[0], high=ends[1])
 
 
 class Statistics(Sequence[StatisticTable]):
@@ -215,7 +237,7 @@ def _quantiles(source: HasLeastSquares, asked: Statistic, level: float, facts: M
 
 
 def _cdf(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:
-    found = cdf(source, asked.of, by=asked.by, level=level)
+    found = cdf(source, asked.of, by=asked.by, level=level, draws=few_draws(source.least_squares(), level))
     (product,) = facts["workload"].tables_of(asked)
     names = product.labels[product.attributes.index(asked.of)][: len(found.values)]
     return StatisticTable(

@@ -13,6 +13,7 @@ from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, ve
 from leastnoise._release._files import TableEntry
 from leastnoise._release._keys import picture
 from leastnoise._release._release import Release
+from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import Texts
 
@@ -59,6 +60,25 @@ class View:
     svg: str = ""
 
 
+def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View:
+    """Means, quantiles or a distribution function, with intervals in place of margins; whole but for very many values."""
+    whole = made.cells <= MOST_LARGEST
+    value = said.say(f"col_{made.value_name}")
+    return View(
+        id=made.id,
+        name=made.name,
+        meta=said.say(f"meta_{made.statistic.kind}"),
+        total="",
+        said="",
+        keys=made.keys,
+        numbers=(value, said.say("col_interval", percent=said.percent(release.level))),
+        rows=made.written(said, MOST_LARGEST),
+        rows_said=said.say("rows_whole") if whole else said.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id),
+        is_open=made.cells <= _OPEN,
+        file="",
+    )
+
+
 def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[View]:
     """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells.
 
@@ -66,9 +86,19 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[
         release: the release.
         entries: the index of its tables.
         said: the catalogue.
+
+    Returns:
+        The statistics first, in their order.
     """
-    made, names = [], []
+    made: list[tuple[View, str, bool, Table | None]] = []
+    names: list[tuple[str, str, str]] = []
     specs: list[dict[str, Any]] = []
+    for one in release.statistics:
+        spec = one.spec(said)
+        made.append((_statistic_view(release, one, said), "" if spec is None else one.chart(said), spec is not None, None))
+        if spec is not None:
+            specs.append(spec)
+            names.append((f"c-{one.id}", one.name, said.say(f"meta_{one.statistic.kind}")))
     left, marks = MOST_CELLS, MOST_MARKS
     for place, entry in enumerate(entries):
         whole = entry.answers <= min(MOST_OF_A_TABLE, left)
@@ -145,11 +175,11 @@ def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _with_picture(release: Release, view: View, chart: str, svg: str | None, table: Table, said: Texts) -> View:
+def _with_picture(release: Release, view: View, chart: str, svg: str | None, table: Table | None, said: Texts) -> View:
     if not chart:
         return view
     words = [said.say(f"how_{chart}", percent=said.percent(release.level))] if svg else [said.say("not_drawn", id=view.id)]
-    if chart == "largest" and svg:
+    if chart == "largest" and svg and table is not None:
         words.insert(0, _sure(release, table, said))
     privacy = release.privacy
     if privacy.unit_column is not None and privacy.max_rows > 1:

@@ -1,0 +1,74 @@
+"""What can be said of means, quantiles and distribution functions before there are data: all that does not depend on them."""
+
+import math
+from dataclasses import dataclass
+
+from leastnoise._plan import Plan, TableError
+from leastnoise._workload import Statistic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticError:
+    """What a plan promises for a statistic.
+
+    Args:
+        statistic: what was asked for.
+        tables: names of the tables that it is made of.
+        rows: standard error of the counts that it is made of, in rows: the root mean square.
+        largest_rows: the largest of them.
+        std_error: of a mean in a group of ``statistic.size`` rows, at most, in the measure's amounts, by the delta method; or of a share
+            of that many rows; None where no size is known.
+    """
+
+    statistic: Statistic
+    tables: tuple[str, ...]
+    rows: float
+    largest_rows: float
+    std_error: float | None
+
+
+def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
+    """What is known beforehand of the statistics that a plan's workload asks for.
+
+    The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the mean itself: at most
+    the larger of its public bounds. Of quantiles and distribution functions, the counts up to a cell have a known error, and so has their
+    share of a known number of rows.
+
+    Args:
+        plan: with an expected error.
+
+    Raises:
+        InputError: the error depends on the data.
+
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
+    >>> made = ln.plan(ln.mean_queries(domain, "pay", by=["sex"], size=1000), ln.PureDP(1))
+    >>> round(statistic_errors(made)[0].std_error, 3)
+    0.398
+    """
+    if not plan.workload.statistics:
+        return ()
+    promised = plan.expected_error().tables
+    places = {product.question: place for place, product in enumerate(plan.workload)}
+    found = []
+    for asked in plan.workload.statistics:
+        tables = [promised[places[product.question]] for product in plan.workload.tables_of(asked)]
+        counts = tables[0]
+        found.append(
+            StatisticError(
+                statistic=asked,
+                tables=tuple(table.name for table in tables),
+                rows=counts.rmse,
+                largest_rows=counts.largest_std,
+                std_error=None if asked.size is None else _error(plan, asked, tables) / float(asked.size),
+            )
+        )
+    return tuple(found)
+
+
+def _error(plan: Plan, asked: Statistic, tables: list[TableError]) -> float:
+    """Of a share times the size in rows, or of a mean times the size in amounts, where it is largest."""
+    if asked.kind != "means":
+        return tables[0].rmse
+    counts, sums = tables
+    measure = plan.domain.measure(asked.of)
+    return math.hypot(sums.rmse, measure.largest * counts.rmse) * float(measure.unit)

@@ -1,0 +1,81 @@
+"""Means, quantiles and distribution functions at the command line: said by plan, shown by show, on the report and in the workbook."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+import leastnoise as ln
+from cli.conftest import SPEC, Result
+from leastnoise._release import texts
+
+Run = Callable[..., Result]
+ASKED = """
+[[workload]]
+means = { of = "pay", by = ["sex"] }
+size = 200
+[[workload]]
+means = { of = "pay" }
+[[workload]]
+quantiles = { of = "age", at = ["0.5", "0.9"], by = ["sex"] }
+size = 200
+[[workload]]
+cdf = { of = "income" }
+[output]
+formats = ["csv", "xlsx"]
+language = "de"
+"""
+
+
+@pytest.fixture
+def asked(folder: Path) -> Path:
+    (folder / "spec.toml").write_text(SPEC.replace('strategy = "marginals"', 'strategy = "workload"') + ASKED)
+    return folder
+
+
+def test_a_plan_says_what_is_known_beforehand(asked: Path, run: Run) -> None:
+    shown = run("plan", "spec.toml")
+    assert re.search(r"mean of pay by sex +standard error at most [\d.,]+ in a group of 200(\.0)? rows \(delta method\)", shown.out)
+    assert "mean of pay " in shown.out
+    assert "say a public size for the error of a mean" in shown.out
+    assert re.search(r"quantiles of age by sex +standard error of the counts up to a cell [\d.]+ rows, 0\.\d+ of 200(\.0)? rows", shown.out)
+    value = json.loads(run("plan", "spec.toml", "--json").out)
+    first, second, third, fourth = value["statistics"]
+    counts, sums = (next(table for table in value["tables"] if table["name"] == name) for name in first["tables"])
+    assert first["std_error"] == pytest.approx((sums["rmse"] ** 2 + 1000**2 * counts["rmse"] ** 2) ** 0.5 / 200)
+    assert "delta method" in first["method"]
+    assert (second["size"], second["std_error"]) == (None, None)
+    assert third["rows"] == pytest.approx(value["rmse"]["sex x age:prefix"])
+    assert third["std_error"] == pytest.approx(third["rows"] / 200)
+    assert fourth["asked"] == {"cdf": {"of": "income", "by": []}}
+
+
+def test_a_release_shows_them(asked: Path, run: Run) -> None:
+    assert run("release", "spec.toml", "--out", "out", "--seed", "3").code == 0
+    made = ln.read_release(asked / "out")
+    shown = run("show", "out").out
+    assert [f"{one.id} {one.name}" in shown for one in made.statistics] == [True] * 4
+    one = run("show", "out", "quantiles of age by sex").out
+    assert one == run("show", "out", "s3").out
+    assert re.search(r"F +0\.5 +\d+ +\d+ to \d+", one)
+    page = (asked / "out" / "report.html").read_text(encoding="utf-8")
+    part = page[page.index('<section id="statistics">') : page.index('<section id="tables">')]
+    assert "Mittelwerte, Quantile, Verteilungsfunktionen" in part
+    assert [f'<article id="s{number}">' in part for number in range(1, 6)] == [True] * 4 + [False]
+    ((mean, interval),) = made.statistics["s2"].written(texts("de"), 5)
+    assert f"<td>{mean}<td>{interval}" in part
+    book = openpyxl.load_workbook(asked / "out" / "answers.xlsx")
+    sheet = book["s3 quantiles of age by sex"]
+    assert [cell.value for cell in sheet[5]] == ["query", "sex", "share", "quantile", "low", "high"]
+    assert sheet[6][3].value == pytest.approx(made.statistics["s3"].values[0, 0])
+    assert "release.statistics[0].frame()" in ln.export(asked / "out", "quarto")
+
+
+def test_without_them_nothing_is_said(folder: Path, run: Run) -> None:
+    assert "statistics" not in json.loads(run("plan", "people.toml", "--json").out)
+    assert run("release", "people.toml", "--out", "out", "--seed", "3").code == 0
+    assert "statistics" not in json.loads((folder / "out" / "manifest.json").read_text())
+    assert '<section id="statistics">' not in (folder / "out" / "report.html").read_text()
