@@ -12,7 +12,7 @@ import leastnoise as ln
 from leastnoise._kernel import KeySearch
 from leastnoise._plan import CategoryPlan
 from leastnoise._release import read_categories
-from leastnoise._session import _categories
+from leastnoise._session import _categories, enter_release
 
 WHOLE = ln.Privacy(ln.ApproxDP(1, "1e-6"))
 PLAN = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
@@ -45,6 +45,22 @@ def test_a_search_is_paid_published_and_used(tmp_path: Path, people: Path) -> No
         ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "again")
     with pytest.raises(ln.InputError, match="must not exist yet"):
         ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "agents")
+
+
+def test_an_older_copy_of_a_ledger_is_told_what_a_search_cost(tmp_path: Path, people: Path) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
+    older = (tmp_path / "people.ledger").read_bytes()
+    ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "agents")
+    (tmp_path / "people.ledger").write_bytes(older)
+    with pytest.raises(ln.LedgerError, match=r"does not know the release in .*agents, which was paid from it: it is an older copy"):
+        ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "more")
+    again = ln.Ledger.open(tmp_path / "people.ledger")
+    entry = enter_release(again, tmp_path / "agents")
+    assert (str(entry.charge), entry.plan_digest) == ("epsilon = 0.5, delta = 1e-9", PLAN.digest())
+    assert str(again.left()) == "epsilon = 0.5, delta = 9.99e-7"
+    ln.find_categories(PLAN, PEOPLE, seed=1, out=tmp_path / "seeded")
+    with pytest.raises(ln.InputError, match="paid by no ledger"):
+        enter_release(again, tmp_path / "seeded")
 
 
 def test_changed_lists_are_refused(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Answers with error bars, the manifest and the report of a release; written whole or not at all."""
 
-from leastnoise._release._categories import COLUMN, LIST, FoundCategories, read_categories, words, write_categories
+from leastnoise._release._categories import COLUMN, LIST, FoundCategories, found_there, read_categories, words, write_categories
 from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_options, table_place
 from leastnoise._release._keys import picture
@@ -37,6 +37,7 @@ __all__ = [
     "checked_level",
     "draft",
     "fill_draft",
+    "found_there",
     "goodness",
     "guard_words",
     "notices",

@@ -98,6 +98,18 @@ def write_categories(found: FoundCategories, place: Draft) -> None:
     (place.path / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
 
 
+def found_there(directory: Path) -> bool:
+    """Whether a directory is of found categories, and not of a release.
+
+    Args:
+        directory: anything.
+
+    >>> found_there(Path("/nowhere-at-all/agents"))
+    False
+    """
+    return (directory / LIST).exists()
+
+
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
     """Read what `write_categories` wrote.
 

@@ -4,15 +4,17 @@ import json
 from datetime import date
 from pathlib import Path
 
+from leastnoise._accounting import Cost, SeriesCost
 from leastnoise._check import InputError
 from leastnoise._kernel import Entry, Ledger
+from leastnoise._release import found_there, read_categories
 from leastnoise._session._accounts import receipt_in
 from leastnoise._session._reading import read_release
 from leastnoise._stopped import note_run
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
-    """Enter what a release cost into a ledger that does not know it.
+    """Enter what a release, or a search for categories, cost into a ledger that does not know it.
 
     Args:
         ledger: of the same data.
@@ -30,19 +32,26 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: There is no release in ...
     """
-    made, place = read_release(release), Path(release).absolute()
+    place = Path(release).absolute()
     receipt = receipt_in(place)
-    if not made.observation.private or not receipt.get("id"):
+    if found_there(place):
+        found = read_categories(place)
+        private, privacy, digest = found.private, found.plan.privacy, found.plan.digest()
+        cost: Cost = SeriesCost(privacy.budget)
+    else:
+        made = read_release(release)
+        private, privacy, digest, cost = made.observation.private, made.plan.privacy, made.plan_digest, made.plan.cost()
+    if not private or not receipt.get("id"):
         raise InputError(f"The release in {str(place)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
     if all(entry.id != receipt["id"] for entry in ledger.entries()):
         note_run(ledger.path.absolute(), str(receipt["id"]))
     return ledger.add_spent(
-        made.plan.privacy,
-        made.plan.cost(),
+        privacy,
+        cost,
         receipt=str(receipt["id"]),
         output=str(place),
-        plan_digest=made.plan_digest,
+        plan_digest=digest,
         note=note or paid_from,
         on=_written_on(place),
     )
