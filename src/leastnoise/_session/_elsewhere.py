@@ -33,7 +33,6 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     leastnoise._check._errors.InputError: There is no release in ...
     """
     place = Path(release).absolute()
-    receipt = receipt_in(place)
     if found_there(place):
         found = read_categories(place)
         private, privacy, digest = found.private, found.plan.privacy, found.plan.digest()
@@ -41,6 +40,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     else:
         made = read_release(release)
         private, privacy, digest, cost = made.observation.private, made.plan.privacy, made.plan_digest, made.plan.cost()
+    receipt = receipt_in(place)
     if not private or not receipt.get("id"):
         raise InputError(f"The release in {str(place)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
