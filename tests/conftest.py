@@ -1,6 +1,8 @@
 """What holds for every test: fixed seeds, and a floor under the number of tests of a full run."""
 
+import inspect
 import os
+from collections.abc import Callable
 
 import hypothesis
 import pytest
@@ -32,6 +34,20 @@ def too_few(config: pytest.Config, collected: int) -> str | None:
         f"only {collected} tests were collected; at least {LEAST_NUMBER_OF_TESTS} are expected. "
         f"Find the missing ones, or lower LEAST_NUMBER_OF_TESTS in tests/conftest.py with a reason."
     )
+
+
+def sees_a_refusal(test: Callable[..., object]) -> bool:
+    """Whether a test looks at what is raised or warned about."""
+    return any(word in inspect.getsource(test) for word in ("raises(", "warns(", "fail("))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under `python -O`, which removes guards that are assert statements and nothing else, leave out the tests that see no guard."""
+    if __debug__:
+        return
+    idle = {item for item in items if isinstance(item, pytest.Function) and not sees_a_refusal(item.function)}
+    config.hook.pytest_deselected(items=[*idle])
+    items[:] = [item for item in items if item not in idle]
 
 
 @pytest.hookimpl(tryfirst=True)
