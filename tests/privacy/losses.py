@@ -27,6 +27,7 @@ from leastnoise._linop import (
     DiagonalAndRows,
     Haar,
     Identity,
+    Nested,
     Operator,
     Ordered,
     Prefix,
@@ -214,6 +215,7 @@ OPERATORS: dict[str, Operator] = {
         Contrasts(4),
         Coarse(Prefix(3), np.array([0, 1, 3]), 4),
         Ordered(Prefix(4), np.array([2, 0, 3, 1])),
+        Nested(DiagonalAndRows(np.array([1, 2]), np.array([[2, 1]])), Identity(2), Dense(np.array([[1, -2]]))),
         Toeplitz(np.array([0, 1, 3]), np.array([3, 2, -1]), np.array([1, 2, 1, 4])),
     )
 }

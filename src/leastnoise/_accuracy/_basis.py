@@ -17,13 +17,14 @@ import numpy as np
 from leastnoise._accuracy._answers import Answers, largest_under
 from leastnoise._accuracy._gram import weighted_gram
 from leastnoise._accuracy._largest import largest_apart, largest_between
+from leastnoise._accuracy._nested import NestedInverse
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, interval_ends, row_squares
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, inverted, row_space, triangle
 from leastnoise._accuracy._toeplitz import ToeplitzInverse
 from leastnoise._accuracy._tree import TreeInverse
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._linop import DiagonalAndRows, Identity, Operator, Toeplitz, Total, Tree, dense
+from leastnoise._linop import DiagonalAndRows, Identity, Nested, Operator, Toeplitz, Total, Tree, dense
 from leastnoise._measurements import Factor
 
 
@@ -253,6 +254,21 @@ def _(operator: DiagonalAndRows, factor: Factor) -> Basis:
 @structured.register
 def _(operator: Toeplitz, factor: Factor) -> Basis | None:
     return ToeplitzInverse(operator) if factor.even else None
+
+
+@structured.register
+def _(operator: Nested, factor: Factor) -> Basis | None:
+    within, last, above = operator.split(factor.weights)
+    if operator.above.size > MOST_DENSE or not (within == within[0]).all() or not (last == last[0]).all():
+        return None
+    heights = np.append(within[0], last[0]).astype(float)
+    bases = tuple(basis(Factor(factor.attributes, part)) for part in (operator.inner, operator.last))
+    if any(isinstance(one, DenseBasis) and one.space is not None for one in bases):
+        return None
+    known = weighted_gram(Factor(factor.attributes, operator.above, above))
+    known[np.diag_indices(len(known))] += heights**2 / np.append(np.full(len(within[0]), bases[0].kappa), bases[1].kappa)
+    inverse = np.linalg.inv(np.linalg.cholesky(known))
+    return NestedInverse(bases[0], bases[1], heights, inverse.T @ inverse)
 
 
 @lru_cache(maxsize=8)

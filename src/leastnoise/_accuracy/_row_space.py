@@ -22,6 +22,7 @@ from leastnoise._linop import (
     DiagonalAndRows,
     Haar,
     Identity,
+    Nested,
     Operator,
     Prefix,
     Ranges,
@@ -156,6 +157,12 @@ def _(operator: Identity | Prefix | AllRanges | DiagonalAndRows | Haar | Toeplit
 @known_span.register
 def _(operator: Tree) -> RowSpace | None:
     return everything(operator.size) if operator.widths[-1] == 1 else known_span.dispatch(object)(operator)
+
+
+@known_span.register
+def _(operator: Nested) -> RowSpace | None:
+    within = [row_space(part) for part in (operator.inner, operator.last)]
+    return everything(operator.size) if all(space is not None and space.everything for space in within) else None
 
 
 @known_span.register

@@ -16,6 +16,7 @@ from leastnoise._linop._functions import (
 )
 from leastnoise._linop._haar import Haar
 from leastnoise._linop._json import MOST_UNPACKED, from_json, narrow, pack, to_json, unpack
+from leastnoise._linop._nested import Nested
 from leastnoise._linop._operators import (
     AllRanges,
     Dense,
@@ -42,6 +43,7 @@ __all__ = [
     "DiagonalAndRows",
     "Haar",
     "Identity",
+    "Nested",
     "Operator",
     "Ordered",
     "Prefix",

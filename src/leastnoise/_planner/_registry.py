@@ -16,6 +16,7 @@ from leastnoise._planner.products._kronecker import (
     LEVEL_TREE,
     NODE_TREE,
     P_IDENTITY,
+    P_IDENTITY_BLOCKS,
     TOEPLITZ_ROOT,
 )
 from leastnoise._planner.products._union import UNION
@@ -39,6 +40,7 @@ _ALL = (
     TOEPLITZ_ROOT,
     EIGEN_DESIGN,
     P_IDENTITY,
+    P_IDENTITY_BLOCKS,
     GAUSSIAN_OPTIMUM,
     UNION,
     RESIDUAL_MAX,

@@ -9,7 +9,7 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
 from leastnoise._planner.line._level_tree import fit_level_tree
 from leastnoise._planner.line._matrix import strategy_rmse
-from leastnoise._planner.line._p_identity import PIdentity, Support, _inverse, fit_p_identity, p_identity_objective, p_identity_rmse
+from leastnoise._planner.line._p_identity import PIdentity, Support, fit_p_identity, p_identity_objective, p_identity_rmse, positive_inverse
 
 
 def cells_and_total(size: int) -> Gram:
@@ -113,9 +113,9 @@ def test_the_inverse_of_a_banded_matrix() -> None:
     size = 400
     band = np.eye(size) + np.eye(size, k=1) * 0.6 + np.eye(size, k=-1) * 0.6
     matrix = band @ band.T + np.eye(size)
-    np.testing.assert_allclose(matrix @ _inverse(matrix), np.eye(size), atol=1e-12)
+    np.testing.assert_allclose(matrix @ positive_inverse(matrix), np.eye(size), atol=1e-12)
     with pytest.raises(InternalError, match="positive definite"):
-        _inverse(-np.eye(2))
+        positive_inverse(-np.eye(2))
 
 
 def test_one_cell_and_the_same_plan_twice() -> None:

@@ -12,9 +12,10 @@ from functools import singledispatch
 import numpy as np
 
 from leastnoise._accuracy import apply_gram
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree, dense
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Nested, Operator, Prefix, Ranges, Total, Tree, dense
 from leastnoise._measurements import Factor
 from leastnoise._planner._strategy import NotApplicable
+from leastnoise._planner.line._blocks import BlockPIdentity, fit_blocks
 from leastnoise._planner.line._cell_order import merge_equal_cells
 from leastnoise._planner.line._eigen import fit_eigen_design
 from leastnoise._planner.line._gaussian_optimal import optimal_factor
@@ -32,6 +33,7 @@ MOST_DENSE = 4096
 _MOST_EIGEN = 1024
 _MOST_TURNED = 16
 _WEIGHT_BITS = 20
+_BLOCK_BITS = 14
 _MOST_ALONE = 20  # bits, where one attribute has them all
 
 
@@ -249,6 +251,39 @@ def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, seconds: flo
     effort = min(1.0, max(0.01, (seconds - begin) / (whole - begin)))
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
     return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))
+
+
+def p_identity_blocks(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """p-Identity on two levels: within blocks of cells, the same in each, and over the blocks' sums; for Laplace noise.
+
+    Raises:
+        NotApplicable: one cell, very many, or other queries than cells, prefixes, all ranges and totals.
+
+    >>> p_identity_blocks("a", PrefixGram(8), 1).factor.operator.above.size
+    2
+    """
+    return Fitted(nested_factor(name, gram.size, fit_blocks(gram), min(bits, _BLOCK_BITS)))
+
+
+def nested_factor(name: str, size: int, found: BlockPIdentity, bits: int) -> Factor:
+    """A strategy on two levels in whole numbers: those within blocks, and row weights that say how heavy they are in each.
+
+    >>> nested_factor("a", 7, fit_blocks(PrefixGram(7)), 10).operator.last.size
+    3
+    """
+    diagonal, below = found.inner.dyadic(bits)
+    norm, left = int((diagonal + below.sum(axis=0)).max()), size - (len(found.divisors) - 1) * len(diagonal)
+    below = below if len(below) else np.ones((1, len(diagonal)), dtype=np.int64)
+    within = [DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), left)]
+    sums, own = (np.rint(norm * part / found.divisors).astype(np.int64) for part in (found.rows, found.own))
+    sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(own)), dtype=np.int64)
+    above = DiagonalAndRows(np.maximum(own, 1), sums) if found.own.any() else Dense(sums)
+    heights = np.rint(2**_BLOCK_BITS * found.divisors.min() / found.divisors).astype(np.int64)
+    weights = np.append(
+        np.repeat(heights, [within[0].rows] * (len(heights) - 1) + [within[1].rows]),
+        np.full(above.rows, round(2**_BLOCK_BITS * found.divisors.min())),
+    )
+    return Factor((name,), Nested(within[0], within[1], above), weights)
 
 
 def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:

@@ -74,11 +74,11 @@ def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArra
     scaled = sums / own
     inner = scaled / own
     lifted = gram.rows(inner) @ inner.T
-    gain = float((_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum()) if len(sums) else 0.0
+    gain = float((positive_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum()) if len(sums) else 0.0
     return scale * math.sqrt(float((gram.diagonal() / own**2).sum() - gain) / gram.queries)
 
 
-def _inverse(matrix: FloatArray) -> FloatArray:
+def positive_inverse(matrix: FloatArray) -> FloatArray:
     """Inverse of a positive definite matrix by Cholesky.
 
     It takes half the time of the general inverse and is stable. Gaussian elimination with row exchanges is not: on overlapping windows its
@@ -205,7 +205,7 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
         for row, (a, b) in enumerate(support.windows):
             lifted[row] = moved[:, a:b] @ weighted[row, a:b]
     inner.flat[:: p + 1] += 1
-    inverse = _inverse(inner)
+    inverse = positive_inverse(inner)
     reduced = inverse @ lifted
     asked = gram.diagonal()
     error = float(s @ (s * asked) - np.trace(reduced))
@@ -257,7 +257,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     lifted += (sparse(y) @ own.T).toarray()  # type: ignore[attr-defined]
     inner = (whole_rows @ whole_rows.T).toarray()  # type: ignore[attr-defined]
     inner.flat[:: p + 1] += 1
-    inverse = _inverse(inner)
+    inverse = positive_inverse(inner)
     reduced = inverse @ lifted
     both = reduced @ inverse
     asked = gram.diagonal()

@@ -15,7 +15,7 @@ TALLEST = 512.0
 LARGE = 6000
 
 
-def _bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
+def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
     """``count`` parabolas, each overlapping half of its neighbours, on windows ``margin`` times as wide; count 0 is one flat row."""
     if count == 0:
         yield 0, size, np.full(size, height)
@@ -36,22 +36,22 @@ def ordered_starts(size: int) -> Iterator[list[Window]]:
     """Layers of bumps at many scales, the total, and hierarchies of one or two layers of blocks."""
     large = size > LARGE
     for height in (0.3, 2.0):
-        yield list(_bumps(size, 0, height, 1))
+        yield list(bumps(size, 0, height, 1))
     spacings = [size / (count + 1) for count in (1, 2, 3, 4, 5, 6)] if size <= 256 else []
     spacings += list((17.0, 34.0, 136.0) if large else 6 * math.sqrt(2) ** np.arange(2, 2 * math.log2(max(2, size / 24)), 1))
     for spacing in spacings:
-        yield list(_bumps(size, max(1, round(size / spacing - 1)), 0.7, 1.25))
+        yield list(bumps(size, max(1, round(size / spacing - 1)), 0.7, 1.25))
     for finest in (17.0, 24.0) if large else (12.0, 17.0, 24.0, 34.0):
         for ratio in (8, 12) if large else (4, 8, 12):
             layers, spacing = [max(1, round(size / finest - 1))], finest * ratio
             while size / spacing >= 2.5:
                 layers.append(round(size / spacing - 1))
                 spacing *= ratio
-                yield [row for count in layers for row in _bumps(size, count, 0.7, 1.25)]
+                yield [row for count in layers for row in bumps(size, count, 0.7, 1.25)]
     width = max(2, round(math.sqrt(size) / 2))
     while not large and width < size:
         yield list(_blocks(size, width, 0.7))
-        yield [*_blocks(size, width, 0.7), *_bumps(size, 0, 0.5, 1)]
+        yield [*_blocks(size, width, 0.7), *bumps(size, 0, 0.5, 1)]
         width *= 2
 
 
@@ -74,4 +74,4 @@ def total_start(gram: Gram) -> list[Window]:
     heights = np.geomspace(1e-3, TALLEST, 400)
     total = float(gram.rows(np.ones((1, gram.size))).sum())
     error = (1 + heights) ** 2 * (gram.trace() - heights**2 * total / (1 + gram.size * heights**2))
-    return list(_bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))
+    return list(bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))

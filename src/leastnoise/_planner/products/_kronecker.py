@@ -28,6 +28,7 @@ from leastnoise._planner.line._factors import (
     level_tree,
     node_tree,
     p_identity,
+    p_identity_blocks,
     p_identity_seconds,
     square_root,
     summed,
@@ -184,6 +185,17 @@ P_IDENTITY = Planner(
     seconds=each_attribute(lambda cells: 0.9 * p_identity_seconds(cells)[0] + 0.1 * p_identity_seconds(cells)[1]),
     most=each_attribute(lambda cells: p_identity_seconds(cells)[1]),
     reference=searched,
+)
+P_IDENTITY_BLOCKS = Planner(
+    name="p_identity_blocks",
+    propose=partial(kronecker, "p_identity_blocks", p_identity_blocks),
+    measures="p-Identity within blocks of cells, the same in each, and over the blocks' sums",
+    made_for="prefix sums and ranges under Laplace noise, to millions of cells",
+    norms=(1,),
+    instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian noise",
+    limits="attributes of 2^22 cells",
+    seconds=each_attribute(lambda cells: min(12.0, 1.0 + cells / 2**15) if cells <= 2**20 else 60.0),
+    late=True,
 )
 GAUSSIAN_OPTIMUM = Planner(
     name="gaussian_optimum",

@@ -1,0 +1,248 @@
+"""p-Identity on two levels, for long attributes under pure DP: one within every block, the same in each, and one over the blocks' sums.
+
+With P the inverse of the inner strategy's Gram matrix, v = P 1, k = 1^T v and R = P - v v^T / k, s_b what block b's coefficients are
+divided by so that all columns have L1 norm 1 (1 + what U and the blocks' sums by themselves, e, add), M_bc the blocks of M, and
+W = (diag(1 / k + e^2) + U^T U)^-1 o s s^T, the error is
+
+    f = sum_b s_b^2 tr(M_bb R) + sum_bc W_bc v^T M_bc v / k^2.
+
+Blocks of ``M_ij = sum a_i b_j`` (i <= j) with a and b linear in the cell are such matrices again, with a 2 x 2 matrix of coefficients, so a
+step takes no n at all: O(p^2 width + blocks^3). Both levels are fitted together: the gradient by the inner strategy is that of p-Identity
+for the Gram matrix df/dP.
+
+Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the inverse is in docs/mathematics.md, section 2.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner._strategy import NotApplicable
+from leastnoise._planner.line._gram import GeneratedGram, Gram, ScaledSum, WidthGram
+from leastnoise._planner.line._p_identity import PIdentity, Support, p_identity_objective, positive_inverse
+from leastnoise._planner.line._p_identity_starts import TALLEST, Window, bumps
+
+_FINEST = 18.0  # cells from bump to bump of the finest layer
+_COARSER, _COARSER_ABOVE = 15.0, 8.0  # a layer's spacing over that of the layer below, of cells and of blocks
+_MOST_BLOCKS = 1024
+_FEW = 256  # blocks up to which their sums by themselves are left out: what is measured within them tells enough
+_VANISHED = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockPIdentity:
+    """A strategy on two levels of L1 sensitivity 1.
+
+    Attributes:
+        inner: within a block, of sensitivity 1; a last, shorter block has its first cells.
+        divisors: what the coefficients within each block are divided by, shape (blocks,).
+        own: of every block's sum by itself, shape (blocks,), before it is divided too; zeros where it is left out.
+        rows: weighted sums of blocks, shape (p, blocks), before they are divided too.
+        rmse: Unit RMSE under L1, of whole blocks.
+    """
+
+    inner: PIdentity
+    divisors: FloatArray
+    own: FloatArray
+    rows: FloatArray
+    rmse: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """A workload in blocks: ``own`` times every cell's query, and pairs of a and b, (value at 0, slope) by block, shape (blocks, 2)."""
+
+    own: float
+    pairs: tuple[tuple[FloatArray, FloatArray], ...]
+
+    def within(self, weights: FloatArray) -> FloatArray:
+        """Coefficients of the sum over blocks of weight times M_bb, shape (2, 2)."""
+        return np.asarray(sum((a * weights[:, None]).T @ b for a, b in self.pairs))
+
+    def between(self, weights: FloatArray) -> FloatArray:
+        """Coefficients of the sum over pairs of blocks b < c of weight times M_bc and its transpose."""
+        upper = np.triu(weights, 1)
+        half = sum(a.T @ upper @ b for a, b in self.pairs)
+        return np.asarray(half + np.transpose(half))
+
+    def of_blocks(self, forms: FloatArray) -> FloatArray:
+        """The form of every M_bb, from those of the four matrices E_i E_j^T (i <= j), E = (1, cell)."""
+        return np.asarray(sum(np.einsum("bi,ij,bj->b", a, forms, b) for a, b in self.pairs))
+
+    def of_shares(self, shares: FloatArray, forms: FloatArray) -> FloatArray:
+        """m^T M_bc m for all blocks, from the sums of m and of m times the cell."""
+        upper = np.triu(sum(np.outer(a @ shares, b @ shares) for a, b in self.pairs), 1)
+        return np.asarray(upper + upper.T + np.diag(self.of_blocks(forms)))
+
+
+def _asked(gram: Gram, width: int, blocks: int) -> _Asked:
+    """The blocks of a workload.
+
+    Raises:
+        NotApplicable: it is made of more than cells, prefix sums, all ranges and totals.
+    """
+    own, pairs = 0.0, []
+    starts = width * np.arange(blocks, dtype=float)
+    for weight, part in gram.parts if isinstance(gram, ScaledSum) else ((1.0, gram),):
+        generators = part.generators()
+        if isinstance(part, WidthGram) and part.width == 1:
+            own += weight
+            continue
+        for pair in generators or ((np.arange(gram.size) ** 2.0,) * 2,):
+            lines = [np.polynomial.Polynomial((one[0], one[1] - one[0])) if len(one) > 1 else None for one in pair]
+            if any(line is None or not np.allclose(line(np.arange(gram.size)), one) for line, one in zip(lines, pair, strict=True)):
+                raise NotApplicable("it is made for cells, prefix sums, all ranges and totals alone")
+            a, b = (np.column_stack([line(starts), np.full(blocks, line.coef[1])]) for line in lines if line is not None)
+            pairs.append((weight * a, b))
+    return _Asked(own, tuple(pairs))
+
+
+def _forms(one: FloatArray) -> FloatArray:
+    """Of every row y of a matrix summed: y^T T y for the symmetric T with entries E_i(cell) E_j(other), cell <= other, shape (2, 2)."""
+    cells = np.arange(one.shape[1])
+    parts = [one, one * cells]
+    before = [np.cumsum(part, axis=1) - part for part in parts]
+    return np.array([[float((2 * before[i] * parts[j] + parts[i] * parts[j]).sum()) for j in range(2)] for i in range(2)])
+
+
+def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
+    """The matrix of such coefficients times a vector."""
+    cells = np.arange(len(v), dtype=float)
+    rising, falling = np.stack([np.ones(len(v)), cells]), coefficients @ np.stack([np.ones(len(v)), cells])
+    after = falling * v
+    upto = np.cumsum(rising * v, axis=1)
+    return np.asarray((upto * falling).sum(axis=0) + (rising * (after[:, ::-1].cumsum(axis=1)[:, ::-1] - after)).sum(axis=0))
+
+
+def blocks_objective(asked: _Asked, support: Support, values: FloatArray, above: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """The error of a strategy on two levels, and its gradients.
+
+    Args:
+        asked: the workload.
+        support: where the rows within a block may differ from zero.
+        values: their coefficients there, relative to the cells', at least 0.
+        above: e and then U, shape (1 + p, blocks), at least 0.
+
+    Returns:
+        f, df/dvalues and df/dabove.
+    """
+    width = support.size
+    theta = support.spread(values, np.zeros((len(support.windows), width)))
+    sigma = 1 + theta.sum(axis=0)
+    lifted = np.linalg.cholesky(positive_inverse(np.eye(len(theta)) + theta @ theta.T)).T @ (theta * sigma)
+    v = sigma**2 - lifted.T @ lifted.sum(axis=1)
+    k = float(v.sum())
+    shares = v / k
+    s = 1 + above.sum(axis=0)
+    known = positive_inverse(np.diag(1 / k + above[0] ** 2) + above[1:].T @ above[1:])
+    together, squares = known * np.outer(s, s), s**2
+    forms, of_squares = _forms(shares[None, :]), float(shares @ shares)
+    cells = np.arange(width)
+    own = np.array([[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)])
+    traces, trace = own - _forms(lifted), float((sigma**2).sum() - (lifted**2).sum())
+    within, all_blocks = asked.within(squares), asked.within(np.diag(together).copy()) + asked.between(together)
+    coefficients, cell = all_blocks - k * within, asked.own * float(np.trace(together) - k * squares.sum())
+    error = float((within * traces).sum() + asked.own * squares.sum() * trace + (coefficients * forms).sum() + cell * of_squares)
+    # By the inner strategy: the Gram matrix df/dP.
+    moments = np.array([1.0, float(shares @ cells)])
+    of_pairs = asked.of_shares(moments, forms) + asked.own * of_squares * np.eye(len(s))
+    turn = (_times(coefficients, shares) + cell * shares) / k
+    level = (
+        float((((known @ known) * np.outer(s, s)) * of_pairs).sum())
+        - 2 * k * float(((coefficients + k * within) * forms).sum() + (cell + asked.own * k * squares.sum()) * of_squares)
+        + k**2 * float((within * forms).sum() + asked.own * squares.sum() * of_squares)
+    ) / k**2
+    falling = within @ np.stack([np.ones(width), cells])
+    parts: list[tuple[float, Gram]] = [
+        (1.0, GeneratedGram(np.ones(width), falling[0] + turn + level, 1)),
+        (1.0, GeneratedGram(cells.astype(float), falling[1], 1)),
+        (1.0, GeneratedGram(turn, np.ones(width), 1)),
+    ]
+    if asked.own:
+        parts.append((asked.own * float(squares.sum()), WidthGram(width, 1)))
+    _, by_values = p_identity_objective(ScaledSum(tuple(parts)), support, values)
+    # By the sums.
+    apart = asked.of_blocks(traces - k * forms) + asked.own * (trace - k * of_squares)
+    by_divisors = 2 * s * apart + 2 * (known * of_pairs) @ s
+    turned = known @ (of_pairs * np.outer(s, s)) @ known
+    return error, by_values, by_divisors - 2 * np.vstack([above[:1] * turned.diagonal(), above[1:] @ turned])
+
+
+def block_width(size: int) -> int:
+    """Cells of a block.
+
+    >>> block_width(16384), block_width(100_000), block_width(2**20), block_width(7)
+    (128, 1021, 2048, 4)
+    """
+    width = next((width for most, width in ((2**15, 128), (2**18, 1024), (2**20, 2048)) if size <= most), 4096)
+    return -(-size // max(2, -(-size // width)))
+
+
+def fit_blocks(gram: Gram, *, steps: int = 100) -> BlockPIdentity:
+    """Find a p-Identity strategy on two levels.
+
+    Args:
+        gram: Gram matrix of the workload, of cells, prefix sums, all ranges and totals, two cells or more.
+        steps: of the descent.
+
+    Raises:
+        NotApplicable: other queries, one cell, or more than 2^22.
+
+    >>> fit_blocks(PrefixGram(64)).rmse < 4.7
+    True
+    """
+    if not 2 <= gram.size <= 4096 * _MOST_BLOCKS:
+        raise NotApplicable(f"it is made for 2 to {4096 * _MOST_BLOCKS} cells")
+    width = block_width(gram.size)
+    blocks = -(-gram.size // width)
+    asked = _asked(gram, width, blocks)
+    windows = list(_layers(width, _FINEST, _COARSER, 0.7))
+    many = blocks > _FEW
+    # The first layer over the blocks follows the last one within them, or, above measured sums, is like the finest one over cells.
+    inside = _FINEST * (_COARSER if width < 1.5 * _FINEST * _COARSER else _COARSER**2)
+    layers = _layers(blocks, 16.0 if many else max(3.0, 1.15 * inside / width), _COARSER_ABOVE, 0.2)
+    above = np.zeros((1, blocks)) + (0.2 if many else 0.0)
+    for start, stop, height in layers:
+        above = np.vstack([above, np.zeros(blocks)])
+        above[-1, start:stop] = height
+    return _descend(gram, asked, windows, above, steps)
+
+
+def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator[Window]:
+    """Layers of bumps, from the spacing of the finest one on; one flat row where that is too wide."""
+    spacing = finest
+    while size / spacing >= 1.5 or spacing == finest:
+        yield from bumps(size, max(0, round(size / spacing - 1)), height, 1.25)
+        spacing *= coarser
+
+
+def _descend(gram: Gram, asked: _Asked, windows: Sequence[Window], above: FloatArray, steps: int) -> BlockPIdentity:
+    from scipy.optimize import Bounds, minimize
+
+    support = Support(block_width(gram.size), [(start, stop) for start, stop, _ in windows])
+    values = np.concatenate([height for *_, height in windows])
+    most = np.full(len(values) + above.size, TALLEST)
+    if not above[0].any():
+        most[len(values) : len(values) + len(above.T)] = 0.0
+
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        error, by_values, by_rows = blocks_objective(asked, support, point[: len(values)], point[len(values) :].reshape(above.shape))
+        return math.log(error), np.concatenate([by_values, by_rows.reshape(-1)]) / error
+
+    options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 10}
+    start = np.concatenate([values, above.reshape(-1)])
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, most), options=options)
+    theta = _without_small(support.spread(found.x[: len(values)], np.zeros((len(windows), support.size))))
+    above = found.x[len(values) :].reshape(above.shape)
+    sigma = 1 + theta.sum(axis=0)
+    inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)
+    rmse = math.sqrt(math.exp(found.fun) / gram.queries)
+    return BlockPIdentity(inner=inner, divisors=1 + above.sum(axis=0), own=above[0], rows=_without_small(above[1:]), rmse=rmse)
+
+
+def _without_small(rows: FloatArray) -> FloatArray:
+    kept = np.where(rows > _VANISHED, rows, 0.0)
+    return np.asarray(kept[kept.any(axis=1)])

@@ -1,0 +1,121 @@
+"""p-Identity on two levels: its error and gradient against matrices, its limits, and releases that err as it says."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leastnoise._accounting import Noise, Privacy, PureDP
+from leastnoise._accuracy import basis
+from leastnoise._domain import Domain, Integers
+from leastnoise._linop import Operator, Prefix, apply_transpose, column_sums
+from leastnoise._measurements import Factor
+from leastnoise._planner import PLANNERS, NotApplicable, Task
+from leastnoise._planner.line._blocks import _asked, block_width, blocks_objective, fit_blocks
+from leastnoise._planner.line._factors import nested_factor, p_identity_blocks
+from leastnoise._planner.line._gram import AllRangesGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._planner.line._p_identity import Support
+from leastnoise._session import plan, release
+from leastnoise._workload import queries
+
+GRAMS: dict[str, Gram] = {
+    "prefix": PrefixGram(48),
+    "ranges": AllRangesGram(48),
+    "mixed": ScaledSum(((1.0, PrefixGram(48)), (3.0, WidthGram(48, 1)), (2.0, WidthGram(48, 48)))),
+}
+
+
+@pytest.mark.parametrize("name", GRAMS)
+@pytest.mark.parametrize("own", [0.0, 0.4])
+def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> None:
+    rng, support = np.random.default_rng(5), Support(12, [(0, 12), (2, 9)])
+    values, above = rng.random(19), np.vstack([np.full(4, own), rng.random((2, 4))])
+    asked = _asked(GRAMS[name], 12, 4)
+    error, by_values, by_above = blocks_objective(asked, support, values, above)
+    theta = support.spread(values, np.zeros((2, 12)))
+    within, divisors = np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)), 1 + above.sum(axis=0)
+    sums = np.vstack([np.diag(above[0]), above[1:]]) / divisors
+    matrix = np.vstack([np.kron(np.diag(1 / divisors), within), np.kron(sums, np.ones(12))])
+    np.testing.assert_allclose(np.abs(matrix).sum(axis=0), 1)
+    assert error == pytest.approx(np.trace(GRAMS[name].dense() @ np.linalg.inv(matrix.T @ matrix)))
+    step = 1e-6
+    for place in (0, 7, 18):
+        moved = values + step * (np.arange(19) == place)
+        assert (blocks_objective(asked, support, moved, above)[0] - error) / step == pytest.approx(by_values[place], rel=1e-3)
+    for place in ((1, 2), (2, 3), *(((0, 1),) if own else ())):
+        moved = above.copy()
+        moved[place] += step
+        assert (blocks_objective(asked, support, values, moved)[0] - error) / step == pytest.approx(by_above[place], rel=1e-3)
+
+
+def unit_error(factor: Factor, asked: Operator) -> float:
+    norm = int(column_sums(factor.operator, factor.weights, 1).max())
+    return norm * math.sqrt(basis(factor).total_variance(asked) / asked.rows)
+
+
+@pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56), (65536, 12.62)])
+def test_its_error(size: int, most: float) -> None:
+    assert unit_error(p_identity_blocks("a", PrefixGram(size), 1).factor, Prefix(size)) < most
+
+
+def test_blocks_sums_by_themselves_are_measured_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leastnoise._planner.line._blocks._FEW", 4)
+    found = fit_blocks(PrefixGram(5000), steps=20)
+    assert found.own.any()
+    factor = nested_factor("a", 5000, found, 14)
+    assert unit_error(factor, Prefix(5000)) == pytest.approx(found.rmse, rel=0.02)  # of whole blocks
+
+
+def test_widths_keep_the_blocks_even() -> None:
+    for size in (2, 3, 9, 100, 129, 16385, 40_000, 2**20 + 1, 2**22):
+        width = block_width(size)
+        blocks = -(-size // width)
+        assert blocks >= 2
+        assert (blocks - 1) * width < size
+
+
+def test_what_it_is_not_made_for_is_refused() -> None:
+    for gram, reason in (
+        (WidthGram(64, 5), "made for cells, prefix sums, all ranges and totals alone"),
+        (PrefixGram(1), "made for 2 to 4194304 cells"),
+        (PrefixGram(2**22 + 1), "made for 2 to 4194304 cells"),
+    ):
+        with pytest.raises(NotApplicable, match=reason):
+            fit_blocks(gram)
+
+
+def test_releases_err_as_it_says() -> None:
+    size, rng = 600, np.random.default_rng(4)
+    cells = rng.integers(0, size, 20_000)
+    workload = queries(Domain(a=Integers(0, size - 1)), a="prefix") + queries(Domain(a=Integers(0, size - 1)), a="identity", weight=2)
+    made = plan(workload, PureDP("1/20"), strategy="p_identity_blocks")
+    assert made.measurements.blocks[0].factors[0].row_weights is not None
+    truth, ratios, covered = np.bincount(cells, minlength=size), [], []
+    for seed in range(12):
+        answers = release(made, pd.DataFrame({"a": cells}), seed=seed).answers
+        of_cells = answers.iloc[size:]
+        assert len(of_cells) == size
+        ratios.append(((of_cells["answer"].to_numpy() - truth) / of_cells["noise_std"].to_numpy()) ** 2)
+        covered.append(((of_cells["low"] <= truth) & (truth <= of_cells["high"])).mean())
+    # Errors of cells hardly go together: of 7200 ratios with a kurtosis of about 6 the mean has a standard error of about 0.03.
+    assert 0.88 < np.mean(ratios) < 1.12
+    assert 0.93 < np.mean(covered) < 0.97
+
+
+def test_prefix_sums_of_simulated_noise_err_as_it_says() -> None:
+    # Errors of prefixes go together, so many draws are needed, without a table: least squares of the noise alone.
+    size, rng = 600, np.random.default_rng(6)
+    factor = p_identity_blocks("a", PrefixGram(size), 1).factor
+    known, weights = basis(factor), factor.weights[:, None].astype(float)
+    noise = rng.laplace(scale=7 / weights, size=(factor.operator.rows, 1500))
+    errors = np.cumsum(known.solve(apply_transpose(factor.operator, weights**2 * noise)), axis=0)
+    ratios = (errors**2).mean(axis=1) / (2 * 7**2 * known.variances(Prefix(size)))
+    assert 0.75 < ratios.min() < ratios.max() < 1.3
+    assert 0.93 < ratios.mean() < 1.07
+
+
+def test_gaussian_noise_has_better() -> None:
+    workload = queries(Domain(a=Integers(0, 63)), a="prefix")
+    with pytest.raises(NotApplicable, match="choose toeplitz_root"):
+        PLANNERS["p_identity_blocks"].strategy(Task(workload, Privacy(PureDP(1)), Noise.DISCRETE_GAUSSIAN))
