@@ -262,9 +262,10 @@ def _(operator: Nested, factor: Factor) -> Basis | None:
     if operator.above.size > MOST_DENSE or not (within == within[0]).all() or not (last == last[0]).all():
         return None
     heights = np.append(within[0], last[0]).astype(float)
-    bases = tuple(basis(Factor(factor.attributes, part)) for part in (operator.inner, operator.last))
-    if any(isinstance(one, DenseBasis) and one.space is not None for one in bases):
+    spans = [row_space(part) for part in (operator.inner, operator.last)]
+    if not all(span is not None and span.everything for span in spans):
         return None
+    bases = tuple(basis(Factor(factor.attributes, part)) for part in (operator.inner, operator.last))
     known = weighted_gram(Factor(factor.attributes, operator.above, above))
     known[np.diag_indices(len(known))] += heights**2 / np.append(np.full(len(within[0]), bases[0].kappa), bases[1].kappa)
     inverse = np.linalg.inv(np.linalg.cholesky(known))
