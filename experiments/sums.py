@@ -11,6 +11,7 @@ import csv
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from experiments.sums_mechanisms import (
     TAIL_SHARE,
     Column,
     Reals,
+    bucketed_answers,
     income,
     least_error_threshold,
     made,
@@ -46,6 +48,7 @@ OWN = {"tail": tail_threshold, "least error": least_error_threshold}
 _LEAST_ANSWER = 100
 _SINGLE = 1_000  # searches of SQM in a configuration, about
 _STEPS = 10**8  # and their steps
+_MOST_BUCKETED = 256  # queries: beyond, the search for their strategies takes long
 
 # (reading, epsilon, share of the threshold or None, algorithm, threshold)
 Key = tuple[str, Fraction, Fraction | None, str, str]
@@ -138,6 +141,10 @@ def trial_answers(
     answers = {key: np.concatenate(parts) for key, parts in found.items()}
     for epsilon in epsilons:
         answers |= _single(column, sums, READINGS[0], epsilon, trials, SeededEntropy(seed + 2))
+    if len(sums.last) <= _MOST_BUCKETED:
+        entropy = SeededEntropy(seed + 3)
+        for reading, epsilon in product(READINGS, epsilons):
+            answers[reading, epsilon, None, "buckets", "none"] = bucketed_answers(column, sums, reading, epsilon, trials, entropy)
     return answers
 
 

@@ -17,9 +17,12 @@ from experiments.selections.threshold import geometric_candidates, recursive, sp
 from experiments.selections.threshold_joint import least_error
 from experiments.sums_strategies import PrefixSums, SumStrategy, sum_strategy
 from experiments.sums_tree import fit_halved_tree
+from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._planner import SumBuckets
 from leastnoise._planner.aware._truncated_sums_threshold import candidate_cells, choose_threshold, quick_noise
+from leastnoise._workload import queries
 
 Reals = npt.NDArray[np.float64]
 Wholes = npt.NDArray[np.int64]
@@ -214,3 +217,32 @@ def single_queries(
     rest = each - first
     numerators = np.array([-(-int(limit) * rest.denominator // rest.numerator) for limit in limits], dtype=np.int64)
     return exact + discrete_laplace(numerators, np.ones_like(numerators), len(numerators), entropy).astype(float), thresholds
+
+
+@cache
+def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
+    """The public buckets of bucketed_sums, and what is measured: the sums of their groups of bins are recovered from it."""
+    high = int(sums.edges[-1])
+    kind = Bins(0, high, len(sums.edges), closed="right")
+    upto = np.arange(len(sums.edges)) <= sums.last[:, None]
+    domain = Domain(pay=kind, measures={"wages": Measure("pay", 0, high)})
+    asked = queries(domain, pay={"matrix": upto.astype(int).tolist()}, sum="wages")
+    found = SumBuckets.of(asked, "pay", sums.edges)
+    factor = found.factor(1)
+    whole, weights = factor.operator.operator.matrix, factor.weights.astype(float)  # type: ignore[union-attr]
+    weighted = whole * weights[:, None]
+    cost = float((np.abs(weighted) * found.limits[found.stops - 1]).sum(axis=0).max()) * (1 + 1e-12)
+    return found, WholeRows(whole, weights, cost, np.linalg.solve(weighted.T @ weighted, weighted.T))
+
+
+def bucketed_answers(column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
+    """What bucketed_sums does, with all of the budget, shape (trials, m)."""
+    found, rows = bucketed(sums)
+    cut = np.add.reduceat(column.cut_sums(sums.edges, int(sums.edges[-1]), reading), found.starts)
+    covariance = 2 * (rows.cost / float(epsilon)) ** 2 * (rows.recover @ rows.recover.T)
+    upto = found.starts <= sums.last[:, None]
+    answers = []
+    for groups in rows.draw(cut, epsilon, trials, entropy):
+        kept = found.kept(groups, covariance)
+        answers.append(upto @ np.where((found.starts >= kept.first) & (found.starts < kept.stop), groups, 0.0))
+    return np.array(answers)

@@ -31,6 +31,14 @@ ROWS = (
         audited={"least cost", "measurements"},
     ),
     Row(
+        mechanism="BucketedSums",
+        strategy="bucketed_sums",
+        workload=SUMS,
+        table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
+        refused=(ON_LINE, "answers sums of one measure"),
+        audited={"measurements"},
+    ),
+    Row(
         mechanism="TruncatedSums",
         strategy="truncated_sums",
         workload=SUMS,

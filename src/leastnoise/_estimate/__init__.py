@@ -7,6 +7,7 @@ from leastnoise._estimate._hidden import Hidden, choice_hides
 from leastnoise._estimate._isotonic import isotonic
 from leastnoise._estimate._join import join
 from leastnoise._estimate._least_squares import Estimate
+from leastnoise._estimate._left_out import LeftOut
 from leastnoise._estimate._local_non_negative import LocallyNonNegative, locally_non_negative
 from leastnoise._estimate._means import Means, means
 from leastnoise._estimate._nnls import REPETITIONS, NonNegativeCells, nnls, weak_total
@@ -34,6 +35,7 @@ __all__ = [
     "HasLeastSquares",
     "Hidden",
     "Independent",
+    "LeftOut",
     "Levels",
     "LocallyNonNegative",
     "Means",

@@ -73,23 +73,24 @@ class Expanded:
     def cells(self) -> FloatArray:
         """Shape (n,): no aligned block is below 0 or above the one it lies in."""
         halving = Halving(self.buckets.size)
-        return np.asarray(halving.together(*halving.differences(self._even[None, :]))[0])
+        return np.asarray(halving.together(*halving.differences(self.even[None, :]))[0])
 
     @cached_property
-    def _even(self) -> FloatArray:
+    def even(self) -> FloatArray:
+        """The counts spread evenly over the cells of their buckets, without bounds, shape (n,)."""
         return np.asarray(np.repeat(self.counts / self.buckets.lengths, self.buckets.lengths))
 
     def estimate(self, product: Product) -> Answer:
         """Uniform expansion. The rest of its error: what is hidden in each bucket as if it lay in one cell, and what the bounds changed."""
         values = answers_of(product, self.cells)
-        noise = np.sqrt(self._variances(product))
+        noise = np.sqrt(self.variances(product))
         if self.hidden is None:
             return Answer(values, noise, np.full(product.shape, np.nan))
         square = self.hidden.squares(self.buckets.lengths, self.counts, np.diag(self.covariance))
-        moved = answers_of(product, self._even) - values
+        moved = answers_of(product, self.even) - values
         return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
 
-    def _variances(self, product: Product) -> FloatArray:
+    def variances(self, product: Product) -> FloatArray:
         """Given the partition: of least squares, before any bounds."""
         operator = operator_of(product, self.buckets.size)
         ends = edges_of(operator)

@@ -1,5 +1,6 @@
 """The registry of mechanisms: one line each. The first that takes a strategy and a workload has them."""
 
+from leastnoise._mechanisms._bucketed_sums import BucketedSums
 from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._dawa_plane import DawaPlane
 from leastnoise._mechanisms._linear import Linear
@@ -11,6 +12,7 @@ from leastnoise._workload import Workload
 MECHANISMS: tuple[Mechanism, ...] = (
     DawaPlane(),
     Dawa(),
+    BucketedSums(),
     TruncatedSums(),
     Linear(),
 )

@@ -5,7 +5,7 @@ noise that the strategy for every candidate would have, the threshold of least p
 measures the sums, every value cut at the limit of its cell, by a hierarchy made for these limits (docs/decisions/0012).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -32,6 +32,7 @@ from leastnoise._workload import Workload
 
 STRATEGY = "truncated_sums"
 TAIL_SHARE = Fraction(1, 10)
+_STEPS = (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +109,27 @@ def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = ST
     """
     if strategy != STRATEGY:
         raise refuse("strategy", strategy, f"'{STRATEGY}'")
-    found = _setting(workload, privacy).plan
+    found = setting(workload, privacy, _STEPS).plan
     if progress is not None:
         progress(STRATEGY)
     return found
 
 
-def _setting(workload: Workload, privacy: Privacy) -> Setting:
+def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fraction]], strategy: str = STRATEGY) -> Setting:
+    """What is public about a release of sums, with its plan.
+
+    Args:
+        workload: sums of one measure.
+        privacy: budget, neighbours and unit of everything together.
+        steps: names, and parts of the budget.
+        strategy: the name, for the plan and for messages.
+
+    Raises:
+        InputError: counts are asked for too, or the number is no attribute of the domain.
+    """
     if len(workload.measures) != 1 or workload.measures[0] is None:
         raise InputError(
-            f"{STRATEGY} answers sums of one measure; this workload asks for {_asked(workload)}. "
+            f"{strategy} answers sums of one measure; this workload asks for {_asked(workload)}. "
             "Ask for counts and other sums in a release of their own."
         )
     measure = workload.measures[0]
@@ -127,11 +139,9 @@ def _setting(workload: Workload, privacy: Privacy) -> Setting:
             f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units of {measure}; allowed is less than "
             f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
         )
-    steps = [
-        {"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
-    ]
-    details = {"measure": measure, "attribute": attribute, "mechanism": noises(privacy)[0].value, "steps": steps}
-    plan = Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details)
+    parts = [{"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in steps]
+    details = {"measure": measure, "attribute": attribute, "mechanism": noises(privacy)[0].value, "steps": parts}
+    plan = Plan(workload=workload, privacy=privacy, strategy=strategy, details=details)
     return Setting(plan, measure, attribute, edges)
 
 
@@ -181,7 +191,19 @@ def setting_of(plan: Plan) -> Setting:
     Raises:
         InputError: it is not what this version would plan for its workload.
     """
-    found = _setting(plan.workload, plan.privacy)
+    return same_plan(setting(plan.workload, plan.privacy, _STEPS), plan)
+
+
+def same_plan(found: Setting, plan: Plan) -> Setting:
+    """The setting of a plan.
+
+    Args:
+        found: of the same workload and budget.
+        plan: perhaps from a file.
+
+    Raises:
+        InputError: the plan is another one.
+    """
     if found.plan.digest() != plan.digest():
         raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
     return replace(found, plan=plan)
@@ -252,6 +274,11 @@ def sums(setting: Setting, threshold: int) -> Measurements:
     return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, strategy.blocks)
 
 
+def explained(plan: Plan) -> Explanation:
+    """Its steps."""
+    return Explanation(mechanism=plan.details["mechanism"], steps=tuple(plan.details["steps"]))
+
+
 class TruncatedSums:
     """The mechanism for sums of one measure."""
 
@@ -271,7 +298,7 @@ class TruncatedSums:
 
     def explain(self, plan: Plan) -> Explanation:
         """Two steps."""
-        return Explanation(mechanism=plan.details["mechanism"], steps=tuple(plan.details["steps"]))
+        return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """The threshold."""

@@ -16,9 +16,9 @@ from leastnoise._planner.aware import _truncated_sums_plans as plans
 from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
 from leastnoise._planner.aware._truncated_sums_threshold import (
-    _falling,
     candidate_cells,
     choose_threshold,
+    falling,
     falling_counts,
     quick_noise,
     weighted_gram,
@@ -85,7 +85,7 @@ def test_falling_counts_are_the_nearest_of_a_falling_density() -> None:
     rng = np.random.default_rng(1)
     counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
     spans = -np.diff(1 / edges)
-    fitted = _falling(counts, spans)
+    fitted = falling(counts, spans)
     assert (np.diff(fitted / spans) <= 1e-9).all()
     assert (fitted >= 0).all()
     for _ in range(400):

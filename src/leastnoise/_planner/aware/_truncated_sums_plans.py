@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from leastnoise._check.arrays import IntArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import Dense, Total
 from leastnoise._measurements import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
@@ -24,6 +24,7 @@ _MOST_JOINT = 2**24
 _MOST_OPTIMUM = {1: 1024, 2: 512}  # cells: seconds
 _ROOM = 2**62 // MOST_ROWS
 _LEAST_BITS = 6
+_NOTHING = 1e-9  # of a row's coefficients
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
@@ -144,20 +145,38 @@ def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, norm: 
 
 
 def _optimum(name: str, gram: Gram, limits: IntArray, norm: int) -> Fitted:
-    """The best strategy on W T, in whole coefficients on the sums themselves.
+    """The best strategy on W T, in whole coefficients on the sums themselves."""
+    return Fitted(Factor((name,), *whole_rows(best_rows(gram, limits, norm), limits, norm)))
+
+
+def best_rows(gram: Gram, limits: IntArray, norm: int, effort: float = 0.3) -> FloatArray:
+    """The best strategy of sensitivity 1 on W T, in real coefficients on the sums themselves, shape (rows, n).
+
+    >>> best_rows(DenseGram(np.eye(1), 1), np.array([4]), 1).tolist()
+    [[0.25]]
+    """
+    if gram.size == 1:
+        return 1 / limits[None, :]
+    weighted = weighted_gram(gram, limits)
+    rows = fit_p_identity(weighted, effort=effort).matrix() if norm == 1 else fit_gaussian_optimum(weighted).factor
+    return np.asarray(rows[np.abs(rows).max(axis=1) > _NOTHING] / limits)
+
+
+def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
+    """Rows in whole coefficients, and their weights.
 
     Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
+
+    >>> rows, weights = whole_rows(np.array([[0.5, 0.25]]), np.array([2, 4]), 1)
+    >>> rows.matrix.tolist(), weights.tolist()
+    ([[4096, 2048]], [1048576])
     """
-    weighted = weighted_gram(gram, limits)
-    rows = fit_p_identity(weighted, effort=0.3).matrix() if norm == 1 else fit_gaussian_optimum(weighted).factor
-    real = rows / limits
     bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     weights = np.abs(real).max(axis=1) / 2**bits
     whole = np.rint(real / weights[:, None]).astype(np.int64)
     # Sums of squared weights times squared coefficients must stay below 2^63.
     heaviest = 2**20 if norm == 1 else 2**16
-    own = np.maximum(1, np.rint(weights / weights.max() * heaviest)).astype(np.int64)
-    return Fitted(Factor((name,), Dense(whole), own))
+    return Dense(whole), np.maximum(1, np.rint(weights / weights.max() * heaviest)).astype(np.int64)
 
 
 def _merged_limits(workload: Workload, attribute: str, limits: IntArray) -> IntArray:

@@ -25,7 +25,7 @@ from leastnoise._planner.line._matrix import singular_value_bound
 RATIO = 1.2
 _TAIL_INDEX = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
 _MOST_SPECTRUM = 512
-_LEAST = 1000  # the least candidate is at most this many times below the public maximum
+LEAST = 1000  # the least candidate is at most this many times below the public maximum
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
@@ -46,11 +46,12 @@ def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
     return DenseGram(gram.dense() * weights * weights[:, None], gram.queries)
 
 
-def candidate_cells(edges: IntArray) -> IntArray:
+def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
     """The cells whose upper edges are worth trying as thresholds: steps of about a fifth, up to the public maximum.
 
     Args:
         edges: upper edges of the cells, in units, increasing and above 0.
+        ratio: of one step to the next.
 
     Returns:
         Places of cells, increasing, the last one the last cell.
@@ -59,9 +60,9 @@ def candidate_cells(edges: IntArray) -> IntArray:
     [0, 1, 2, 3, 4, 5, 7, 8, 10, 12, 15, 18, 22, 27, 32, 39]
     """
     high = float(edges[-1])
-    least = max(float(edges[0]), high / _LEAST)
-    steps = math.floor(math.log(high / least) / math.log(RATIO)) if high > least else 0
-    wanted = high / RATIO ** np.arange(steps, -1, -1)
+    least = max(float(edges[0]), high / LEAST)
+    steps = math.floor(math.log(high / least) / math.log(ratio)) if high > least else 0
+    wanted = high / ratio ** np.arange(steps, -1, -1)
     after = np.minimum(np.searchsorted(edges, wanted), len(edges) - 1)
     before = np.maximum(after - 1, 0)
     nearest = np.where(wanted - edges[before] < edges[after] - wanted, before, after)
@@ -91,19 +92,28 @@ def falling_counts(counts: FloatArray, edges: FloatArray | IntArray) -> FloatArr
     noisy = np.asarray(counts, dtype=np.float64)
     above = np.cumsum(noisy[::-1])[::-1]
     start = int(np.argmax(above <= above[0] / 2)) if len(noisy) and (above <= above[0] / 2).any() else max(0, len(noisy) - 1)
-    fitted = _falling(noisy, np.diff(ends))
-    fitted[start:] = _falling(noisy[start:], -np.diff(ends**-_TAIL_INDEX)[start:])
+    fitted = falling(noisy, np.diff(ends))
+    fitted[start:] = falling(noisy[start:], -np.diff(ends**-_TAIL_INDEX)[start:])
     return fitted
 
 
-def _falling(counts: FloatArray, spans: FloatArray) -> FloatArray:
-    """The nearest counts of at least 0 whose quotients by the spans do not rise."""
+def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
+    """The nearest amounts of at least 0 whose quotients by the spans do not rise.
+
+    Args:
+        amounts: noisy ones, shape (k,).
+        spans: above 0, shape (k,).
+        noise: standard error of each amount, above 0.
+
+    >>> falling(np.array([10.0, 4.0, 6.0, -3.0]), np.ones(4)).tolist()
+    [10.0, 5.0, 5.0, 0.0]
+    """
     from scipy.optimize import isotonic_regression
 
-    if not len(counts):
+    if not len(amounts):
         return np.zeros(0)
     unit = spans / spans.mean()
-    return np.asarray(np.maximum(isotonic_regression(counts / unit, weights=unit**2, increasing=False).x, 0.0) * unit)
+    return np.asarray(np.maximum(isotonic_regression(amounts / unit, weights=(unit / noise) ** 2, increasing=False).x, 0.0) * unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,0 +1,45 @@
+"""Sums by buckets of a number of which some are left out, because nothing in them stood out of their noise.
+
+No query was measured across two buckets, so least squares on those that are kept is least squares on all with the others set to nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leastnoise._check.arrays import FloatArray
+from leastnoise._estimate._answer import Answer
+from leastnoise._estimate._expansion import Expanded
+from leastnoise._estimate._intervals import answers_of
+from leastnoise._measurements import Observation
+from leastnoise._workload import Product
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeftOut:
+    """Least squares on the buckets that are kept.
+
+    Args:
+        kept: sums of the groups of cells that queries tell apart; 0 without noise where they are left out.
+        missing: estimated sum in each cell that is left out, in units, shape (n,).
+    """
+
+    kept: Expanded
+    missing: FloatArray
+
+    @staticmethod
+    def of(observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]) -> "LeftOut":
+        """From the measurement, the cells that are kept, and the sums that may be missing between others."""
+        full = Expanded.of(observation, None)
+        inside = (full.buckets.starts >= first) & (full.buckets.starts < stop)
+        kept = replace(full, counts=full.counts * inside, covariance=full.covariance * inside * inside[:, None])
+        missing = np.zeros(full.buckets.size)
+        for start, behind, loss in losses:
+            missing[start:behind] = loss / (behind - start)
+        return LeftOut(kept, missing)
+
+    def estimate(self, product: Product) -> Answer:
+        """The noise is exact given what is left out; the rest of the error is what may be missing, which is never added to anything."""
+        noise = np.sqrt(self.kept.variances(product))
+        return Answer(answers_of(product, self.kept.even), noise, np.abs(answers_of(product, self.missing)))

@@ -1,0 +1,147 @@
+"""Sums that are not drowned, along one number: its buckets are measured with the whole budget, and those without anything are left out.
+
+One step, known beforehand. Every bucket's noise is as large as its own values, so that a public maximum far above all of them does harm
+only to answers that ask about values there; and these buckets are left out of the answers where nothing in them stands out of their noise,
+which the paid answers tell themselves (docs/decisions/0032).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from leastnoise._accounting import Privacy
+from leastnoise._check import InputError
+from leastnoise._domain import Domain
+from leastnoise._estimate import Estimator, Expanded, Finding, LeftOut, Outcome, Said
+from leastnoise._fitting import fit
+from leastnoise._kernel import Series
+from leastnoise._measurements import Block, Limits, Measurements, Observation
+from leastnoise._mechanisms._findings import Looked, read_finding
+from leastnoise._mechanisms._protocol import Explanation, Run, Search
+from leastnoise._mechanisms._truncated_sums import Setting, explained, same_plan, setting
+from leastnoise._plan import Plan
+from leastnoise._planner import SumBuckets
+from leastnoise._workload import Workload
+
+STRATEGY = "bucketed_sums"
+_MOST_CELLS = 1024
+_STEPS = (("number", Fraction(1)),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucketed(Looked):
+    """Sums of the values between two bounds; those of other values were left out.
+
+    Args:
+        measure: that is summed.
+        attribute: with the same number.
+        first: first cell of the attribute that is kept.
+        stop: the cell behind the last one.
+        low: what no value left out below is above, in units; 0 if none is.
+        high: what no value kept is above, in units.
+        losses: first cell, the one behind the last, and the sum that may be missing between them, in units.
+        estimated_loss: in all, in units.
+    """
+
+    regime = "bucketed"
+    further = False  # sums without some of the values are not those that are asked for
+    reading = "aware_reading_bucketed"
+
+    measure: str
+    attribute: str
+    first: int
+    stop: int
+    low: int
+    high: int
+    losses: tuple[tuple[int, int, float], ...] = ()
+    estimated_loss: float
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What is left out."""
+        unit = domain.measure(self.measure).unit
+        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        facts = {"name": self.measure, "low": Fraction(self.low * unit), "high": Fraction(self.high * unit), "lost": lost}
+        return [("bucketed", facts)]
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Least squares on what is kept, and what may be missing."""
+        losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
+        return LeftOut.of(observation, int(self.first), int(self.stop), losses)
+
+
+def _setting(workload: Workload, privacy: Privacy) -> Setting:
+    found = setting(workload, privacy, _STEPS, STRATEGY)
+    cells = workload.domain.kind(found.attribute).size
+    if {product.attributes for product in workload} != {(found.attribute,)} or cells > _MOST_CELLS:
+        raise InputError(
+            f"{STRATEGY} answers sums along {found.attribute} alone, of at most {_MOST_CELLS} cells; it has {cells}. "
+            "Ask for sums by groups, or for the total, with truncated_sums, or use wider bins."
+        )
+    return found
+
+
+def measured(found: Setting) -> tuple[SumBuckets, Measurements]:
+    """The buckets, and what is measured, with all of the budget.
+
+    Raises:
+        InputError: the public bounds are too large for exact arithmetic.
+    """
+    buckets = SumBuckets.of(found.plan.workload, found.attribute, found.edges)
+    limits = Limits(buckets.limits, found.attribute)
+    block = Block((buckets.factor(found.noise.norm),), Fraction(1), found.measure, limits)
+    return buckets, fit(found.plan.domain, found.plan.privacy, found.noise, [(block, 1.0)])
+
+
+def carry_out(found: Setting, series: Series) -> Outcome:
+    """Measure the buckets, and see from the answers which to keep.
+
+    Args:
+        found: from a plan that was checked.
+        series: paid, or simulated.
+    """
+    buckets, measurements = measured(found)
+    observation = series.measure(measurements)
+    groups = Expanded.of(observation, None)
+    kept = buckets.kept(groups.counts, groups.covariance)
+    finding = Bucketed(
+        measure=found.measure,
+        attribute=found.attribute,
+        first=kept.first,
+        stop=kept.stop,
+        low=int(found.edges[kept.first - 1]) if kept.first else 0,
+        high=int(found.edges[kept.stop - 1]),
+        losses=kept.losses,
+        estimated_loss=sum(loss for _, _, loss in kept.losses),
+    )
+    return Outcome(found.plan, observation, finding)
+
+
+class BucketedSums:
+    """The mechanism for sums of one measure along its own number alone."""
+
+    names = (STRATEGY,)
+
+    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
+        """By name."""
+        return strategy == STRATEGY
+
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
+        """One step."""
+        found = _setting(workload, privacy).plan
+        if search.tell is not None:
+            search.tell(STRATEGY)
+        return found
+
+    def ready(self, plan: Plan) -> Run:
+        """It must be what this version would plan."""
+        return partial(carry_out, same_plan(_setting(plan.workload, plan.privacy), plan))
+
+    def explain(self, plan: Plan) -> Explanation:
+        """One step."""
+        return explained(plan)
+
+    def finding(self, facts: Mapping[str, Any]) -> Finding:
+        """What was kept."""
+        return read_finding((Bucketed,), facts)

@@ -1,0 +1,179 @@
+"""Sums by public buckets of the number: exact privacy, noise known given what is left out, and when something is left out."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import Privacy
+from leastnoise._check import InputError
+from leastnoise._estimate import LeftOut
+from leastnoise._kernel import SeededEntropy, Series, simulate
+from leastnoise._linop import dense
+from leastnoise._mechanisms import _bucketed_sums as sums
+from leastnoise._mechanisms import mechanism_for, terms_of
+from leastnoise._mechanisms._protocol import Search
+from leastnoise._mechanisms._truncated_sums import setting
+from leastnoise._plan import Plan
+from leastnoise._planner import SumBuckets
+from leastnoise._table import Table
+
+DOMAIN = ln.Domain(pay=ln.Bins(0, 4000, 20, closed="right"), measures={"wages": ln.Measure("pay", 0, 4000)})
+ASKED = ln.queries(DOMAIN, pay="prefix", sum="wages") + ln.queries(DOMAIN, pay="identity", sum="wages")
+BUDGETS = [ln.PureDP("1/5"), ln.ZCDP("1/100"), ln.ApproxDP("1/2", "1/1000000")]
+
+
+def table_of(amounts: np.ndarray) -> Table:
+    return Table(DOMAIN, {"pay": -(-amounts // 200) - 1}, {"wages": amounts})
+
+
+def amounts_of(count: int, low: float = 0.0) -> np.ndarray:
+    drawn = low + np.random.default_rng(6).lognormal(5.0, 0.6, count)
+    return np.clip(np.rint(drawn), 1, 4000).astype(np.int64)
+
+
+def sums_of(amounts: np.ndarray, first: int = 0, stop: int = 20) -> np.ndarray:
+    cells = -(-amounts // 200) - 1
+    return np.bincount(cells, amounts * ((cells >= first) & (cells < stop)), 20)
+
+
+def found_for(budget: object, asked: ln.Workload = ASKED) -> sums.Setting:
+    return setting(asked, Privacy(budget), (("number", Fraction(1)),), "bucketed_sums")  # type: ignore[arg-type]
+
+
+def released(amounts: np.ndarray, budget: object, seed: int) -> tuple[LeftOut, dict[str, object]]:
+    found = found_for(budget)
+    series = Series.simulated(terms_of(found.plan), table_of(amounts), SeededEntropy(seed))
+    outcome = sums.carry_out(found, series)
+    assert str(series.left()) == "nothing"
+    estimator = outcome.estimator()
+    assert isinstance(estimator, LeftOut)
+    return estimator, outcome.finding.facts()
+
+
+@pytest.mark.parametrize("edges", [(0, 40, 8), (0, 1600, 16)])
+def test_no_record_changes_what_is_measured_by_more_than_is_paid(edges: tuple[int, int, int]) -> None:
+    """By brute force: every cell, and in it every value that changes a measured sum most."""
+    low, high, count = edges
+    domain = ln.Domain(pay=ln.Bins(low, high, count, closed="right"), measures={"wages": ln.Measure("pay", 0, high)})
+    epsilon = Fraction(1, 3)
+    _, made = sums.measured(found_for(ln.PureDP(epsilon), ln.queries(domain, pay="prefix", sum="wages")))
+    (block,) = made.blocks
+    (factor,) = block.factors
+    width, limits = high // count, block.limits
+    assert limits is not None
+    columns = sums_matrix(factor.operator, count).T
+    lost = [
+        sum(
+            Fraction(int(abs(entry)) * min(value, int(limits.values[cell])) * int(weight)) / block.scale
+            for entry, weight in zip(columns[cell], factor.weights, strict=True)
+        )
+        for cell in range(count)
+        for value in (cell * width + 1, (cell + 1) * width, high)
+    ]
+    assert Fraction(98, 100) * epsilon < max(lost) <= epsilon
+
+
+def sums_matrix(operator: object, size: int) -> np.ndarray:
+    found = dense(operator)  # type: ignore[arg-type]
+    assert found.shape[1] == size
+    return found
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_noise_is_exact_given_what_is_left_out(budget: object) -> None:
+    found, amounts = found_for(budget), amounts_of(3000)
+    _, made = sums.measured(found)
+    table = table_of(amounts)
+    for first, stop in ((0, 20), (1, 10)):
+        exact = sums_of(amounts, first, stop)
+        truth = [np.cumsum(exact), exact]
+        scaled = []
+        for seed in range(200):
+            estimator = LeftOut.of(simulate(made, table, SeededEntropy(seed)), first, stop, ())
+            for product, right in zip(ASKED, truth, strict=True):
+                answer = estimator.estimate(product)
+                known = answer.noise_std > 0
+                assert (answer.values[~known] == right[~known]).all()
+                scaled.append(np.mean(((answer.values - right)[known] / answer.noise_std[known]) ** 2))
+        each = np.array(scaled).reshape(200, 2)
+        assert (abs(each.mean(axis=0) - 1) < 4.5 * each.std(axis=0) / np.sqrt(200)).all()
+
+
+def test_a_maximum_far_above_all_values_does_no_harm() -> None:
+    amounts = np.minimum(amounts_of(20_000), 600)
+    for seed in range(5):
+        estimator, facts = released(amounts, ln.PureDP("1/10"), seed)
+        assert int(facts["stop"]) <= 5  # type: ignore[call-overload]
+        answer = estimator.estimate(ASKED.products[0])
+        assert (np.abs(answer.values - np.cumsum(sums_of(amounts))) < 6 * answer.noise_std).all()
+        assert answer.noise_std.max() < 40_000  # the noise of 600 or 1000 in a record, not of 4000
+        assert answer.approximation_std is not None
+        assert answer.approximation_std[:3].max() == 0
+
+
+def test_small_values_that_nobody_has_are_nothing() -> None:
+    amounts = amounts_of(20_000, 2100.0)
+    kept = [released(amounts, ln.PureDP("1/10"), seed)[1] for seed in range(10)]
+    assert sum(int(facts["first"]) >= 10 for facts in kept) >= 6  # type: ignore[call-overload]
+    assert all(facts["stop"] == 20 for facts in kept)
+
+
+def test_nothing_that_stands_out_is_left_out() -> None:
+    amounts = np.concatenate([amounts_of(20_000), np.full(3000, 3500)])
+    for seed in range(5):
+        assert released(amounts, ln.PureDP(1), seed)[1]["stop"] == 20
+
+
+def test_the_release_by_name(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    amounts = np.minimum(amounts_of(20_000), 700)
+    people = pandas.DataFrame({"pay": amounts})
+    plan = ln.plan(ASKED, ln.PureDP("1/10"), strategy="bucketed_sums")
+    release = ln.release(plan, people, ledger=tmp_path / "people.ledger", out=tmp_path / "out", dataset="people")
+    assert ln.Ledger.open(tmp_path / "people.ledger").left().epsilon == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["plan"]["outcome"]["regime"] == "bucketed"
+    said = " ".join(manifest["intervals"]["does_not_cover"])
+    assert "nothing that was measured of others stood out of its noise" in said
+    table = release.tables["q1"]
+    assert table.approximation_std is not None
+    apart = np.abs(table.answer - np.cumsum(sums_of(amounts)))
+    assert (apart < 6 * table.noise_std + 4 * table.approximation_std).all()
+
+
+def test_a_plan_from_a_file_is_checked_before_it_is_paid() -> None:
+    mechanism = mechanism_for("bucketed_sums", ASKED)
+    plan = mechanism.plan(ASKED, Privacy(ln.PureDP(1)), Search("bucketed_sums"))
+    assert plan.details["steps"] == ({"step": "number", "budget": {"epsilon": "1"}},)
+    mechanism.ready(Plan.from_json(plan.to_json()))
+    with pytest.raises(InputError, match=r"The details of the plan are not those of this version\. Make the plan again; nothing was spent"):
+        mechanism.ready(replace(plan, details={**plan.details, "attribute": "sex"}))
+
+
+def test_refusals_are_read() -> None:
+    def asked(workload: ln.Workload) -> None:
+        ln.plan(workload, ln.PureDP(1), strategy="bucketed_sums")
+
+    by_sex = ln.Domain(sex=["F", "M"], pay=ln.Integers(0, 15), measures={"wages": ln.Measure("pay", 0, 15)})
+    long = ln.Domain(pay=ln.Integers(0, 1999), measures={"wages": ln.Measure("pay", 0, 1999)})
+    for workload in (ln.queries(by_sex, pay="prefix", sex="identity", sum="wages"), ln.queries(DOMAIN, sum="wages")):
+        with pytest.raises(InputError, match="bucketed_sums answers sums along pay alone"):
+            asked(workload)
+    with pytest.raises(InputError, match="of at most 1024 cells; it has 2000"):
+        asked(ln.queries(long, pay="prefix", sum="wages"))
+    with pytest.raises(InputError, match="bucketed_sums answers sums of one measure; this workload asks for counts"):
+        asked(ln.queries(DOMAIN, pay="prefix"))
+
+
+def test_no_sum_is_kept_across_two_buckets() -> None:
+    """Least squares on what is kept is that of all with the rest set to nothing only if no row is in two buckets."""
+    buckets = SumBuckets.of(ASKED, "pay", 200 * np.arange(1, 21))
+    assert buckets.ends.tolist() == [1, 3, 5, 10, 20]
+    matrix = sums_matrix(buckets.factor(1).operator, 20)
+    inside = np.array([matrix[:, first:end].any(axis=1) for first, end in zip(buckets.firsts, buckets.ends, strict=True)])
+    assert (inside.sum(axis=0) == 1).all()
