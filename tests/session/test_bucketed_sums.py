@@ -97,8 +97,8 @@ def test_noise_is_exact_given_what_is_left_out(budget: object) -> None:
             estimator = LeftOut.of(simulate(made, table, SeededEntropy(seed)), first, stop, ())
             for product, right in zip(ASKED, truth, strict=True):
                 answer = estimator.estimate(product)
-                known = answer.noise_std > 0
-                assert (answer.values[~known] == right[~known]).all()
+                known = (answer.values != 0) | (right != 0)
+                assert (answer.noise_std > 0).all()
                 scaled.append(np.mean(((answer.values - right)[known] / answer.noise_std[known]) ** 2))
         each = np.array(scaled).reshape(200, 2)
         assert (abs(each.mean(axis=0) - 1) < 4.5 * each.std(axis=0) / np.sqrt(200)).all()

@@ -21,10 +21,12 @@ class LeftOut:
     """Least squares on the buckets that are kept.
 
     Args:
-        kept: sums of the groups of cells that queries tell apart; 0 without noise where they are left out.
+        full: sums of the groups of cells that queries tell apart.
+        kept: the same, 0 without noise where they are left out.
         missing: estimated sum in each cell that is left out, in units, shape (n,).
     """
 
+    full: Expanded
     kept: Expanded
     missing: FloatArray
 
@@ -37,9 +39,13 @@ class LeftOut:
         missing = np.zeros(full.buckets.size)
         for start, behind, loss in losses:
             missing[start:behind] = loss / (behind - start)
-        return LeftOut(kept, missing)
+        return LeftOut(full, kept, missing)
 
     def estimate(self, product: Product) -> Answer:
-        """The noise is exact given what is left out; the rest of the error is what may be missing, which is never added to anything."""
-        noise = np.sqrt(self.kept.variances(product))
+        """The noise is exact given what is left out; the rest of the error is what may be missing, which is never added to anything.
+
+        An answer about nothing that is kept is 0, with the noise of what was measured and did not stand out of it.
+        """
+        known = self.kept.variances(product)
+        noise = np.sqrt(np.where(known > 0, known, self.full.variances(product)))
         return Answer(answers_of(product, self.kept.even), noise, np.abs(answers_of(product, self.missing)))
