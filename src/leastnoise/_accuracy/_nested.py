@@ -76,8 +76,6 @@ class NestedInverse(Solved):
 
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator; of intervals in the time that the strategy within blocks takes."""
-        if isinstance(operator, Prefix):
-            return self.prefix_variances
         ends = interval_ends(operator)
         if ends is not None:
             return self._intervals(*ends)
