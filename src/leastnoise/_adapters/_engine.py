@@ -40,6 +40,7 @@ class Engine:
         session: gives, for as long as it is entered, a function from a query to a reader of Arrow batches, all on one
             snapshot of the data. It
             raises InputError alone, without a word of the engine's own messages, which may quote a row.
+        merges: whether it puts the expressions of a subquery wherever they are named, unless the subquery has an OFFSET.
     """
 
     relation: Expression
@@ -47,6 +48,7 @@ class Engine:
     hashed: Callable[[Expression], Expression]
     most_sets: int
     session: Callable[[], AbstractContextManager[Run]]
+    merges: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,7 @@ def used_and_not(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byte
     inside = exp.and_(*_kept(wish)) if wish.kinds else exp.true()
     used = exp.Coalesce(this=exp.Sum(this=exp.Case(ifs=[exp.If(this=inside, true=whole(1))], default=whole(0))), expressions=[whole(0)])
     numbers = [exp.alias_(exp.Count(this=exp.Star()), "n"), exp.alias_(exp.cast(used, "BIGINT"), "k")]
-    query = exp.select(*numbers).from_(rows.subquery("encoded"))
+    query = exp.select(*numbers).from_(_once(rows, engine).subquery("encoded"))
     with engine.session() as run:
         answer = run(query).read_all()
     every, kept = (int(answer.column(name)[0].as_py()) for name in ("n", "k"))
@@ -133,7 +135,9 @@ def used_and_not(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byte
 def encoded(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> exp.Select | None:
     """The rows that count, encoded: for attribute i the cell ``ci``, for measure i the amount ``vi``; None where a column has no SQL."""
     rows = _bounded_rows(engine, wish, entropy_bytes)
-    return exp.select("*").from_(rows.subquery("encoded")).where(*_kept(wish)) if rows is not None and wish.kinds else rows
+    if rows is None or not wish.kinds:
+        return rows
+    return exp.select("*").from_(_once(rows, engine).subquery("encoded")).where(*_kept(wish))
 
 
 def _kept(wish: Wish) -> list[Expression]:
@@ -160,12 +164,17 @@ def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byt
         return None
     raw = _selected({short: engine.values[name].it for name, short in given.items()}, engine.relation.copy())
     further = [exp.alias_(one.it.copy(), f"p{place}") for place, one in enumerate(ready) if one is not None]
-    raw = exp.select("*", *further).from_(raw.subquery("raw"))
-    rows = _selected({name: column for name, column in columns.items() if column is not None}, raw.subquery("prepared"))
+    raw = exp.select("*", *further).from_(_once(raw, engine).subquery("raw"))
+    rows = _selected({name: column for name, column in columns.items() if column is not None}, _once(raw, engine).subquery("prepared"))
     if wish.unit_column is not None:
         known = rows.where(exp.Not(this=exp.Paren(this=values[wish.unit_column].is_null)))
         rows = _bounded(known, list(columns), engine, wish, entropy_bytes)
     return rows
+
+
+def _once(query: exp.Select, engine: Engine) -> exp.Select:
+    """A query whose expressions are computed once a row, not again wherever they are named."""
+    return query.offset(0) if engine.merges else query
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:

@@ -167,6 +167,7 @@ def open_postgres(source: DatabaseTable) -> Source:
         hashed=_hashed,
         most_sets=_MOST_SETS,
         session=session,
+        merges=True,
     )
     strange = {name: kind for name, kind in types.items() if kind not in _TYPES}
     return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=strange, engine=engine)
