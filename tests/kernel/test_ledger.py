@@ -137,6 +137,11 @@ def test_unusable_arguments_are_refused_before_anything_is_written(ledger, more,
     assert ledger.entries() == ()
 
 
+def test_the_longest_text_is_stored(ledger) -> None:
+    take(ledger, description="x" * 10000)
+    assert ledger.entries()[0].description == "x" * 10000
+
+
 def test_entries_hold_what_was_reserved_and_no_time_of_day(ledger) -> None:
     before = datetime.now(UTC).date()
     receipt = take(ledger, output="out/übersicht", description='first "table"')

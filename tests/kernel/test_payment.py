@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernel.series import finish, many_steps, measure, one_step
@@ -11,7 +12,9 @@ from leastnoise._accounting import Noise, Privacy, PureCost, PureDP, SeriesCost
 from leastnoise._check import InputError, LedgerError
 from leastnoise._domain import Domain
 from leastnoise._kernel import LeastCost, Ledger, Series, Terms, _measure, _series
-from leastnoise._linop import Identity
+from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
+from leastnoise._kernel._plane import RectanglePartition
+from leastnoise._linop import Identity, unpack
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table
 
@@ -89,6 +92,38 @@ def test_of_several_series_on_one_receipt_only_one_draws_also_after_it_was_settl
     for series in others:
         with pytest.raises(LedgerError, match=f"is {settle}; nothing more is drawn for it"):
             series.measure(plan(TINY))
+
+
+def test_every_step_is_begun_on_the_disk_before_it_is_drawn_and_recorded_before_it_is_returned(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    series = Series.paid(aware(ALL), TABLE, ledger, output="out")
+    (entry,) = ledger.entries()
+    draw, states = _series.draw, []
+
+    def watched(*arguments: object) -> object:
+        states.append((len(ledger.pending(entry).steps), ledger.entries()[0].resumable))
+        return draw(*arguments)
+
+    monkeypatch.setattr(_series, "draw", watched)
+    for number in (1, 2):
+        found = series.measure(plan(ALL / 2))
+        steps = ledger.pending(entry).steps
+        assert len(steps) == number
+        recorded = [unpack(values).tolist() for values in values_from_text(steps[-1].outcome)]
+        assert recorded == [block.tolist() for block in found.values]
+    again = Series.resumed(aware(ALL), None, ledger, series.receipt)  # without the rows: what is recorded is not drawn
+    again.measure(plan(ALL / 2))
+    assert [one.tolist() for one in again.measure(plan(ALL / 2)).values] == recorded
+    assert states == [(0, False), (1, False)]  # a step that is begun and has no outcome is never drawn again
+
+
+def test_an_outcome_on_a_plane_is_read_as_it_was_recorded() -> None:
+    ends = {"tops": [0, 0], "lefts": [0, 1], "heights": [2, 2], "widths": [1, 2]}
+    found = RectanglePartition(shape=(2, 3), spent=Fraction(1, 3), **{name: np.array(own) for name, own in ends.items()})
+    again = outcome_from_text(outcome_to_text(found))
+    assert (type(again), again.shape, again.spent) == (RectanglePartition, (2, 3), Fraction(1, 3))
+    assert {name: getattr(again, name).tolist() for name in ends} == ends
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         in_place: limit of the tests' CPU seconds, for the words.
         afresh: the other limit.
     """
-    facts, found = _facts(folder), {key: state for key, (state, _) in states(folder).items() if state}
+    facts, found = _facts(folder), {key: state for key, (state, _) in states(folder).items() if state in {*DEAD, "survived"}}
     reasons = read_reasons()
     mutants = [mutant for mutant in drawn(folder) if mutant.key in found]
     behaviour = [mutant for mutant in mutants if not mutant.words]

@@ -13,6 +13,13 @@ from leastnoise._table import Columns, Table, columns_of
 from table.reach import reachable
 
 
+def test_counts_say_what_was_read():
+    domain = Domain(sex=["F", "M"], age=Integers(0, 1), measures={"pay": Measure("pay", 0, 9)})
+    counts = {(None, ("sex",)): np.array([1, 2]), ("pay", ("sex",)): np.array([3, 4])}
+    table = Table.counted(domain, ["sex"], ["pay"], counts, unit_column="id", max_rows=3)
+    assert (table.attributes, table.measures, table.unit_column, table.max_rows) == (("sex",), ("pay",), "id", 3)
+
+
 def test_repr_is_the_same_for_any_rows():
     domain = Domain(age=Integers(0, 10))
     few, many = Table(domain, {"age": []}), Table(domain, {"age": [7] * 1234})
