@@ -16,12 +16,13 @@ Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray
 from leastnoise._planner._strategy import NotApplicable
-from leastnoise._planner.line._gram import GeneratedGram, Gram, ScaledSum, WidthGram
+from leastnoise._planner.line._gram import GeneratedGram, Generators, Gram, ScaledSum, WidthGram
 from leastnoise._planner.line._p_identity import PIdentity, Support, p_identity_objective, positive_inverse
 from leastnoise._planner.line._p_identity_starts import TALLEST, Window, bumps
 
@@ -30,6 +31,7 @@ _COARSER, _COARSER_ABOVE = 15.0, 8.0  # a layer's spacing over that of the layer
 _MOST_BLOCKS = 1024
 _FEW = 256  # blocks up to which their sums by themselves are left out: what is measured within them tells enough
 _VANISHED = 1e-9
+_MADE_FOR = "it is made for cells, prefix sums, all ranges and totals alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,25 +80,45 @@ class _Asked:
         return np.asarray(upper + upper.T + np.diag(self.of_blocks(forms)))
 
 
+@singledispatch
+def _split(gram: Gram) -> tuple[float, Generators | None]:
+    """How often every cell is asked for by itself, squared weights counted, and generators of the rest; None where it has none."""
+    return 0.0, gram.generators()
+
+
+@_split.register
+def _(gram: WidthGram) -> tuple[float, Generators | None]:
+    return (1.0, ()) if gram.width == 1 else (0.0, gram.generators())
+
+
+@_split.register
+def _(gram: ScaledSum) -> tuple[float, Generators | None]:
+    own, pairs = 0.0, []
+    for weight, part in gram.parts:
+        alone, rest = _split(part)
+        if rest is None:
+            return own, None
+        own += weight * alone
+        pairs += [(weight * a, b) for a, b in rest]
+    return own, tuple(pairs)
+
+
 def _asked(gram: Gram, width: int, blocks: int) -> _Asked:
     """The blocks of a workload.
 
     Raises:
         NotApplicable: it is made of more than cells, prefix sums, all ranges and totals.
     """
-    own, pairs = 0.0, []
-    starts = width * np.arange(blocks, dtype=float)
-    for weight, part in gram.parts if isinstance(gram, ScaledSum) else ((1.0, gram),):
-        generators = part.generators()
-        if isinstance(part, WidthGram) and part.width == 1:
-            own += weight
-            continue
-        for pair in generators or ((np.arange(gram.size) ** 2.0,) * 2,):
-            lines = [np.polynomial.Polynomial((one[0], one[1] - one[0])) if len(one) > 1 else None for one in pair]
-            if any(line is None or not np.allclose(line(np.arange(gram.size)), one) for line, one in zip(lines, pair, strict=True)):
-                raise NotApplicable("it is made for cells, prefix sums, all ranges and totals alone")
-            a, b = (np.column_stack([line(starts), np.full(blocks, line.coef[1])]) for line in lines if line is not None)
-            pairs.append((weight * a, b))
+    own, generators = _split(gram)
+    if generators is None:
+        raise NotApplicable(_MADE_FOR)
+    starts, cells, pairs = width * np.arange(blocks, dtype=float), np.arange(gram.size), []
+    for pair in generators:
+        lines = [(float(one[0]), float(one[1] - one[0])) for one in pair]
+        if not all(np.allclose(first + slope * cells, one) for (first, slope), one in zip(lines, pair, strict=True)):
+            raise NotApplicable(_MADE_FOR)
+        a, b = (np.column_stack([first + slope * starts, np.full(blocks, slope)]) for first, slope in lines)
+        pairs.append((a, b))
     return _Asked(own, tuple(pairs))
 
 
