@@ -549,7 +549,7 @@ def test_bad_frames_and_arguments():
         (lambda: read(frame, DOMAIN), "must have column names that differ from each other"),
         (
             lambda: read([MARK], DOMAIN),
-            "the source must be a path to .csv, .csv.gz or .parquet files, a pandas, Polars, PyArrow or Spark table, a",
+            "the source must be a path to .csv, .csv.gz or .parquet files, a pandas, Polars, PyArrow, Spark or Ibis table, a",
         ),
         (lambda: read(pd.Series([MARK]), DOMAIN), "got an object of type 'Series'."),
         (lambda: read(pd.DataFrame({"gender": [MARK], 5: [MARK]}), DOMAIN), "the pandas data frame has no column 'sex'; it has 'gender'"),

@@ -158,7 +158,7 @@ def test_spec_form():
         (lambda: domain_from_spec(5), "[domain] must be a table of tables; got 5."),
         (
             lambda: domain_from_spec({"a": 5}),
-            "[domain.a] must be a table with keys among 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'size'",
+            "[domain.a] must be a table with keys among 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'unknown', 'size'",
         ),
         (
             lambda: domain_from_spec({"a": {"catgories": ["x"]}}),
@@ -167,7 +167,7 @@ def test_spec_form():
         (lambda: domain_from_spec({"a": {"catgories": ["x"]}}), "Did you mean 'categories'?"),
         (
             lambda: domain_from_spec({"a": {}}),
-            "must have exactly one of 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates' and 'size'; got none of them.",
+            "one of 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'unknown' and 'size'; got none of them.",
         ),
         (lambda: domain_from_spec({"a": {"size": 2, "integers": [1, 2]}}), "got 'integers' and 'size'."),
         (lambda: domain_from_spec({"a": {"integers": [1]}}), "[domain.a]: integers must be a list of two numbers, [low, high]; got [1]."),
