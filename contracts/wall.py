@@ -106,7 +106,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "import duckdb": "writes Parquet files",
     },
     "_release/_manifest.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
-    "_release/_tables.py": {"import importlib": _LAZY, "import importlib.util": _LAZY, "importlib.import_module(name)": _LAZY},
+    "_release/_columns.py": {"import importlib": _LAZY, "import importlib.util": _LAZY, "importlib.import_module(name)": _LAZY},
 }
 
 

@@ -11,7 +11,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote
@@ -275,6 +276,44 @@ def test_the_rules_allow_what_they_should() -> None:
         == []
     )
     assert faults("_kernel/_entropy.py", "import numpy as np\nnp.random.PCG64(1)") == []
+
+
+def circle(texts: Mapping[str, str]) -> list[str]:
+    """Modules that import each other in a circle when they run, imports inside functions included; those for types alone do not run."""
+    graph = {}
+    for module, text in texts.items():
+        found = {name for _, name in running(ast.parse(text))}
+        graph[module] = {name for name in found if name in texts and name != module and not module.startswith(f"{name}.")}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def running(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted name) of the imports that run at some time."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from imported(node)
+            if isinstance(node, ast.ImportFrom):
+                yield node.lineno, str(node.module)
+        else:
+            yield from running(node)
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    texts = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path.read_text(encoding="utf-8") for path in MODULES}
+    assert circle({name.removesuffix(".__init__"): text for name, text in texts.items()}) == []
+
+
+def test_circles_are_seen() -> None:
+    back = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from leastnoise._a import x\n"
+    assert circle({"leastnoise._a": "from leastnoise._b import y", "leastnoise._b": back}) == []
+    late = "def f():\n    from leastnoise._a import x\n"
+    assert set(circle({"leastnoise._a": "from leastnoise import _b", "leastnoise._b": late})) == {"leastnoise._a", "leastnoise._b"}
 
 
 @pytest.mark.parametrize("folder", ["src", "tests"])

@@ -11,7 +11,7 @@ from leastnoise._accuracy._iterative import IterativeStructure, confidence_facto
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows
 from leastnoise._accuracy._largest import Errors
-from leastnoise._accuracy._memory import available_memory, require_memory
+from leastnoise._accuracy._memory import available_memory, require_memory, within_memory
 from leastnoise._accuracy._noise import interval_multiplier, noise_variance
 from leastnoise._accuracy._operators import (
     apply_gram,
@@ -83,5 +83,6 @@ __all__ = [
     "subsets",
     "total_squared_error",
     "used",
+    "within_memory",
     "zero_one",
 ]

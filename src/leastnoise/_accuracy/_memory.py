@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from leastnoise._check import InputError
@@ -131,4 +133,39 @@ def _free_of_group(folder: str) -> int | None:
         most, now = _number(f"{folder}/{limit}"), _number(f"{folder}/{used}")
         if most is not None and now is not None and most < 2**60:
             return max(0, most - now + (_field(f"{folder}/memory.stat", dropped) or 0))
+    return None
+
+
+@contextmanager
+def within_memory() -> Iterator[None]:
+    """Let an allocation beyond the memory that is available now fail at once; elsewhere than on Linux, do nothing.
+
+    >>> with within_memory():
+    ...     pass
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    used, left = _data(), available_memory()
+    if used is not None and left is not None:
+        most = used + left
+        if before[0] == resource.RLIM_INFINITY or most < before[0]:
+            with suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
+    try:
+        yield
+    finally:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def _data() -> int | None:
+    """Bytes of private data that the process has mapped."""
+    with suppress(OSError, ValueError), open("/proc/self/status", encoding="ascii") as lines:  # noqa: PTH123 - a line at a time
+        for line in lines:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
     return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError
+from leastnoise._cli._earlier import settle_earlier
 from leastnoise._cli._output import rounded_charge_text, show_facts, shown, whole
 from leastnoise._cli._progress import Progress
 
@@ -28,7 +29,6 @@ def categories(spec: Path, source: Path | None, ledger: Path | None, dataset: st
     For every [domain.NAME] unknown = { most = ... } the share of the budget that it says is spent, and what was found is written beside the
     spec. From then on `plan`, `check` and `release` of this spec know it.
     """
-    from leastnoise._cli._release import settle_earlier
     from leastnoise._session import check_before, ledger_beside, read_spec
 
     what = read_spec(spec)

@@ -10,6 +10,7 @@ import click
 from leastnoise._check import InputError
 from leastnoise._cli._cache import without_cache
 from leastnoise._cli._categories import found_first
+from leastnoise._cli._earlier import settle_earlier
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import rounded_charge_text, show_facts, shown
 from leastnoise._cli._progress import Progress
@@ -17,7 +18,7 @@ from leastnoise._cli._progress import Progress
 if TYPE_CHECKING:
     from leastnoise._plan import Plan
     from leastnoise._release import Release
-    from leastnoise._session import Entry, Spec
+    from leastnoise._session import Spec
 
 _NOT_PRIVATE = """\
 !!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.
@@ -144,52 +145,6 @@ def carry_out(
     if made.observation.receipt in known:
         click.echo("This release was paid and measured before, and stopped; it is finished now, and nothing was paid again.", err=True)
     return made
-
-
-def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
-    """Settle earlier releases that were not finished, and write the state of each.
-
-    Args:
-        ledger: its file, which need not exist.
-        hint: also name those that can be finished.
-
-    Returns:
-        The identifications of all entries so far.
-
-    Raises:
-        LedgerError: the ledger cannot be used.
-    """
-    from leastnoise._session import Ledger, settle
-
-    if not ledger.exists():
-        return frozenset()
-    book = Ledger.open(ledger)
-    for entry in settle(book):
-        what, where = named(entry), shown(Path(entry.output))
-        if entry.state == "sealed":
-            click.echo(f"{what} was stopped after it was published: paid and whole, in {where}.", err=True)
-        else:
-            click.echo(
-                f"{what} was stopped while it was measured: paid and absent. Nothing is at {where}, and its budget stays spent.", err=True
-            )
-    entries = book.entries()
-    for entry in entries if hint else ():
-        if entry.resumable and not book.is_running(entry):
-            click.echo(
-                f"{named(entry)} was stopped before it was published: paid and resumable. `leastnoise resume {shown(ledger)}` finishes it "
-                "without paying again.",
-                err=True,
-            )
-    return frozenset(entry.id for entry in entries)
-
-
-def named(entry: "Entry") -> str:
-    """How an entry of the ledger is called in messages.
-
-    Args:
-        entry: of the ledger.
-    """
-    return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
 def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:

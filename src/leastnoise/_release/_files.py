@@ -1,7 +1,6 @@
 """Answers as CSV and Parquet files, written through DuckDB from numpy arrays, a bounded number of cells at a time."""
 
 import csv
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._check.arrays import Array
+from leastnoise._release._columns import file_name
 from leastnoise._release._formats import WRITERS
 from leastnoise._release._release import Release
 from leastnoise._release._statistics import StatisticTable
@@ -18,7 +18,6 @@ from leastnoise._release._tables import MAY_BE_UNKNOWN, NUMBERS, Label, Table, k
 
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
-_LONGEST_NAME = 60
 _QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the standard output stream of an interactive program
 _OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet, COMPRESSION zstd"}
 
@@ -139,22 +138,6 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
         largest_std=float(table.noise_std.max(initial=0.0)),
         promised_rmse=promised,
     )
-
-
-def file_name(table_id: str, name: str, tables: int) -> str:
-    """A file name that says what is in the file, in the order of the tables, without an ending.
-
-    Args:
-        table_id: such as ``q7``.
-        name: of the table; what file systems might refuse is left out.
-        tables: how many there are.
-
-    >>> file_name("q7", "sex x region", 13), file_name("q2", "sum of pay by <b>", 2)
-    ('q07-sex-by-region', 'q2-sum-of-pay-by-b')
-    """
-    words = re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-")).strip("-")[:_LONGEST_NAME].rstrip("-")
-    number = table_id[0] + table_id[1:].rjust(len(str(tables)), "0")
-    return f"{number}-{words}" if words else number
 
 
 def statistic_file(release: Release, made: StatisticTable) -> str:

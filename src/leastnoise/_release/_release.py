@@ -13,11 +13,12 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, Finding, Outcome
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
+from leastnoise._release._columns import to_frame
 from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
 from leastnoise._release._options import Options, checked_level
 from leastnoise._release._statistics import Statistics
-from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit, to_frame
+from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import texts
 from leastnoise._threads import one_thread
 from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges

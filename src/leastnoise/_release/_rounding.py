@@ -13,6 +13,7 @@ import numpy as np
 
 from leastnoise._check import Exact, exact_positive
 from leastnoise._check.arrays import Array, FloatArray
+from leastnoise._release._columns import file_name, to_frame
 
 if TYPE_CHECKING:
     from leastnoise._release._release import Release
@@ -54,8 +55,6 @@ class Rounded:
 
     def frame(self, library: str | None = None) -> Any:
         """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
-        from leastnoise._release._tables import to_frame
-
         return to_frame(self.columns(), library)
 
     def words(self) -> str:
@@ -122,8 +121,6 @@ def write_rounded(release: "Release", directory: Path, to: Exact, below: Exact |
     ...     sorted(os.listdir(folder))
     ['README.md', 'q1-sex.csv']
     """
-    from leastnoise._release._files import file_name
-
     lines = [f"# {release.plan_digest}: rounded tables", ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]

@@ -12,7 +12,8 @@ from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
-from leastnoise._release._tables import MOST_SHOWN, Columns, Label, key_columns, label_array, to_frame
+from leastnoise._release._columns import Columns, to_frame
+from leastnoise._release._tables import MOST_SHOWN, Label, key_columns, label_array
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Statistic, Workload
 

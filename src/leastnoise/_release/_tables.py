@@ -1,7 +1,5 @@
 """The tables of a release: one a product of the workload, computed when it is asked for."""
 
-import importlib
-import importlib.util
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +8,10 @@ from typing import Any, overload
 import numpy as np
 
 from leastnoise._charts import live, vega_lite
-from leastnoise._check import Exact, InputError, html_facts, one_of
+from leastnoise._check import Exact, InputError, html_facts
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import Estimator, non_negative, whole_numbers
+from leastnoise._release._columns import Columns, to_frame
 from leastnoise._release._extras import table_place
 from leastnoise._release._keys import axes, picture
 from leastnoise._release._options import SOMETIMES, Options
@@ -21,8 +20,6 @@ from leastnoise._release._texts import texts
 from leastnoise._workload import Product, QuerySet
 
 Label = str | int
-Columns = dict[str, Array]
-LIBRARIES = ("pandas", "polars", "pyarrow")
 NUMBERS = (
     "answer",
     "noise_std",
@@ -336,30 +333,3 @@ def in_unit(product: Product, values: FloatArray) -> FloatArray:
         return values
     unit = product.domain.measures[product.measure].unit
     return values * float(unit.numerator) / float(unit.denominator)
-
-
-def to_frame(columns: Columns, library: str | None = None) -> Any:
-    """Columns as a data frame of the user's library.
-
-    Args:
-        columns: by name, all of one length.
-        library: pandas, polars or pyarrow; None for the first that is installed.
-
-    Raises:
-        InputError: another word, or a library that is not installed.
-
-    >>> to_frame({"n": np.array([1, 2])}, "polars").shape
-    (2, 1)
-    """
-    # PyArrow always is: the library needs it itself.
-    name = one_of("library", library, LIBRARIES) if library else next(filter(importlib.util.find_spec, LIBRARIES))
-    try:
-        module = importlib.import_module(name)
-    except ImportError:
-        raise InputError(
-            f"library must be one that is installed; got {name!r}, which cannot be imported. Install it (pip install {name})."
-        ) from None
-    if name == "pandas":
-        return module.DataFrame(columns)
-    plain = {column: values.tolist() if values.dtype == object else values for column, values in columns.items()}
-    return module.DataFrame(plain) if name == "polars" else module.table(plain)

@@ -13,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from leastnoise._accuracy import available_memory
+from leastnoise._accuracy import within_memory
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
 from leastnoise._session import Least, answering, parse_spec, planned, price
 
-_OWN = 2**28  # bytes that the process itself takes, libraries included
 Tell = Callable[[Mapping[str, Any]], None]
 
 
@@ -54,34 +53,21 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
 
 def main() -> None:
     """Do what the first line says."""
-    within_memory()
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
-        if "price" in asked:
-            plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
-            for row, places in asked["price"]:
-                found = price(plan, places, search)
-                _tell({"price": row, "alone": found.alone, "saved": found.saved})
-        else:
-            made(asked["text"], Path(asked["folder"]), _tell, first=asked["first"])
+        with within_memory():
+            if "price" in asked:
+                plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
+                for row, places in asked["price"]:
+                    found = price(plan, places, search)
+                    _tell({"price": row, "alone": found.alone, "saved": found.saved})
+            else:
+                made(asked["text"], Path(asked["folder"]), _tell, first=asked["first"])
     except InputError as error:
         _tell({"error": str(error)})
     except MemoryError:
         _tell({"error": "Planning this needs more memory than there is. Ask for less."})
-
-
-def within_memory() -> None:
-    """Take no more memory than there is: what needs more is refused with a sentence, before the machine swaps or ends somebody's work.
-
-    On systems without such limits it does nothing.
-    """
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        have = available_memory()
-        if have is not None:
-            resource.setrlimit(resource.RLIMIT_DATA, (have + _OWN, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _tell(message: Mapping[str, Any]) -> None:
