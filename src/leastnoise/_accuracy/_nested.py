@@ -11,7 +11,7 @@ Source: the split of ``_basis`` within every block; docs/mathematics.md, section
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatchmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,6 +74,7 @@ class NestedInverse(Solved):
         second = self.last.residual(end) / squares[-1] + np.outer(self.last.mean, levels[-1])
         return np.concatenate([first.swapaxes(0, 1).reshape(self.before, -1), second]).reshape(v.shape)
 
+    @singledispatchmethod
     def variances(self, operator: Operator) -> FloatArray:
         """q G^-1 q for every row of an operator; of intervals in the time that the strategy within blocks takes."""
         ends = interval_ends(operator)
@@ -81,6 +82,10 @@ class NestedInverse(Solved):
             return self._intervals(*ends)
         rows = dense(operator).astype(float)
         return np.einsum("ij,ji->i", rows, self.solve(rows.T))
+
+    @variances.register
+    def _(self, operator: Prefix) -> FloatArray:  # noqa: ARG002 - the class says it all
+        return self.prefix_variances
 
     @cached_property
     def _places(self) -> tuple[IntArray, FloatArray, FloatArray]:
