@@ -236,14 +236,31 @@ def test_searches_are_checked() -> None:
 
 def test_budgets_that_no_threshold_is_for_are_refused() -> None:
     with pytest.raises(ln.InputError, match=r"threshold above 2\^40"):
-        key_rule(Privacy(ApproxDP("1e-13", "1e-9")))
+        key_rule(Privacy(ApproxDP("1e-13", "1e-13")))
     with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):
         key_rule(Privacy(ln.PureDP(1)))
     with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):
         keys_are_private(KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22), Privacy(ln.ZCDP(1)))
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [("1e-4", "1e-9"), ("20", "1e-300"), ("0.12345678901234567890123", "1e-6"), ("1", "9/10")])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [
+        ("1e-4", "1e-9"),
+        ("20", "1e-300"),
+        ("0.12345678901234567890123", "1e-6"),
+        ("1", "9/10"),
+        ("1", "1e-400"),
+        ("1", "0.99999999999999999999"),
+    ],
+)
 def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str) -> None:
     privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=3)
     assert keys_are_private(key_rule(privacy), privacy)
+
+
+def test_where_one_noise_needs_too_high_a_threshold_the_other_is_taken() -> None:
+    privacy = Privacy(ApproxDP("1e-6", "1e-100"), unit_column="id", max_rows=10_000)
+    rule = key_rule(privacy)
+    assert rule.noise is GAUSSIAN
+    assert keys_are_private(rule, privacy)

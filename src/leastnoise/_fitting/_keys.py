@@ -42,7 +42,11 @@ def key_rule(privacy: Privacy) -> KeyRule:
     for more in _MORE:
         scale = root_up(privacy.distance / square * more**2)
         candidates.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=_short(scale), threshold=2))
-    found = [_least(one, privacy) for one in candidates]
+    found = [rule for one in candidates if (rule := _least(one, privacy)) is not None]
+    if not found:
+        raise InputError(
+            f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more of the budget, or a larger delta."
+        )
     return min(found, key=lambda rule: (found_often(rule), rule.scale))
 
 
@@ -62,21 +66,20 @@ def found_often(rule: KeyRule) -> int:
     return rule.threshold + max(0, math.ceil(-math.log(tail) * scale) - 1)
 
 
-def _least(rule: KeyRule, privacy: Privacy) -> KeyRule:
-    """The rule with the least threshold that is proved, from a guess on."""
+def _least(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
+    """The rule with the least threshold that is proved, from a guess on; None if that is above 2^40."""
     budget = privacy.budget
     chance = float(budget.delta) / privacy.max_rows if isinstance(budget, ApproxDP) else 0.0
+    chance = min(0.5, max(1e-300, chance))  # a guess need not be near, and doubles end there
     far = -math.log(2 * chance) if rule.noise is Noise.DISCRETE_LAPLACE else -NormalDist().inv_cdf(chance)
     guess = max(2, math.ceil(1 + far * float(rule.scale)))
     low, high = 1, guess
     for step in _doubling():
+        if high > _FARTHEST:
+            return None
         if keys_are_private(replace(rule, threshold=high), privacy):
             break
         low, high = high, high + step
-        if high > _FARTHEST:
-            raise InputError(
-                f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more of the budget, or a larger delta."
-            )
     for step in _doubling():
         if not low < high - step:
             break
