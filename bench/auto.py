@@ -88,7 +88,8 @@ def one(name: str) -> dict[str, float | str]:
     kind, size, budget, _ = CASES[name]
     # A small budget, so that the noise is as good as continuous.
     spent = ln.PureDP("1/1000") if budget == "pure" else ln.ZCDP("1/2000000")
-    plan = ln.plan(ASKED[kind](ln, size), spent)
+    seconds = 60 if isinstance(size, int) and size > 2**14 else 20
+    plan = ln.plan(ASKED[kind](ln, size), spent, seconds=seconds)
     promise = plan.expected_error()
     unit = sum(table.queries for table in promise.tables) * (2 * 1000**2 if budget == "pure" else 1000**2)
     return {
