@@ -72,7 +72,7 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("not TOML", "[privacy]", "[privacy", ["is not valid TOML", "line 4"]),
     ("a blank", 'epsilon = "1"', 'epsilon = "FILL IN"', ["still has 1 place to fill in: privacy.epsilon"]),
     ("no workload", "[[workload]]", "[[ledger]]", ["must have a part [workload]", "docs/spec.md"]),
-    ("an entry of nothing", "marginals = {", "# marginals = {", ["[[workload]] number 1 must have exactly one of", "got neither"]),
+    ("an entry of nothing", "marginals = {", "# marginals = {", ["[[workload]] number 1 must have exactly one of", "got none of them"]),
 ]
 
 

@@ -20,6 +20,6 @@ def test_a_few_hundred_faults_leave_nothing_wrong() -> None:
         [sys.executable, str(RUN), "--every", "97", "--damage", "101"], capture_output=True, text=True, timeout=HANGS, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    total = re.search(r"put ([\d,]+) faults", done.stdout)
+    total = re.search(r"put ([\d,]+) of", done.stdout)
     assert total is not None
     assert int(total[1].replace(",", "")) > 900

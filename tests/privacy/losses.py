@@ -305,7 +305,7 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 def asked() -> Iterator[tuple[str, Workload]]:
     """What mechanisms that look at the data are asked by name."""
     for name in BY_NAME:
-        if name == "truncated_sums":
+        if name.endswith("_sums"):
             yield name, queries(PAID, pay="prefix", sum="wages")
         else:
             yield name, queries(LONG, b="prefix")

@@ -10,7 +10,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._release import Options, _release, _tables, build
+from leastnoise._release import Options, _columns, _release, _tables, build
 from leastnoise._workload import marginals, queries
 
 
@@ -188,17 +188,17 @@ def test_all_answers_in_the_first_library_there_is(observation, monkeypatch):
     assert list(frame.columns) == ["query", "cell", "answer", "noise_std", "low", "high", "answer_non_negative"]
     assert frame.loc[frame["query"] == "q7", "answer_non_negative"].isna().all()
     assert frame.loc[frame["query"] == "q5", "answer"].tolist() == release.tables["q5"].answer.reshape(-1).tolist()
-    monkeypatch.setattr(_tables.importlib.util, "find_spec", lambda name: True if name == "polars" else None)
+    monkeypatch.setattr(_columns.importlib.util, "find_spec", lambda name: True if name == "polars" else None)
     assert type(release.answers).__module__.startswith("polars")
 
 
 def test_a_library_that_is_not_there_is_said(observation, monkeypatch):
     release = build(observation)
-    monkeypatch.setattr(_tables.importlib.util, "find_spec", lambda name: name if name == "pyarrow" else None)
+    monkeypatch.setattr(_columns.importlib.util, "find_spec", lambda name: name if name == "pyarrow" else None)
     assert type(release.answers).__module__.split(".")[0] == "pyarrow"
     with pytest.raises(InputError, match=r"library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'\."):
         release.frame("q1", "dask")
-    monkeypatch.setattr(_tables.importlib, "import_module", _missing)
+    monkeypatch.setattr(_columns.importlib, "import_module", _missing)
     with pytest.raises(InputError, match=r"library must be one that is installed; got 'polars'.*pip install polars"):
         release.frame("q1", "polars")
 
