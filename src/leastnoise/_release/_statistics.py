@@ -1,8 +1,8 @@
 """The means, quantiles and distribution functions of a release: made of its tables, with labels and intervals."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._release._columns import Columns, to_frame
 from leastnoise._release._tables import MOST_SHOWN, Label, key_columns, label_array
+from leastnoise._release._taken import Taken
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Statistic, Workload
 
@@ -88,21 +89,20 @@ class StatisticTable:
         """The columns as a data frame of pandas, polars or pyarrow; None for the first that is installed."""
         return to_frame(self.columns(), library)
 
+    def _labelled(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
+        """The first values: the labels of their keys, then value, low and high."""
+        numbers = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
+        keys = [np.array(list(map(str, own)), dtype=object)[place[:most]] for own, place in zip(self.labels, self.places(), strict=True)]
+        return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
+
     def rows(self) -> list[tuple[str, str, float, float, float]]:
         """Group, share or cell (empty for means), value, low and high; the group is empty where there are none."""
         groups = len(self.statistic.by)
-        flat = zip(*(values.reshape(-1).tolist() for values in (self.values, self.low, self.high)), strict=True)
-        keys = [np.array([str(label) for label in own], dtype=object)[place] for own, place in zip(self.labels, self.places(), strict=True)]
-        texts_of = list(zip(*keys, strict=True)) if keys else [()]
-        return [(", ".join(names[:groups]), ", ".join(names[groups:]), *numbers) for names, numbers in zip(texts_of, flat, strict=True)]
+        return [(", ".join(names[:groups]), ", ".join(names[groups:]), *numbers) for names, numbers in self._labelled()]
 
     def written(self, said: Texts, most: int) -> list[list[str]]:
         """The first values with their keys and intervals, as texts in the digits that the noise leaves meaningful."""
-        places = [place[:most] for place in self.places()]
-        keys = [np.array([str(label) for label in own], dtype=object)[place] for own, place in zip(self.labels, places, strict=True)]
-        flat = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
-        texts_of = list(zip(*keys, strict=True)) if keys else [()]
-        return [[*names, *_interval(said, self.statistic.kind, *numbers)] for names, numbers in zip(texts_of, flat, strict=True)]
+        return [[*names, *_interval(said, self.statistic.kind, *numbers)] for names, numbers in self._labelled(most)]
 
     def chart(self, said: Texts) -> str:
         """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
@@ -171,8 +171,10 @@ def _interval(said: Texts, kind: str, value: float, low: float, high: float) -> 
     return shown, said.say("from_to", low=ends[0], high=ends[1])
 
 
-class Statistics(Sequence[StatisticTable]):
+class Statistics(Taken[StatisticTable]):
     """The statistics of a release, each computed once, when it is first taken: by place, by id (``"s1"``) or by name."""
+
+    _called = "statistic"
 
     def __init__(self, source: HasLeastSquares, workload: Workload, level: float) -> None:
         self._source = source
@@ -183,35 +185,24 @@ class Statistics(Sequence[StatisticTable]):
     def __len__(self) -> int:
         return len(self._workload.statistics)
 
-    def __repr__(self) -> str:
-        return f"Statistics({len(self)})"
-
-    def __iter__(self) -> Iterator[StatisticTable]:
-        return (self._taken(place) for place in range(len(self)))
-
-    @overload
-    def __getitem__(self, key: int | str) -> StatisticTable: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[StatisticTable]: ...
-    def __getitem__(self, key: int | str | slice) -> StatisticTable | list[StatisticTable]:
-        if isinstance(key, slice):
-            return [self._taken(place) for place in range(*key.indices(len(self)))]
-        if isinstance(key, str):
-            return self._taken(self._place(key))
-        if not -len(self) <= key < len(self):
-            raise IndexError(f"a release of {len(self)} statistics has no statistic {key}")
-        return self._taken(key % len(self))
-
     def has(self, key: str) -> bool:
         """Whether one is called so."""
-        return any(key in (f"s{place + 1}", one.name) for place, one in enumerate(self._workload.statistics))
+        return self._found(key) is not None
 
-    def _place(self, key: str) -> int:
-        for place, one in enumerate(self._workload.statistics):
-            if key in (f"s{place + 1}", one.name):
-                return place
-        known = ", ".join(f"s{place + 1} ({one.name})" for place, one in enumerate(self._workload.statistics)) or "none"
-        raise InputError(f"A statistic must be called by its id or name; got {key!r}. This release has {known}.")
+    def place(self, key: str) -> int:
+        """The position of a statistic, by id or name.
+
+        Raises:
+            InputError: none is called so.
+        """
+        found = self._found(key)
+        if found is None:
+            known = ", ".join(f"s{place + 1} ({one.name})" for place, one in enumerate(self._workload.statistics)) or "none"
+            raise InputError(f"A statistic must be called by its id or name; got {key!r}. This release has {known}.")
+        return found
+
+    def _found(self, key: str) -> int | None:
+        return next((place for place, one in enumerate(self._workload.statistics) if key in (f"s{place + 1}", one.name)), None)
 
     def _taken(self, place: int) -> StatisticTable:
         if place not in self._made:

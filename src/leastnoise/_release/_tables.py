@@ -1,9 +1,9 @@
 """The tables of a release: one a product of the workload, computed when it is asked for."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from leastnoise._release._extras import table_place
 from leastnoise._release._keys import axes, picture
 from leastnoise._release._options import SOMETIMES, Options
 from leastnoise._release._rounding import Rounded, rounded
+from leastnoise._release._taken import Taken
 from leastnoise._release._texts import texts
 from leastnoise._workload import Product, QuerySet
 
@@ -183,11 +184,13 @@ class Table:
         return texts if self.labels else ["total"]
 
 
-class Tables(Sequence[Table]):
+class Tables(Taken[Table]):
     """All tables of a release, each computed when it is taken, so that a release of any size fits in memory.
 
     Take them by place, by id (``"q1"``) or by name where only one table has it (``"sex x age"``).
     """
+
+    _called = "table"
 
     def __init__(
         self,
@@ -210,25 +213,6 @@ class Tables(Sequence[Table]):
     def __len__(self) -> int:
         return len(self._products)
 
-    def __repr__(self) -> str:
-        return f"Tables({len(self)})"
-
-    def __iter__(self) -> Iterator[Table]:
-        return (self._table(place) for place in range(len(self)))
-
-    @overload
-    def __getitem__(self, key: int | str) -> Table: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[Table]: ...
-    def __getitem__(self, key: int | str | slice) -> Table | list[Table]:
-        if isinstance(key, slice):
-            return [self._table(place) for place in range(*key.indices(len(self)))]
-        if isinstance(key, str):
-            return self._table(self.place(key))
-        if not -len(self) <= key < len(self):
-            raise IndexError(f"a release of {len(self)} tables has no table {key}")
-        return self._table(key % len(self))
-
     def place(self, key: str) -> int:
         """The position of a table, by id or by a name that only one table has.
 
@@ -249,7 +233,7 @@ class Tables(Sequence[Table]):
             found.append(self._labels[pair])
         return tuple(found)
 
-    def _table(self, place: int) -> Table:
+    def _taken(self, place: int) -> Table:
         product, options, interval = self._products[place], self._options, self._interval
         found = self._estimator.estimate(product)
         biased = non_negative(product, found.values) if options.non_negative else None

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from leastnoise._table import Table
 
 _Progress = Callable[[int, int | None], None] | None
-_Nothing = type(None)
 
 
 @one_thread()
@@ -127,7 +126,7 @@ def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = 
     """
     pending = book.pending(entry)
     plan = CategoryPlan.from_json(pending.plan)
-    data = _given(source, _place(pending.options))
+    data = _adapters.located(_place(pending.options), source)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, _room(plan)) as run:
         receipt = book.take_over(entry, run)
@@ -135,16 +134,11 @@ def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = 
             series = Series.resumed(_terms(plan), None, book, receipt)
             found = series.find(_search(plan))
         except NeedsData:
-            if isinstance(data, _Nothing):
+            if data is None:
                 raise InputError("This search was paid and nothing was drawn; its data were not in a file. Give them as source.") from None
             series = Series.resumed(_terms(plan), _keys(plan, data, progress), book, receipt)
             found = series.find(_search(plan))
         return _published(plan, found, book, place, series)
-
-
-def _given(data: Any, place: Any) -> Any:
-    """The data that were given now, or else where they were."""
-    return _adapters.located(place, data)
 
 
 def _keys(plan: CategoryPlan, source: Any, progress: _Progress) -> "Table":

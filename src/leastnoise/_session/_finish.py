@@ -174,7 +174,7 @@ def finish_one(
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as process:
         receipt = book.take_over(entry, process)
-        outcome, series = _resumed(run, plan, book, receipt, _given(source, kept.place), progress)
+        outcome, series = _resumed(run, plan, book, receipt, _adapters.located(kept.place, source), progress)
         return Finished(entry, publish(outcome, book, asked, place, series), target)
 
 
@@ -200,14 +200,6 @@ def _version_in(options: str) -> str:
     return ""
 
 
-_Nothing = type(None)
-
-
-def _given(data: Any, path: Any) -> Any:
-    """The data that were given now, or else where they were."""
-    return _adapters.located(path, data)
-
-
 def _resumed(run: Run, plan: Plan, book: Ledger, receipt: Receipt, source: Any, progress: RowProgress) -> tuple[Outcome, Series]:
     """What was measured; the data are read only if something is left to measure."""
     terms = terms_of(plan)
@@ -219,7 +211,7 @@ def _resumed(run: Run, plan: Plan, book: Ledger, receipt: Receipt, source: Any, 
     try:
         return attempt(None)
     except NeedsData:
-        if isinstance(source, _Nothing):
+        if isinstance(source, type(None)):  # noqa: FURB168 - a source is handed on, never compared
             raise InputError("This release has steps left to measure, and its data were not in a file. Give them as source.") from None
     return attempt(read_table(plan, source, progress))
 

@@ -108,10 +108,10 @@ def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> No
         if isinstance(privacy, Least) or not isinstance(privacy.budget, ApproxDP):
             got = "the least of one" if isinstance(privacy, Least) else privacy.budget
             raise refuse("[privacy] with unknown categories", got, "a budget of epsilon and delta, each a number")
-        part = privacy.share(one.share)
-        own = Privacy(part.budget, part.neighbours, part.unit_column, part.max_rows)
-        known = None if one.found is None else one.found.plan
-        if known is not None and (known.attribute, known.kind, known.privacy) != (one.attribute, one.kind, own):
+        if one.found is None:
+            continue
+        known, asked = one.found.plan, one.plan(privacy)
+        if (known.attribute, known.kind, known.privacy) != (asked.attribute, asked.kind, asked.privacy):
             raise InputError(
                 f"The categories in {one.place} were found by another search than that of [domain.{one.attribute}]: its budget, unit, "
                 "bounds or reading differ. Say what was said then, or name another directory: found = ..."
