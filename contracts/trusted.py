@@ -23,7 +23,8 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Categories that nobody can list: their noisy numbers and the threshold, the proof of both, and how keys are read (290).
 # Times, and texts without case or blanks, counted where they are: the same cells by SQL (118).
 # Tables of Ibis: an engine's words in one file, BigQuery's and Snowflake's among them (105); DuckDB's files (25).
-CEILING = 8_218
+# What a ledger shows of itself: read with a short wait, and never an error in a debugger (14).
+CEILING = 8_232
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

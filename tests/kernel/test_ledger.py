@@ -18,7 +18,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Charge, ConcentratedCost, Gau
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._kernel._ledger import Ledger
-from leastnoise._kernel._ledger_file import SELECT, digest_of
+from leastnoise._kernel._ledger_file import SELECT, digest_of, writing
 
 ONE = Privacy(PureDP(1))
 
@@ -220,8 +220,22 @@ def test_what_is_sealed_while_reconcile_asks_stays_sealed(ledger) -> None:
     assert [entry.state for entry in ledger.reconcile(slow)] == ["sealed"]
 
 
-def test_repr_is_readable(ledger) -> None:
-    assert repr(ledger) == f"Ledger({str(ledger.path)!r}, dataset='people', budget=PureDP(epsilon='1'), unit='one row (add_remove)')"
+def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> None:
+    take(ledger, "1/4")
+    named = f"of: people, protects: one row (add_remove), file: {ledger.path}"
+    assert repr(ledger) == f"Ledger({named}, budget: epsilon = 1, spent: epsilon = 0.25, left: epsilon = 0.75)"
+    ledger.set_budget(PureDP(2), period="month")
+    ledger.set_budget(PureDP("1/2"), share="<ann>")
+    page = Ledger.open(ledger.path, share="<ann>")._repr_html_()
+    assert "<th>budget</th><td>epsilon = 2 a month</td>" in page
+    assert "<th>budget</th><td>share &lt;ann&gt;: epsilon = 0.5 a month</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
+
+
+def test_a_ledger_that_cannot_be_read_is_shown_all_the_same(ledger) -> None:
+    with writing(ledger.path, 1.0):  # by another process, for which a display does not wait
+        assert repr(ledger).endswith("left: epsilon = 1)")
+    ledger.path.unlink()
+    assert f"unreadable: The ledger {ledger.path} cannot be opened." in repr(ledger)
 
 
 @settings(max_examples=25, deadline=None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leastnoise._cli._output import show_facts, show_json, whole
-from leastnoise._cli._progress import Progress
+from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._session import Audit
@@ -32,7 +32,7 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
 
     what = read_spec(spec)
     with Progress("planning") as progress:
-        made = planned_spec(what, lambda name: progress.say(f"planning, trying {name}"))
+        made = planned_spec(what, progress.trying)
         progress.say("measuring made-up rows")
         found = audited(made, guard=what.options.guard, trials=trials, seconds=seconds)
     if as_json:

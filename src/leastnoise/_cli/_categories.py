@@ -10,7 +10,7 @@ import click
 from leastnoise._check import InputError
 from leastnoise._cli._earlier import settle_earlier
 from leastnoise._cli._output import rounded_charge_text, show_facts, shown, whole
-from leastnoise._cli._progress import Progress
+from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._release import FoundCategories

@@ -11,8 +11,9 @@ from leastnoise._check import InputError
 from leastnoise._cli._expected import expected
 from leastnoise._cli._output import number, show_facts, show_table, shown, whole, write_new
 from leastnoise._cli._plan import show_plan
-from leastnoise._cli._progress import Progress
+from leastnoise._cli._planned import planned_shown
 from leastnoise._cli._release import carry_out, show_release
+from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._check.arrays import IntArray
@@ -99,7 +100,7 @@ def demo(out: Path | None) -> None:
 
     Makes the survey, plans, releases, and compares the promised with the realised error.
     """
-    from leastnoise._session import planned_spec, read_spec
+    from leastnoise._session import read_spec
 
     folder = _new_folder(out)
     with Progress("generating a survey"):
@@ -109,9 +110,7 @@ def demo(out: Path | None) -> None:
     write_new(spec, _SPEC, "Choose another directory.")
     click.echo(f"A survey of {whole(PEOPLE)} generated people is in {shown(folder)}/people.parquet, its spec in {shown(spec)}.\n")
     what = read_spec(spec)
-    with Progress("planning") as progress:
-        made = planned_spec(what, lambda name: progress.say(f"planning, trying {name}"))
-        seconds = progress.seconds
+    made, seconds = planned_shown(what)
     show_plan(made, seconds, what.options.level)
     release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")
     click.echo()

@@ -9,7 +9,7 @@ from leastnoise._check import InputError, refuse
 from leastnoise._cli._expected import expected
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import number, show_table
-from leastnoise._cli._progress import Progress
+from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._plan import Plan

@@ -14,7 +14,8 @@ from leastnoise._cli._explain import explained, show_steps
 from leastnoise._cli._further import further_facts, other_budgets, other_rows, show_further, table_prices, with_epsilon
 from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import check_new, noise, number, share, show_facts, show_json, show_table, shown, whole, write_new
-from leastnoise._cli._progress import Progress
+from leastnoise._cli._planned import planned_shown
+from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._plan import Plan, Promise
@@ -50,7 +51,7 @@ def plan(
     """
     from leastnoise._cli._release import warn, warn_of_bias
     from leastnoise._release import check_options
-    from leastnoise._session import budget_warnings, plan_warnings, planned_spec, read_spec, spec_warnings
+    from leastnoise._session import budget_warnings, plan_warnings, read_spec, spec_warnings
 
     what = read_spec(spec)
     if epsilon is not None:
@@ -60,9 +61,7 @@ def plan(
     warn_of_bias(what)
     warned = (*budget_warnings(what.privacy, what.rows), *spec_warnings(what))
     warn(warned)
-    with within_memory(), Progress("planning") as progress:
-        made = planned_spec(what, lambda name: progress.say(f"planning, trying {name}"))
-        seconds = progress.seconds
+    made, seconds = planned_shown(what)
     check_options(made, what.options)
     if out is not None:
         write_new(out, made.to_json() + "\n", _EXISTS)
@@ -105,15 +104,16 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
 
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last, with the reason.
     """
-    from leastnoise._session import BY_NAME, read_spec
+    from leastnoise._session import BY_NAME, expected_seconds, read_spec
     from leastnoise._session import compare as tried_on
 
     what = read_spec(spec)
-    with within_memory(), Progress("planning") as progress:
+    about = expected_seconds(what.workload, what.planned_privacy, what.search())
+    with within_memory(), Progress("planning", about=about) as progress:
         tried = tried_on(
             what.workload,
             what.planned_privacy,
-            lambda name: progress.say(f"planning, trying {name}"),
+            progress.trying,
             seconds=what.seconds,
             by_name=by_name,
         )

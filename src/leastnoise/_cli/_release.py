@@ -11,9 +11,9 @@ from leastnoise._check import InputError
 from leastnoise._cli._cache import without_cache
 from leastnoise._cli._categories import found_first
 from leastnoise._cli._earlier import settle_earlier
-from leastnoise._cli._memory import within_memory
 from leastnoise._cli._output import rounded_charge_text, show_facts, shown
-from leastnoise._cli._progress import Progress
+from leastnoise._cli._planned import planned_shown
+from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
     from leastnoise._plan import Plan
@@ -79,18 +79,11 @@ def release(
         click.echo(_NOT_PRIVATE, err=True)
     new = not paying.exists()
     what = found_first(what, spec, paying, seed)
-    plan = plan or _planned(what)
+    plan = plan or planned_shown(what)[0]
     check_options(plan, what.options)
     warn(plan_warnings(what, plan))
     published = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
     show_release(published, out, None if seed is not None else paying, new=new, notes=notices(published))
-
-
-def _planned(what: "Spec") -> "Plan":
-    from leastnoise._session import planned_spec
-
-    with within_memory(), Progress("planning") as progress:
-        return planned_spec(what, lambda name: progress.say(f"planning, trying {name}"))
 
 
 def warn(sentences: Iterable[str]) -> None:

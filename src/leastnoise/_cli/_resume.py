@@ -7,7 +7,7 @@ import click
 from leastnoise._check import InputError
 from leastnoise._cli._earlier import named, settle_earlier
 from leastnoise._cli._output import shown
-from leastnoise._cli._progress import Progress
+from leastnoise._progress import Progress
 
 
 @click.command()

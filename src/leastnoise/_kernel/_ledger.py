@@ -9,11 +9,11 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from leastnoise._accounting import Charge, Cost, Privacy
-from leastnoise._check import LedgerError, refuse
+from leastnoise._accounting import Charge, Cost, Privacy, charge_text, whole_budget
+from leastnoise._check import InputError, LedgerError, html_facts, refuse
 from leastnoise._kernel import _ledger_steps as steps
 from leastnoise._kernel._ledger_file import Entry, append, checked_text, connected, dump, read, today, writing
 from leastnoise._kernel._ledger_holder import add_spent, checked, now, request_of, set_budget
@@ -22,6 +22,8 @@ from leastnoise._kernel._ledger_making import checked_path, checked_seconds, mak
 from leastnoise._kernel._ledger_migration import migrate
 from leastnoise._kernel._ledger_run import free_room, is_running, running, sweep
 from leastnoise._kernel._ledger_steps import Pending, Receipt
+
+_GLANCE = 0.2  # seconds to wait for another process where the ledger is only shown
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,7 +61,22 @@ class Ledger:
     share: str = ""
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r}, dataset={self.dataset!r}, budget={self.privacy.budget!r}, unit={self.privacy.unit!r})"
+        return f"Ledger({', '.join(f'{name}: {text}' for name, text in self._facts())})"
+
+    def _repr_html_(self) -> str:
+        return html_facts("Ledger", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [("of", self.dataset), ("protects", self.privacy.unit), ("file", str(self.path))]
+        try:
+            parts = [(one, f"share {one.share}: " if one.share else "") for one in replace(self, timeout=_GLANCE).limits()]
+        except (LedgerError, InputError) as error:  # it is shown, also in a debugger, and does not raise
+            return [*facts, ("unreadable", str(error))]
+        for limit, whose in parts:
+            amounts = (whole_budget(limit.budget), limit.spent, limit.left)
+            most, spent, rest = (charge_text(limit.budget, one) for one in amounts)
+            facts += [("budget", f"{whose}{most}{limit.period and f' a {limit.period}'}"), ("spent", spent), ("left", rest)]
+        return facts
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], dataset: str, privacy: Privacy, *, timeout: float = 30.0) -> "Ledger":

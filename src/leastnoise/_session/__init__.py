@@ -17,7 +17,7 @@ from leastnoise._session._finish import Finished, finish_all, resume
 from leastnoise._session._objectives import Price, Reached, price, prices, reached
 from leastnoise._session._reading import outcome_from_json, read_release
 from leastnoise._session._searches import Searched
-from leastnoise._session._session import check_affordable, compare, plan, planned, planned_spec, release
+from leastnoise._session._session import check_affordable, compare, expected_seconds, plan, planned, planned_spec, release
 from leastnoise._session._sight import other_ledgers, unknown_releases
 from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
 from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
@@ -50,6 +50,7 @@ __all__ = [
     "columns",
     "compare",
     "enter_release",
+    "expected_seconds",
     "export",
     "find_categories",
     "finish_all",

@@ -11,6 +11,7 @@ from leastnoise._accounting import Privacy, SeriesCost
 from leastnoise._check import InputError, InternalError, LedgerError, refuse
 from leastnoise._kernel import Entry, FoundKeys, KeySearch, Ledger, NeedsData, SeededEntropy, Series, Terms
 from leastnoise._plan import CategoryPlan
+from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, FoundCategories, check_target, draft, write_categories
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
 from leastnoise._session._before import ledger_for, paid_before
@@ -24,6 +25,7 @@ _Progress = Callable[[int, int | None], None] | None
 
 
 @one_thread()
+@rows_shown("finding categories")
 def find_categories(
     plan: CategoryPlan,
     source: Any,

@@ -13,6 +13,7 @@ from leastnoise._estimate import Outcome
 from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import Plan, is_category_plan
+from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft, versions
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
 from leastnoise._session._categories import finish_search
@@ -245,6 +246,7 @@ def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: A
 
 
 @one_thread()
+@rows_shown("finishing")
 def finish_all(
     ledger: Any, source: Any = None, *, number: int | None = None, out: Any = None, progress: RowProgress = None
 ) -> list[Finished]:

@@ -20,12 +20,14 @@ from leastnoise._mechanisms import (
     candidates,
     mechanism_for,
     mechanism_of,
+    planning_seconds,
     sharpened,
     terms_of,
     too_large,
 )
 from leastnoise._plan import Plan, guard_share, with_guard, without_guard
 from leastnoise._planner import PLANNERS
+from leastnoise._progress import planning_shown, rows_shown
 from leastnoise._release import LEVEL, Options, Release, check_options, check_target, checked_level, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
 from leastnoise._session._before import ledger_for, paid_before
@@ -66,7 +68,8 @@ def plan(
         seconds: about how many CPU seconds of one core "auto" may take, by estimates: the plan is the same on every machine. More may find
             less error; `compare` says what was left out.
         guard: a share such as "1/100" of the budget that is left for `release` to pay its guard with; the plan has the rest.
-        progress: called with the name of every strategy before it is tried.
+        progress: called with the name of every strategy before it is tried. Without it, a notebook shows below its cell what takes over a
+            second.
 
     Returns:
         The plan, from the user's cache folder where it was made before; see ``expected_error()``, ``lower_bound()`` and ``to_json()``.
@@ -80,9 +83,20 @@ def plan(
     >>> made.strategy, round(made.expected_error().total_squared_error, 2)
     ('identity', 3.68)
     """
-    share = guard_share(guard)
+    share, asked = guard_share(guard), _workload(workload)
     privacy = budget if isinstance(budget, Least) else without_guard(_privacy(budget), share)
-    return planned(_workload(workload), privacy, Search(strategy, seconds, progress), objective, checked_level(level))
+    search = Search(strategy, seconds)
+    with planning_shown(progress, lambda: expected_seconds(asked, privacy, search, objective)) as tell:
+        return planned(asked, privacy, replace(search, tell=tell), objective, checked_level(level))
+
+
+def expected_seconds(workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total") -> float:
+    """About how many CPU seconds planning takes; 0 where nobody knows, as for targets, which are planned for several times.
+
+    >>> expected_seconds(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search("identity"))
+    0.0
+    """
+    return 0.0 if isinstance(privacy, Least) or objective != "total" else planning_seconds(workload, privacy, search)
 
 
 def _workload(workload: object) -> Workload:
@@ -195,13 +209,16 @@ def compare(
     """
     workload, privacy = _workload(workload), _privacy(budget)
     check_cell(workload, privacy)
-    tried = [*all_tried(workload, privacy, Search(seconds=seconds, tell=progress))]
-    for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
-        tried += candidates(workload, privacy, name, tell=progress)
+    search = Search(seconds=seconds)
+    with planning_shown(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
+        tried = [*all_tried(workload, privacy, replace(search, tell=tell))]
+        for name in (one.name for one in PLANNERS.values() if by_name and not one.automatic):
+            tried += candidates(workload, privacy, name, tell=tell)
     return tuple(sorted(sharpened(tried), key=lambda candidate: candidate.total))
 
 
 @one_thread()
+@rows_shown("measuring, estimating and writing")
 def release(
     plan: Plan,
     source: Any,
@@ -224,7 +241,8 @@ def release(
         options: the level of the intervals, answers beside the unbiased ones, what is written and how, and the guard: see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so.
-        progress: called with the rows read so far and their number if it is known.
+        progress: called with the rows read so far and their number if it is known. Without it, a notebook shows
+            below its cell what takes over a second.
 
     Returns:
         The release; its ``answers`` are a data frame.

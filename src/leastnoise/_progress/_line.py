@@ -1,15 +1,30 @@
-"""Progress on the standard error stream, for whatever takes over a second."""
+"""A line that says what is being done, for whatever takes over a second."""
 
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 _PATIENCE = 1.0
 _ON_TERMINAL = 0.2
 _ELSEWHERE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a line of progress is shown.
+
+    Args:
+        every: seconds after which it is shown again.
+        show: is given the line; "" at the end.
+    """
+
+    every: float
+    show: Callable[[str], None]
 
 
 class Progress:
@@ -21,10 +36,14 @@ class Progress:
 
     Args:
         doing: what is being done.
+        place: where the line is shown; None for the standard error stream.
+        about: about how many seconds all of it takes, where that is known.
     """
 
-    def __init__(self, doing: str) -> None:
+    def __init__(self, doing: str, place: Place | None = None, about: float = 0.0) -> None:
         self._text = doing
+        self._place = place
+        self._about = about
         self._share = 0.0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -47,6 +66,10 @@ class Progress:
         """Change what is being done."""
         self._text, self._share = text, 0.0
 
+    def trying(self, name: str) -> None:
+        """Tell which strategy is tried."""
+        self.say(f"planning, trying {name}")
+
     def rows(self, doing: str, then: str, done: int, among: int | None) -> None:
         """Tell how far the reading of rows is.
 
@@ -65,21 +88,30 @@ class Progress:
     def _show(self) -> None:
         if self._done.wait(_patience()):
             return
-        terminal = sys.stderr.isatty()
-        width = 0
+        place = self._place or _error_stream()
         while True:
-            line = f"{self._text} ({time_words(self.seconds, self._share)})"
-            if terminal:
-                sys.stderr.write("\r" + line.ljust(width))
-                width = len(line)
-            else:
-                sys.stderr.write(line + "\n")
-            sys.stderr.flush()
-            if self._done.wait(_ON_TERMINAL if terminal else _ELSEWHERE):
+            share = self._share or (min(self.seconds / self._about, 1.0) if self._about else 0.0)
+            place.show(f"{self._text} ({time_words(self.seconds, share)})")
+            if self._done.wait(place.every):
                 break
-        if terminal:
-            sys.stderr.write("\r" + " " * width + "\r")
-            sys.stderr.flush()
+        place.show("")
+
+
+def _error_stream() -> Place:
+    if not sys.stderr.isatty():
+        return Place(_ELSEWHERE, lambda line: _write(line and line + "\n"))
+    widths = [0]
+
+    def redraw(line: str) -> None:
+        _write("\r" + line.ljust(widths[-1]) + ("" if line else "\r"))
+        widths.append(len(line))
+
+    return Place(_ON_TERMINAL, redraw)
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def time_words(seconds: float, share: float) -> str:

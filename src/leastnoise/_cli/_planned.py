@@ -1,0 +1,27 @@
+"""Planning with a line of progress."""
+
+from typing import TYPE_CHECKING
+
+from leastnoise._cli._memory import within_memory
+from leastnoise._progress import Progress
+
+if TYPE_CHECKING:
+    from leastnoise._plan import Plan
+    from leastnoise._session import Spec
+
+
+def planned_shown(what: "Spec") -> "tuple[Plan, float]":
+    """The plan that a spec asks for, and the seconds that it took.
+
+    Args:
+        what: the spec.
+
+    Raises:
+        InputError: as `leastnoise.plan`.
+    """
+    from leastnoise._session import expected_seconds, planned_spec
+
+    about = expected_seconds(what.workload, what.planned_privacy, what.search(), what.objective)
+    with within_memory(), Progress("planning", about=about) as progress:
+        made = planned_spec(what, progress.trying)
+        return made, progress.seconds

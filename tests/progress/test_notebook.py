@@ -1,0 +1,81 @@
+"""Progress in a notebook: below the cell, without being asked for, and nowhere else."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._progress import _line
+
+DOMAIN = ln.Domain(age=ln.Integers(0, 15))
+ASKED = ln.queries(DOMAIN, age="prefix")
+
+
+@pytest.fixture
+def cell(monkeypatch):
+    """What a kernel would show below a cell, line by line; IPython's own names, of which nothing else is used."""
+    lines = []
+
+    def display(data, *, raw, display_id):
+        assert raw
+        assert display_id
+        lines.append(("new", data["text/plain"]))
+        return SimpleNamespace(update=lambda data, raw: lines.append(("again", data["text/plain"])))
+
+    python, shown = ModuleType("IPython"), ModuleType("IPython.display")
+    python.get_ipython = lambda: SimpleNamespace(kernel="of a notebook")
+    shown.display = display
+    monkeypatch.setitem(sys.modules, "IPython", python)
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+    monkeypatch.setenv("LEASTNOISE_PROGRESS", "0")
+    return lines
+
+
+def released(**given):
+    plan = ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=lambda _: None)
+    return ln.release(plan, pd.DataFrame({"age": [1, 2, 2]}), seed=1, **given)
+
+
+def test_planning_shows_one_line_that_is_emptied_at_the_end(cell):
+    ln.plan(ASKED, ln.PureDP(1), seconds=4)
+    ((first, line), *_, last) = cell
+    assert (first, last) == ("new", ("again", ""))
+    assert line.startswith("planning")
+    assert all(kind == "again" for kind, _ in cell[1:])
+
+
+def test_comparing_and_reading_show_one_too(cell):
+    ln.compare(ASKED, ln.PureDP(1), seconds=1)
+    compared = len(cell)
+    released()
+    assert cell[0][1].startswith("planning")
+    assert cell[compared][1].startswith("reading, measuring, estimating and writing (0 s")
+    assert cell[-1] == ("again", "")
+
+
+def test_a_caller_who_looks_for_himself_is_not_shown_it_twice(cell):
+    seen = []
+    ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=seen.append)
+    released(progress=lambda done, among: seen.append((done, among)))
+    assert seen == ["identity", (3, 3)]
+    assert cell == []
+
+
+@pytest.mark.parametrize("shell", [None, SimpleNamespace()])
+def test_a_program_and_a_terminal_are_left_in_peace(cell, monkeypatch, capsys, shell):
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: shell)
+    ln.plan(ASKED, ln.PureDP(1), strategy="identity")
+    released()
+    assert cell == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_expected_to_take_a_time_says_how_much_is_left(monkeypatch):
+    lines = []
+    monkeypatch.setenv("LEASTNOISE_PROGRESS", "0")
+    monkeypatch.setattr(_line.time, "perf_counter", iter([0.0, 4.0, 4.0]).__next__)
+    with _line.Progress("planning", _line.Place(60.0, lines.append), about=16.0):
+        pass
+    assert lines == ["planning (4 s, about 12 s more)", ""]
