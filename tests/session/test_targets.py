@@ -11,6 +11,7 @@ import leastnoise as ln
 from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._mechanisms import Search, choose
+from leastnoise._session import planned
 from leastnoise._session._objectives import prices, reached
 from leastnoise._session._targets import Goal, Least, answering, balanced, goals_of, least, of_size, ratios
 from leastnoise._workload import from_json, target
@@ -196,3 +197,20 @@ def test_a_report_says_what_its_plan_was_chosen_for(tmp_path: Path, objective: s
     }
     assert [name for name, text in words.items() if text in page] == [objective]
     assert ("another balance" in page) == (objective == "total")
+
+
+def small():
+    """A workload whose strategy has whole numbers that leave no room for the noise of far smaller budgets."""
+    pay = ln.Measure("pay", 0, 100)
+    domain = ln.Domain(a=ln.Integers(0, 39), b=ln.Integers(0, 7), c=ln.Integers(0, 4), measures={"pay": pay})
+    sums = ln.queries(domain, sum="pay", a="prefix", c="identity").within(rmse=2000)
+    return ln.queries(domain, a="identity", b="prefix").within(rmse=90) + sums + ln.queries(domain, a="prefix").within(rmse=60)
+
+
+def test_the_least_budget_is_found_though_the_first_plan_leaves_no_room_for_its_noise():
+    workload, search = small(), Search("tilted")
+    first = planned(workload, ln.Privacy(ln.ZCDP(1)), search)
+    found = least(workload, Least("rho"), search)
+    with pytest.raises(InputError, match=r"leave no room for so much noise; plan for that budget itself"):
+        answering(workload, first, found.plan.privacy)
+    assert 0.99 < ratios(goals_of(workload, 0.95), found.plan).max() <= 1

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureCost, PureDP, covers, rho_of
-from leastnoise._check import InternalError, refuse
+from leastnoise._check import InputError, InternalError, refuse
 from leastnoise._domain import Domain
 from leastnoise._fitting._gaussian import gaussian_mu_squared
 from leastnoise._measurements import Block, Measurements, cost
@@ -130,12 +130,21 @@ def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
         measurements: whose blocks are taken.
         privacy: the other budget, of a kind that the noise fits.
 
+    Raises:
+        InputError: the queries' whole numbers, which were chosen for the first budget, leave no room for the noise of so small a one.
+
     >>> block = Block((), Fraction(1))
     >>> measured = fit(Domain(age=["a", "b"]), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(block, 1.0)])
     >>> rescaled(measured, Privacy(PureDP("1/3"))).blocks[0].scale
     Fraction(3, 1)
     """
-    return fit(measurements.domain, privacy, measurements.noise, [(block, 1 / float(block.scale)) for block in measurements.blocks])
+    try:
+        return fit(measurements.domain, privacy, measurements.noise, [(block, 1 / float(block.scale)) for block in measurements.blocks])
+    except InputError:
+        if type(privacy.budget) is not type(measurements.privacy.budget):
+            raise
+        advice = "The whole numbers of its queries leave no room for so much noise; plan for that budget itself."
+        raise refuse("a budget for the noise of this plan", privacy.budget, f"nearer to {measurements.privacy.budget}", advice) from None
 
 
 def _factor(plan: Measurements) -> Fraction:

@@ -215,6 +215,9 @@ def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) ->
         plan: whose measurements are taken.
         privacy: another budget, of a kind that the plan's noise fits, for the same proportions of noise; None for the plan's own.
 
+    Raises:
+        InputError: as `rescaled`.
+
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> answering(made.workload, made, ln.Privacy(ln.PureDP("1/2"))).cost()
     PureCost(epsilon=Fraction(1, 2))
@@ -317,11 +320,12 @@ def least(
     for _ in range(_TRIES):  # errors of small noise do not scale exactly, and the best strategy may depend on the budget
         search = search if found is None else replace(search or Search(), strategy=found.strategy)
         found = balanced(workload, privacy.privacy(size), goals, search, rounds=rounds)
-        before, size = size, _size(workload, goals, found.plan, privacy.privacy, size)
+        before, size = size, _rounded(float(size) * part(found.ratio, found.plan.privacy))
         if abs(size / before - 1) < Fraction(1, 10):
             break
     if found is None:
         raise InternalError("Nothing was planned.")
+    size = _size(workload, goals, found.plan, privacy.privacy, size)
     low, high = 0.0, float(size)
     while high - low > high / 1000:  # the bound falls as the budget grows
         middle = (low + high) / 2

@@ -62,7 +62,10 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
     if type(privacy.budget) is not type(plan.privacy.budget):
         return None
     known = dict(zip((product.question for product in plan.workload), plan.promise.tables, strict=True))
-    measured = rescaled(plan.measurements, privacy)
+    try:
+        measured = rescaled(plan.measurements, privacy)
+    except InputError:  # so small a budget needs a plan of its own
+        return None
     pairs = zip(measured.blocks, plan.measurements.blocks, strict=True)
     shares = [block_variance(measured, new) / block_variance(plan.measurements, old) for new, old in pairs]
     if max(shares) <= min(shares) * (1 + _SAME) and all(product.question in known for product in spec.workload):

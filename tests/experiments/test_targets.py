@@ -1,0 +1,31 @@
+"""The study of least budgets counts the truth rightly, and sees a target that is not kept."""
+
+from functools import reduce
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments.targets import ROWS, drawn, held
+
+import leastnoise as ln
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5])
+def test_the_truth_is_what_a_release_of_little_noise_says(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    domain, tables = drawn(generator)
+    rows = pd.DataFrame({name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names})
+    rows["pay"] = generator.integers(0, domain.measures["pay"].high + 1, ROWS)
+    plan = ln.plan(reduce(ln.Workload.__add__, (one.workload(domain) for one in tables)), ln.PureDP(16), strategy="identity")
+    made = ln.release(plan, rows, seed=seed)
+    for place, one in enumerate(tables):
+        table = made.tables[place]
+        assert np.all(np.abs(table.answer.reshape(-1) - one.truth(rows, domain)) <= 8 * table.noise_std.reshape(-1))
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("margin", 19.6), ("rmse", 10)])
+def test_a_target_that_is_kept_is_told_from_one_that_is_not(kind: str, limit: float) -> None:
+    errors = np.random.default_rng(1).normal(0, 10, (400, 50))
+    for factor, kept in ((1.0, True), (1.05, False)):
+        reached, wanted, spread = held(kind, factor * errors, limit, 0.95)
+        assert ((reached >= wanted - 3 * spread) if kind == "margin" else (reached <= wanted + 3 * spread)) is kept
