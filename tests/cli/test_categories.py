@@ -83,6 +83,11 @@ def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Cal
     lines = answers(visits).splitlines()
     assert {line.split(",")[1] for line in lines[1:]} == {*KNOWN.split(","), "other"}
     assert "alone" not in answers(visits)
+    manifest = json.loads((visits / "out/manifest.json").read_text(encoding="utf-8"))
+    (search,) = manifest["options"]["searches"]
+    assert (search["attribute"], search["number"], search["charge"]) == ("agent", 1, "epsilon = 0.2, delta = 2e-8")
+    assert search["id"] == book.entries()[0].id
+    assert "Finding the categories of agent" in (visits / "out/report.html").read_text(encoding="utf-8")
     assert sum(1 for line in lines[1:] if abs(float(line.split(",")[3]) - 500) < 60) == 6
     again = run("categories", "spec.toml")  # nothing is left to be found, or paid
     assert (again.code, again.out) == (0, "The categories of agent were found before: 3, in agent-categories.\n")

@@ -25,6 +25,7 @@ OTHERS = {
     "language": "de",
     "contact": "statistik@example.org",
     "guard": Fraction(1, 100),
+    "searches": ({"attribute": "agent", "dataset": "people", "charge": "epsilon = 0.1", "number": 1, "ledger": "people.ledger"},),
 }
 SPEC = """
 [privacy]
@@ -42,10 +43,10 @@ guard = "1/100"
 def test_the_spec_the_page_and_the_value_have_the_same_names(tmp_path: Path) -> None:
     names = [one.name for one in fields(Options)]
     page = (ROOT / "docs" / "spec.md").read_text("utf-8").split("## output")[1].split("\n## ")[0].split("\n\n")[1]
-    assert sorted([*re.findall(r"^\| `(\w+)`", page, flags=re.MULTILINE), "guard"]) == sorted(names) == sorted(OTHERS)
-    lines = [f"{name} = {json.dumps(value)}" for name, value in OTHERS.items() if name != "guard"]
+    assert sorted([*re.findall(r"^\| `(\w+)`", page, flags=re.MULTILINE), "guard", "searches"]) == sorted(names) == sorted(OTHERS)
+    lines = [f"{name} = {json.dumps(value)}" for name, value in OTHERS.items() if name not in {"guard", "searches"}]
     (tmp_path / "people.toml").write_text(SPEC + "\n".join(lines), encoding="utf-8")
-    assert asdict(ln.read_spec(tmp_path / "people.toml").options) == OTHERS
+    assert asdict(ln.read_spec(tmp_path / "people.toml").options) == {**OTHERS, "searches": ()}
 
 
 def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(observation, tmp_path: Path) -> None:
@@ -77,6 +78,7 @@ def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
         ({"contact": None}, "contact must be a text; got None"),
         ({"guard": "2/3"}, "guard must be a share of the budget above 0 and at most 1/2"),
         ({"guard": 0}, "guard must be"),
+        ({"searches": [{"attribute": "agent"}]}, "searches must be a list of what FoundCategories.named() gives"),
     ],
 )
 def test_wrong_values_are_refused(wrong: dict[str, object], message: str) -> None:

@@ -39,7 +39,13 @@ def test_a_search_is_paid_published_and_used(tmp_path: Path, people: Path) -> No
     assert f"A category of {PLAN.often} units is found in 95 of 100 searches" in manifest["promise"]
     assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
     workload = ln.marginals(ln.Domain(agent=found.kind()), ways=1)
-    made = ln.release(ln.plan(workload, ln.ApproxDP("1/2", "9e-7")), people, ledger=book, out=tmp_path / "out")
+    plan = ln.plan(workload, ln.ApproxDP("1/2", "9e-7"))
+    with pytest.raises(ln.InputError, match=r"found in the data set 'other'; got a release of 'people'"):
+        ln.release(plan, people, ledger=book, options=ln.Options(searches=[{**found.named(), "dataset": "other"}]))
+    made = ln.release(plan, people, ledger=book, out=tmp_path / "out", options=ln.Options(searches=[found.named()]))
+    (named,) = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))["options"]["searches"]
+    assert (named["attribute"], named["plan"], named["head"]) == ("agent", PLAN.digest(), found.receipt["head"])
+    assert ln.read_release(tmp_path / "out").options == made.options
     assert made.answers["cell"].tolist() == ["agent=curl", "agent=wget", "agent=other"]
     with pytest.raises(ln.BudgetError):
         ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "again")

@@ -51,6 +51,15 @@ class FoundCategories:
         """
         return self.plan.kind.found(self.texts)
 
+    def named(self) -> dict[str, Any]:
+        """What a release that uses the categories says of their search: `Options.searches` is a list of such.
+
+        >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
+        >>> ln.find_categories(plan, pd.DataFrame({"agent": ["curl"] * 99}), seed=1).named()["attribute"]
+        'agent'
+        """
+        return {"attribute": self.plan.attribute, "plan": self.plan.digest(), **self.receipt}
+
 
 def words(plan: CategoryPlan) -> str:
     """What a search promises, in a sentence or two.

@@ -1,6 +1,6 @@
 """What a release does that its plan does not say, as one value: from the spec or an argument to the manifest."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 USUAL = ("csv", "parquet")
 SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
 """Columns that not every table of a release has."""
+_SEARCHED = {"attribute", "dataset", "charge", "number", "ledger"}
 LEVEL = 0.95
 """Coverage of intervals, where nothing else is said."""
 
@@ -38,6 +39,8 @@ class Options:
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see `leastnoise.plan`): it pays for noisy
             counts of rows read and used before the plan is paid, and stops the release where with confidence fewer than half are used.
             None: there is none.
+        searches: those that found categories of the domain, as `FoundCategories.named` gives them: the manifest names them beside the
+            release's own payment. They must be of the same data set.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -56,6 +59,7 @@ class Options:
     language: str = "en"
     contact: str = ""
     guard: Exact | None = None
+    searches: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", checked_level(self.level))
@@ -67,6 +71,7 @@ class Options:
         if not isinstance(self.contact, str):
             raise refuse("contact", self.contact, "a text")
         object.__setattr__(self, "guard", guard_share(self.guard))
+        object.__setattr__(self, "searches", _searches(self.searches))
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -86,14 +91,14 @@ class Options:
         return self.non_negative or self.integer or self.nnls or self.local_non_negative
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, from which the same options are made; without a guard where there is none.
+        """Plain JSON values, from which the same options are made; without a guard or searches where there are none.
 
         >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
         """
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        guard = values.pop("guard")
-        return values if guard is None else {**values, "guard": str(guard)}
+        guard, searches = values.pop("guard"), values.pop("searches")
+        return {**values, **({} if guard is None else {"guard": str(guard)}), **({"searches": searches} if searches else {})}
 
 
 def checked_level(value: object) -> float:
@@ -111,6 +116,12 @@ def _formats(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not value or any(item not in FORMATS for item in value):
         raise refuse("formats", value, "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one of them")
     return tuple(dict.fromkeys(value))
+
+
+def _searches(value: object) -> tuple[dict[str, Any], ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, Mapping) and set(one) >= _SEARCHED for one in value):
+        raise refuse("searches", value, "a list of what FoundCategories.named() gives, of searches that were paid")
+    return tuple(dict(one) for one in value)
 
 
 def _flag(name: str, value: object) -> None:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -241,11 +241,16 @@ def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
         (said.say("s_budget"), f"{words.budget_words(release.privacy, said)} ({words.definition(release.privacy, said)[0]})"),
         (said.say("s_cost"), said.say("computed" if ordinary else "computed_aware", cost=words.cost_words(plan.cost(), said))),
         *([(said.say("s_guard"), str(release.receipt["guard_charge"]))] if "guard_charge" in release.receipt else []),
+        *((said.say("s_search", **one), said.say("searched", **one)) for one in map(_search, release.options.searches)),
         (said.say("s_neighbours"), f"{words.change(release.privacy, said)} ({release.privacy.neighbours})"),
         (said.say("s_noise"), said.say(release.measurements.noise.value)),
         (said.say("s_strategy"), f"{plan.strategy}: {done}"),
         (said.say("s_receipt"), receipt or said.say("no_receipt")),
     ]
+
+
+def _search(paid: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")}
 
 
 def _files(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:

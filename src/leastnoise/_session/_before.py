@@ -1,6 +1,7 @@
 """What is refused before anything is planned: a ledger that cannot pay, a plan of something else."""
 
 import os
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,28 @@ def check_ledger(ledger: Path, book: Ledger | None, source: Any, dataset: str | 
             f"The ledger {book.path} belongs to the data set {book.dataset!r}; got {name!r}. "
             f"Use the ledger of {name!r}, or say dataset={book.dataset!r} if these are the same people."
         )
+
+
+def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
+    """Refuse categories that were found in another data set, whose ledger paid for them.
+
+    Args:
+        searches: of a release's options.
+        dataset: the name that the paying ledger has for the data.
+
+    Raises:
+        InputError: a search was of another data set; nothing was spent.
+
+    >>> check_searched([{"attribute": "agent", "dataset": "visits"}], "shops")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: The categories of 'agent' were found in the data set 'visits'; got a release of 'shops'. ...
+    """
+    for one in searches:
+        if one["dataset"] != dataset:
+            raise InputError(
+                f"The categories of {one['attribute']!r} were found in the data set {one['dataset']!r}; got a release of {dataset!r}. Give "
+                "them as a public list, with categories = { file = ... } and without the search, or say which data set this is."
+            )
 
 
 def _folder(place: Any) -> list[Path]:

@@ -94,6 +94,15 @@ def with_found(domain: Domain, searches: Sequence[Searched]) -> Domain:
     return Domain({name: found.get(name, domain.kind(name)) for name in domain.names}, measures=domain.measures)
 
 
+def named(searches: Sequence[Searched]) -> tuple[dict[str, Any], ...]:
+    """What a release says of the searches that were paid.
+
+    Args:
+        searches: of a spec.
+    """
+    return tuple(one.found.named() for one in searches if one.found is not None and one.found.private)
+
+
 def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:
     """Refuse a budget that cannot pay for searches, and what other searches found.
 

@@ -30,7 +30,7 @@ from leastnoise._planner import PLANNERS
 from leastnoise._progress import planning_shown, rows_shown
 from leastnoise._release import LEVEL, Options, Release, check_options, check_target, checked_level, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
-from leastnoise._session._before import ledger_for, paid_before
+from leastnoise._session._before import check_searched, ledger_for, paid_before
 from leastnoise._session._cells import check_cell, protected
 from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
@@ -288,15 +288,15 @@ def release(
         if paid is not None:
             return finish_one(book, paid, source, options=asked, progress=progress).release
         check_affordable(book, plan, share)
+    name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
+    check_searched(asked.searches, name)
     with nullcontext() if target is None else draft(target) as place:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
             book = (
                 Ledger.open(str(ledger))
                 if Path(str(ledger)).exists()
-                else Ledger.create(
-                    str(ledger), dataset or _adapters.dataset_name(source) or "data", protected(with_guard(plan.privacy, share))
-                )
+                else Ledger.create(str(ledger), name, protected(with_guard(plan.privacy, share)))
             )
         found = {} if share is None else guarded(book, table, plan.privacy, share).facts()
         kept = Asked(asked, _adapters.location(source), found)

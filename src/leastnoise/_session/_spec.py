@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from leastnoise._session._cells import per_cell
 from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
-from leastnoise._session._searches import Searched, check_searches, searches_of, with_found
+from leastnoise._session._searches import Searched, check_searches, named, searches_of, with_found
 from leastnoise._session._targets import Least
 from leastnoise._workload import Product, Workload, cdf_queries, marginals, mean_queries, quantile_queries, queries, together
 
@@ -32,7 +32,7 @@ _MOST_LISTED = 10
 _LAYOUT = ("delimiter", "encoding", "header")
 _MOST_NESTED = 12
 _NOTHING: Mapping[str, FoundCategories] = {}
-_OUTPUT = tuple(one.name for one in fields(Options) if one.name != "guard")  # which is in [plan]
+_OUTPUT = tuple(one.name for one in fields(Options) if one.name not in {"guard", "searches"})  # of [plan] and [domain]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +198,8 @@ def spec_from_table(
     plan: dict[str, Any] = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "seconds", "guard"])
     output = known_keys("[output]", found.get("output", {}), _OUTPUT)
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
-    options = _options(output, guard_share(plan.get("guard")))
     rows = _rows(found["privacy"])
+    options = _options(output, guard_share(plan.get("guard")))
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
     files = PublicFiles(folder, data)
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
@@ -222,7 +222,7 @@ def spec_from_table(
         ledger=_path(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
         dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
         share=_text("[ledger] share", ledger["share"]) if "share" in ledger else "",
-        options=options,
+        options=replace(options, searches=named(searches)),
         parts=tuple(part.products for part in asked),
         searches=searches,
     )
