@@ -451,6 +451,10 @@ def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
     found, here = counts(source, domain, {None: [(name,) for name in domain.names]})
     assert not here
     assert list(found.values()) == [[1, 1, 5], [1, 1, 5], [2, 0, 5], [0, 7]]
+    months = Dates("2024-01-01", "2024-12-31", "month", outside="clip")
+    found, here = counts(source, Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]})
+    assert here
+    assert list(found.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3  # what is before all times is not after them
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -88,7 +89,7 @@ def test_types_of_duckdb_that_ibis_takes_for_others():
     types = {"e": "ENUM('F', 'M')", "d": "DATE", "s": "TIMESTAMP", "k": "DECIMAL(4, 2)", "o": "TIMESTAMP_S"}
     far = "make_timestamp(9000000000000000000)"
     rows = ["('F', '2024-01-01', '2024-01-01 01:00', 1.5, '2024-01-01')", "('M', '-infinity', 'infinity', -1.25, '290000-01-01')"]
-    rows += [f"(NULL, 'infinity', {far}, NULL, NULL)", "(NULL, NULL, NULL, 17, 'infinity')"]
+    rows += [f"(NULL, 'infinity', {far}, NULL, NULL)", "(NULL, NULL, NULL, 17, 'infinity')", "('M', NULL, '-infinity', NULL, NULL)"]
     backend = ibis.duckdb.connect()
     listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
     backend.con.execute(f"CREATE TABLE visits ({listed}); INSERT INTO visits VALUES {', '.join(rows)}")
@@ -96,7 +97,8 @@ def test_types_of_duckdb_that_ibis_takes_for_others():
         warnings.simplefilter("ignore", DeprecationWarning)
         table = backend.table("visits")
     kinds = {"e": Categories(["F", "x"], null="other"), "d": TIMES[1], "s": TIMES[2], "k": KINDS[7], "o": TIMES[1]}
-    for name, kind in kinds.items():
+    clipped = [("d", replace(TIMES[1], outside="clip")), ("s", replace(TIMES[2], outside="clip"))]
+    for name, kind in [*kinds.items(), *clipped]:
         tables = {None: [(name,)]}
         found, here = counts(table, Domain({name: kind}), tables)
         assert here == (name != "o")

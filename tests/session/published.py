@@ -73,7 +73,7 @@ def releases(folder: Path) -> Iterator[Path]:
         (ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"), None),
         (ln.plan(amounts, ln.PureDP(1), strategy="truncated_sums"), None),
     ]
-    found = {name: "..." for name in ("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head")}
+    found = dict.fromkeys(("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head"), "...")
     asked.append((asked[1][0], ln.Options(guard="1/100", searches=[{**found, "dataset": f"people {len(asked)}"}])))
     for number, (plan, chosen) in enumerate(asked):
         ln.release(plan, FRAME, ledger=folder / f"{number}.ledger", dataset=f"people {number}", out=folder / str(number), options=chosen)

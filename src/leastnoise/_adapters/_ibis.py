@@ -55,7 +55,8 @@ def call(name: str, *arguments: Expression) -> Expression:
 
 def _finite(column: Expression, found: Expression) -> Expression:
     missing = exp.Is(this=column.copy(), expression=exp.Null())
-    return case([(missing, exp.Null()), (call("ISFINITE", column), found)], whole(_LATEST))
+    late = exp.GT(this=column.copy(), expression=text("1970-01-01"))
+    return case([(missing, exp.Null()), (call("ISFINITE", column), found), (late, whole(_LATEST))], whole(-_LATEST))
 
 
 def _days_between(column: Expression) -> Expression:

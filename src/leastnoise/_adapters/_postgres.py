@@ -48,18 +48,25 @@ def _as_text(column: Expression) -> Expression:
 
 
 def _days(column: Expression) -> Expression:
-    """Days since 1970; an infinite date is one that nobody means."""
+    """Days since 1970; infinite dates are ones that nobody means, at either end."""
     since = exp.Sub(this=column.copy(), expression=exp.cast(text(_EPOCH), "DATE"))
     finite = exp.func("isfinite", column.copy())
-    return case([(_missing(column.copy()), exp.Null()), (finite, exp.cast(since, "INT"))], exp.Literal.number(2**31 - 1))
+    return case(
+        [(_missing(column.copy()), exp.Null()), (finite, exp.cast(since, "INT")), (_late(column), exp.Literal.number(2**31 - 1))],
+        exp.Neg(this=exp.Literal.number(2**31 - 1)),
+    )
+
+
+def _late(column: Expression) -> Expression:
+    return exp.GT(this=column.copy(), expression=text(_EPOCH))
 
 
 def _microseconds(column: Expression) -> Expression:
-    """Microseconds since 1970, in UTC where there is a time zone; the times that 64 bits do not hold become the last."""
+    """Microseconds since 1970, in UTC where there is a time zone; the times that 64 bits do not hold become the last, or the first."""
     since = exp.Extract(this=exp.var("EPOCH"), expression=column.copy())
     soon = exp.and_(exp.LT(this=column.copy(), expression=text("200000-01-01")), exp.func("isfinite", column.copy()))
     found = exp.cast(exp.Mul(this=since, expression=exp.Literal.number(10**6)), "BIGINT")
-    return case([(_missing(column.copy()), exp.Null()), (soon, found)], whole(_LATEST))
+    return case([(_missing(column.copy()), exp.Null()), (soon, found), (_late(column), whole(_LATEST))], whole(-_LATEST))
 
 
 def _as_double(column: Expression) -> Expression:
