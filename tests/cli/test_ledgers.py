@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
+from leastnoise._check import InputError, InternalError, PaidError
 from leastnoise._kernel import _ledger_holder
 from leastnoise._kernel._ledger_file import digest_of
 from leastnoise._mechanisms import Search, mechanism_for
@@ -184,6 +186,40 @@ def test_what_this_version_paid_and_cannot_read_is_damaged(stopped: Path, run: R
     recorded(stopped, OTHERS[how])
     refused = run("resume", "people.ledger")
     assert (refused.code, "was paid with" in refused.err) == (2, False)
+
+
+def test_what_cannot_be_finished_does_not_stop_the_others(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("ledger", "set", "people.ledger", "--epsilon", "9", "--dataset", "people").code == 0
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("leastnoise._session._finish.fill_draft", full)
+        assert [run("release", "people.toml", "--out", name).code for name in ("a", "b", "c")] == [3, 3, 3]
+    (folder / "a").mkdir()
+    done = run("resume", "people.ledger")
+    assert done.code == 2  # nothing of the first was touched
+    assert "Release 1 was not finished: The output directory must not exist yet; got" in done.err
+    assert done.err.endswith("1 of 3 releases were not finished; the reasons are above.\n")
+    assert [entry.state for entry in Ledger.open(folder / "people.ledger").entries()] == ["reserved", "sealed", "sealed"]
+    (folder / "a").rmdir()
+    assert run("resume", "people.ledger").code == 0
+
+
+@pytest.mark.parametrize(("stops", "code"), [(["x", "resumable"], 3), (["whole", "x"], 4), (["x", "bug", "absent"], 70)])
+def test_the_exit_code_is_that_of_the_worst(run: Run, stopped: Path, monkeypatch: pytest.MonkeyPatch, stops: list[str], code: int) -> None:
+    kinds = {"x": InputError("no"), "bug": InternalError("bug")}
+    errors = iter([kinds.get(stop) or PaidError("Full.", stop, OSError()) for stop in stops])
+
+    def fail(*_: object, **__: object) -> None:
+        raise next(errors)
+
+    (entry,) = Ledger.open(stopped).entries()
+    several = tuple(replace(entry, number=number) for number, _ in enumerate(stops, 1))
+    monkeypatch.setattr(Ledger, "entries", lambda _: several)
+    monkeypatch.setattr("leastnoise._session.finish_all", fail)
+    assert run("resume", "people.ledger").code == code
 
 
 def test_another_version_whose_record_can_be_read_is_finished(stopped: Path, run: Run) -> None:

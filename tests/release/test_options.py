@@ -25,6 +25,8 @@ OTHERS = {
     "language": "de",
     "contact": "statistik@example.org",
     "guard": Fraction(1, 100),
+    "round": 5,
+    "below": 10,
     "searches": ({"attribute": "agent", "dataset": "people", "charge": "epsilon = 0.1", "number": 1, "ledger": "people.ledger"},),
 }
 SPEC = """

@@ -1,8 +1,10 @@
 """Rounding and suppression: what is said of every cell stays right as often as the level says, and is what was done."""
 
 import csv
+import json
 import math
 import re
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -101,3 +103,84 @@ def test_the_command_writes_every_table(plan, tmp_path):
     assert "NOT PRIVATE" in text
     assert len(re.findall("adds at most 2.5 to every margin", text)) == 2
     assert "must not exist yet" in str(CliRunner().invoke(program, asked).exception)
+
+
+# --- a release that is published rounded --------------------------------------------------------------------------------------
+
+
+def test_every_column_of_answers_is_rounded_and_tells_nothing_of_what_is_left_out(plan):
+    beside = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True}
+    raw = release(plan, 5, options=ln.Options(**beside)).tables[0]
+    made = release(plan, 5, options=ln.Options(round=5, below=20, **beside)).tables[0]
+    gone = raw.answer < 20
+    assert gone.any()
+    assert not gone.all()
+    for name, values in made.numbers().items():
+        if name == "noise_std":
+            assert (values == raw.noise_std).all()
+        elif name == "high":
+            assert values[gone] == pytest.approx(20 + (raw.high - raw.answer)[gone])
+        else:
+            assert np.isnan(values[gone]).all(), name
+    assert made.answer[~gone].tolist() == (np.rint(raw.answer / 5) * 5)[~gone].tolist()
+    assert all((made.numbers()[name][~gone] % 5 == 0).all() for name in made.numbers() if name.startswith("answer"))
+    assert made.margins[~gone] == pytest.approx((raw.high - raw.answer)[~gone] + 2.5)
+
+
+@pytest.fixture(scope="module")
+def asked():
+    domain = ln.Domain(place=ln.Coded(6), age=ln.Integers(0, 19), far=ln.Coded(60), measures={"pay": ln.Measure("pay", 0, 10)})
+    tables = ln.marginals(domain, of=["place", "age"], upto=2) + ln.queries(domain, far="identity", age="identity")
+    tables += ln.queries(domain, age="prefix") + ln.queries(domain, place="total", far="identity")
+    tables += ln.mean_queries(domain, of="pay", by=["place"]) + ln.quantile_queries(domain, of="age", at=["1/2"])
+    return ln.plan(tables, ln.PureDP(8), strategy="identity")
+
+
+@pytest.mark.parametrize(("to", "below"), [(10, 25), (None, 25), ("1/2", 10**6)], ids=["rounded", "left out alone", "all left out"])
+def test_all_files_and_pictures_are_made_whatever_is_left_out(asked, tmp_path, monkeypatch, to, below):
+    monkeypatch.setenv("LEASTNOISE_CHARTS", "always" if to == 10 else "never")
+    rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": np.arange(264) % 20, "far": np.arange(264) % 3, "pay": 4})
+    options = ln.Options(round=to, below=below, formats=["csv", "xlsx", "sdmx"], language="de")
+    made = ln.release(asked, rows, seed=1, out=tmp_path / "out", options=options)
+    page = (tmp_path / "out/report.html").read_text("utf-8")
+    assert "Vielfache von 10 gerundet" in page or to != 10
+    assert "fehlen (\u2013)" in page
+    assert "nan" not in re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL).lower().split()
+    facts = json.loads((tmp_path / "out/manifest.json").read_text("utf-8"))["post_processing"]["rounding"]
+    assert facts["left_out_below"] == str(below)
+    assert facts.get("added_to_half_widths") == (None if to is None else float(Fraction(to)) / 2)
+    again = ln.read_release(tmp_path / "out")
+    assert all(np.array_equal(mine.answer, read.answer, equal_nan=True) for mine, read in zip(made.tables, again.tables, strict=True))
+    for file in (tmp_path / "out/answers").glob("q*.csv"):
+        assert not re.search(r"\bnan\b", file.read_text("utf-8")), file.name
+    assert "left out" in CliRunner().invoke(program, ["show", str(tmp_path / "out")], catch_exceptions=False).output
+
+
+def test_means_of_few_rows_are_left_out_with_their_counts(asked):
+    rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": 3, "far": 0, "pay": 4})
+    raw, made = (ln.release(asked, rows, seed=2, options=one).statistics[0] for one in (ln.Options(), ln.Options(round=5, below=10)))
+    gone = raw.further["count"] < 10
+    assert gone.any()
+    assert all(np.isnan(values[gone]).all() for name, values in made.numbers().items())
+    assert (made.further["count"][~gone] % 5 == 0).all()
+    assert (made.values[~gone] == raw.values[~gone]).all()
+
+
+def test_rounded_intervals_cover_as_often_as_the_level_says(plan):
+    missed = 0
+    for seed in range(60):
+        table = release(plan, seed, options=ln.Options(round=50, level=0.8)).tables[0]
+        missed += int(((table.low > COUNTS) | (table.high < COUNTS)).sum())
+    assert missed <= 360 * 0.2 + 3 * math.sqrt(360 * 0.2 * 0.8)
+
+
+@pytest.mark.parametrize("wrong", [0, -5, "x", float("nan"), True])
+def test_a_step_or_bound_that_is_not_above_0_is_refused(wrong):
+    for name in ("round", "below"):
+        with pytest.raises(InputError, match=f"^{name} must be"):
+            ln.Options(**{name: wrong})
+
+
+def test_options_of_a_rounded_release_survive_as_text():
+    made = ln.Options(round="5/2", below=10)
+    assert ln.Options(**json.loads(json.dumps(made.to_json()))) == made

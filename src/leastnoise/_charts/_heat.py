@@ -25,8 +25,9 @@ def draw(picture: Picture) -> Spec:
         row["said"] = picture.number(row["answer"], row["high"] - row["answer"])
         row["zero"] = row["low"] <= 0 <= row["high"]
     names = {id(axis): f"k{place}" for place, axis in enumerate(picture.axes)}
-    most = max((abs(row["answer"]) for row in rows), default=1.0) or 1.0
-    signed = min(row["answer"] for row in rows) < -0.1 * most and not all(row["zero"] for row in rows if row["answer"] < 0)
+    known = [row["answer"] for row in rows if not math.isnan(row["answer"])]
+    most = max(map(abs, known), default=1.0) or 1.0
+    signed = min(known, default=0.0) < -0.1 * most and not all(row["zero"] for row in rows if row["answer"] < 0)
     scale: Spec = (
         {"scheme": "blueorange", "domainMid": 0, "reverse": True} if signed else {"scheme": "blues", "domain": [0, most], "clamp": True}
     )

@@ -91,4 +91,6 @@ def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
 
 
 def _whole(spec: Spec) -> Spec:
-    return {"$schema": _SCHEMA, **spec, "config": CONFIG}
+    """A specification with what all have; what is left out of a table is null in its data, and not drawn."""
+    rows = [{name: None if value != value else value for name, value in row.items()} for row in spec["data"]["values"]]  # noqa: PLR0124
+    return {"$schema": _SCHEMA, **spec, "data": {"values": rows}, "config": CONFIG}

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from leastnoise._charts._picture import Picture, Spec
 
 WIDTH = 450  # of a whole chart with its labels, about; on a phone it is made smaller, to about two thirds
@@ -59,7 +61,11 @@ def large(*values: float) -> Spec:
 
 def amount(picture: Picture, channel: str = "answer", *, title: str | None = None, grid: bool = True, ticks: int = 5) -> Spec:
     """The encoding of answers or of one end of their intervals."""
-    axis: dict[str, Any] = {"tickCount": ticks, "grid": grid, **large(float(picture.high.max()), float(picture.low.min()))}
+    axis: dict[str, Any] = {
+        "tickCount": ticks,
+        "grid": grid,
+        **large(float(np.nan_to_num(picture.high).max()), float(np.nan_to_num(picture.low).min())),
+    }
     return {"field": channel, "type": "quantitative", "title": picture.unit if title is None else title, "axis": axis}
 
 

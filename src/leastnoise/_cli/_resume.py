@@ -4,10 +4,12 @@ from pathlib import Path
 
 import click
 
-from leastnoise._check import InputError
+from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._earlier import named, settle_earlier
 from leastnoise._cli._output import shown
 from leastnoise._progress import Progress
+
+_WORSE = (2, 4, 3, 70)  # exit codes, the least bad first
 
 
 @click.command()
@@ -15,10 +17,12 @@ from leastnoise._progress import Progress
 @click.option("--release", "number", type=int, help="Only the release of this number in the ledger.")
 @click.option("--out", type=click.Path(path_type=Path), help="Another directory than the one it was paid for; with --release.")
 @click.option("--source", type=click.Path(path_type=Path), help="The data, if steps are left to measure and the data have moved.")
-def resume(ledger: Path | None, number: int | None, out: Path | None, source: Path | None) -> None:
+@click.pass_context
+def resume(context: click.Context, ledger: Path | None, number: int | None, out: Path | None, source: Path | None) -> None:
     """Finish releases that were paid and measured, and not written; it costs nothing.
 
-    LEDGER is the ledger's file; it may be left out where the current directory holds one only.
+    LEDGER is the ledger's file; it may be left out where the current directory holds one only. What cannot be finished does not stop the
+    others.
     """
     from leastnoise._session import IN_MEMORY, Ledger, finish_all
 
@@ -44,11 +48,29 @@ def resume(ledger: Path | None, number: int | None, out: Path | None, source: Pa
             raise InputError("--out is for one release; say which with --release, as `leastnoise ledger show` has it.")
     if not chosen:
         click.echo("Nothing to finish.")
+    codes = []
     for one in chosen:
-        with Progress(f"finishing release {one}"):
-            (finished,) = finish_all(file, source, number=one, out=out)
+        try:
+            with Progress(f"finishing release {one}"):
+                (finished,) = finish_all(file, source, number=one, out=out)
+        except LeastNoiseError as error:  # the others do not depend on it
+            if len(chosen) == 1:
+                raise
+            click.echo(f"Release {one} was not finished: {error}", err=True)
+            codes.append(_code(error))
+            continue
         where = "nowhere, as it was asked for without a directory" if finished.out is None else shown(finished.out)
         click.echo(f"{named(finished.entry)} is finished: it is in {where}. Nothing was paid again.")
+    if codes:
+        click.echo(f"{len(codes)} of {len(chosen)} releases were not finished; the reasons are above.", err=True)
+        context.exit(max(codes, key=_WORSE.index))
+
+
+def _code(error: LeastNoiseError) -> int:
+    """The exit code that this error alone would have."""
+    if isinstance(error, PaidError):
+        return 4 if error.state == "whole" else 3
+    return 70 if isinstance(error, InternalError) else 2
 
 
 def _only_ledger() -> Path:

@@ -79,7 +79,7 @@ def _one(release: "Release", table: "Table", most: int) -> None:
 
     said = texts()
     answers, lows, highs = (values.reshape(-1)[:most].tolist() for values in (table.answer, table.low, table.high))
-    top = max(*(abs(end) for end in (*lows, *highs)), 1e-300)
+    top = max(*(abs(end) for end in (*lows, *highs) if not math.isnan(end)), 1e-300, 0.0)
     percent = f"± {100 * release.level:g}%"
     rows = [
         (cell, said.number(answer, (high - answer) / 4), said.error(high - answer), bar(low, answer, high, top))
@@ -107,7 +107,7 @@ def bar(low: float, answer: float, high: float, top: float, width: int = _WIDTH)
 
     Args:
         low: lower end of the interval.
-        answer: what the bar shows; nothing below 0.
+        answer: what the bar shows; nothing below 0, or where it is left out.
         high: upper end.
         top: what a bar of full width stands for.
         width: in letters.
@@ -115,5 +115,7 @@ def bar(low: float, answer: float, high: float, top: float, width: int = _WIDTH)
     >>> bar(1.0, 2.0, 3.0, 4.0, 8), bar(-3, -1, 1, 4, 8), bar(0.1, 0.5, 0.9, 4, 8)
     ('██▒▒░░', '░░', '▒░')
     """
+    if math.isnan(answer):
+        return ""
     sure, middle, end = (max(0, math.ceil(width * value / top - 0.5)) for value in (low, answer, high))
     return "█" * sure + "▒" * (middle - sure) + "░" * (end - middle)

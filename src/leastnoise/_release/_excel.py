@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leastnoise._check import InputError
+from leastnoise._release._rounding import rounding_words
 from leastnoise._release._texts import texts
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Workbook:
         import xlsxwriter
 
         self._release = release
+        self._rule = rounding_words(release.options, texts())
         self._book = xlsxwriter.Workbook(str(directory / NAME), {"constant_memory": True, "tmpdir": str(directory)})
         # Only the day is told, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
@@ -76,6 +78,8 @@ class Workbook:
         self._line(sheet, 1, (said,))
         if not self._release.private:
             self._line(sheet, 2, (texts().say("not_private"),), bold=True)
+        if self._rule:
+            self._line(sheet, 3, (self._rule,))
         columns = table.columns()
         columns["margin"] = columns["high"] - columns["answer"]
         names = list(columns)

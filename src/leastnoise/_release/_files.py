@@ -14,7 +14,7 @@ from leastnoise._release._columns import file_name
 from leastnoise._release._formats import WRITERS
 from leastnoise._release._release import Release
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import MAY_BE_UNKNOWN, NUMBERS, Label, Table, key_columns, label_array
+from leastnoise._release._tables import NUMBERS, Label, Table, key_columns, label_array
 
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
@@ -280,7 +280,7 @@ def _copy(
         if name in looked_up:
             selected.append(f"t{short}.label AS {quoted}")
             joins.append(f"JOIN texts t{short} ON t{short}.place = batch.{short}")
-        elif name in MAY_BE_UNKNOWN:
+        elif columns[name].dtype.kind == "f":
             selected.append(f"CASE WHEN isnan({short}) THEN NULL ELSE {short} END AS {quoted}")
         else:
             selected.append(f"batch.{short} AS {quoted}")

@@ -42,7 +42,7 @@ def picture(table: "Table", said: Texts) -> Picture:
         axes=axes(product, table.labels),
         answer=table.answer,
         low=table.low,
-        high=table.high,
+        high=np.where(np.isnan(table.answer), np.nan, table.high),
         unit=unit,
         value=said.value,
         number=said.number,

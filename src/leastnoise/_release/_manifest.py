@@ -18,6 +18,7 @@ from leastnoise._release import _aware as aware
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry, in_batches, statistic_file
 from leastnoise._release._release import Release
+from leastnoise._release._rounding import rule_facts
 from leastnoise._release._tables import key_columns
 
 FORMAT = 1
@@ -123,7 +124,7 @@ def manifest(
             **({"notice": cut} if (cut := words.cut_words(release.privacy)) else {}),
             "does_not_cover": words.limits(release),
         },
-        "post_processing": _post_processing(release),
+        "post_processing": {**_post_processing(release), **rule_facts(release.options)},
         "answers": _answers(release, entries),
         **_statistics(release),
         **_covariances(release),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from leastnoise._check import Exact, refuse
+from leastnoise._check import Exact, exact_positive, refuse
 from leastnoise._plan import guard_share
 from leastnoise._release._texts import checked_language
 
@@ -34,6 +34,9 @@ class Options:
             ``nnls_rmse``, its simulated errors.
         local_non_negative: also give the biased column ``answer_local``, from the nearest tables without negative cells that agree.
         covariances: tables, by id or name, whose covariances are written too.
+        round: publish answers as multiples of this, in rows or in the measure's own unit, with intervals half a step wider to either
+            side. None: as they are. Of further answers it changes nothing: those are not published yet.
+        below: publish no answer that is below this before it is rounded, but that it is. None: all are published.
         language: of the report: en or de.
         contact: whom readers of the report ask about the data, such as an address; empty for none.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see `leastnoise.plan`): it pays for noisy
@@ -60,6 +63,8 @@ class Options:
     contact: str = ""
     guard: Exact | None = None
     searches: Sequence[Mapping[str, Any]] = ()
+    round: Exact | None = None
+    below: Exact | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", checked_level(self.level))
@@ -72,6 +77,9 @@ class Options:
             raise refuse("contact", self.contact, "a text")
         object.__setattr__(self, "guard", guard_share(self.guard))
         object.__setattr__(self, "searches", _searches(self.searches))
+        for name in ("round", "below"):
+            given = asdict(self)[name]
+            object.__setattr__(self, name, None if given is None else exact_positive(name, given))
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -91,14 +99,15 @@ class Options:
         return self.non_negative or self.integer or self.nnls or self.local_non_negative
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, from which the same options are made; without a guard or searches where there are none.
+        """Plain JSON values, from which the same options are made; without those of guard, searches, round and below that are none.
 
         >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
         """
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        guard, searches = values.pop("guard"), values.pop("searches")
-        return {**values, **({} if guard is None else {"guard": str(guard)}), **({"searches": searches} if searches else {})}
+        searches, exact = values.pop("searches"), {name: values.pop(name) for name in ("guard", "round", "below")}
+        given = {name: str(value) for name, value in exact.items() if value is not None}
+        return {**values, **given, **({"searches": searches} if searches else {})}
 
 
 def checked_level(value: object) -> float:

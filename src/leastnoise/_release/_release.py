@@ -350,5 +350,5 @@ def build(outcome: Outcome, options: Options | None = None, receipt: Mapping[str
         joint_cells(outcome.observation, workload) if kept.nnls else None,
         local_tables(Estimate(outcome.observation), workload) if kept.local_non_negative else None,
     )
-    statistics = Statistics(Estimate(outcome.observation), outcome.plan.workload, kept.level)
+    statistics = Statistics(Estimate(outcome.observation), outcome.plan.workload, kept)
     return Release(outcome=outcome, workload=workload, options=kept, receipt=dict(receipt or {}), tables=tables, statistics=statistics)

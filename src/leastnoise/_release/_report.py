@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from leastnoise._accuracy import lower_bound
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry
@@ -137,12 +139,12 @@ def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list
     found = []
     for place in sorted(main):
         table = release.tables[place]
-        margin = said.error(math.sqrt(float(((table.high - table.answer) ** 2).mean())))
-        typical = float(abs(table.answer).mean())
-        if not table.labels:
+        margin, known = said.error(table.typical_margin), table.answer[~np.isnan(table.answer)]
+        typical = float(abs(known).mean()) if known.size else 0.0
+        if not table.labels and known.size:
             text = said.say("exact_total", answer=said.number(float(table.answer)), margin=margin)
         elif typical > 0:
-            share = said.percent(math.sqrt(float(((table.high - table.answer) ** 2).mean())) / typical, 2)
+            share = said.percent(table.typical_margin / typical, 2)
             text = said.say("exact_relative", margin=margin, typical=said.number(typical), share=share)
         else:
             text = said.say("exact_plain", margin=margin)

@@ -4,7 +4,8 @@ Neither protects anybody: the noise does. Both only take away from what a reader
 """
 
 import csv
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ import numpy as np
 from leastnoise._check import Exact, exact_positive
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._release._columns import file_name, to_frame
+from leastnoise._release._options import Options
+from leastnoise._release._texts import Texts
 
 if TYPE_CHECKING:
     from leastnoise._release._release import Release
@@ -26,7 +29,7 @@ class Rounded:
 
     Args:
         table: as it was.
-        to: answers are multiples of this, in rows or in the measure's own unit.
+        to: answers are multiples of this, in rows or in the measure's own unit; 0: as they are.
         below: answers below this are left out; None: none are.
         answer: rounded; NaN where it is left out.
         margin: half the width of the interval: that of the table and half of ``to``.
@@ -60,7 +63,9 @@ class Rounded:
     def words(self) -> str:
         """What was done, and what it does to error bars."""
         half, to = float(self.to) / 2, float(self.to)
-        said = f"Answers are rounded to multiples of {to:g}, which adds at most {half:g} to every margin and standard error. "
+        said = ""
+        if to:
+            said = f"Answers are rounded to multiples of {to:g}, which adds at most {half:g} to every margin and standard error. "
         if self.below is not None:
             below = float(self.below)
             said += (
@@ -70,12 +75,12 @@ class Rounded:
         return said + "Sums of rounded answers add up the rounding too: compute sums first, from the release, and round them afterwards."
 
 
-def rounded(table: "Table", to: Exact, below: Exact | None = None) -> Rounded:
+def rounded(table: "Table", to: Exact | None, below: Exact | None = None) -> Rounded:
     """Round a table and leave out small answers.
 
     Args:
         table: of a release.
-        to: answers become multiples of it, in rows or in the measure's own unit; exact, above 0.
+        to: answers become multiples of it, in rows or in the measure's own unit; exact, above 0. None: they stay as they are.
         below: answers below it (before they are rounded) are left out; exact, above 0. None: none are.
 
     Raises:
@@ -86,13 +91,13 @@ def rounded(table: "Table", to: Exact, below: Exact | None = None) -> Rounded:
     >>> rounded(release.tables["sex"], 5, below=10).answer.tolist()
     [45.0, nan]
     """
-    step = exact_positive("what answers are rounded to", to)
+    step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
     least = None if below is None else exact_positive("below which answers are left out", below)
     given, high, std = (values.reshape(-1) for values in (table.answer, table.high, table.noise_std))
     rest = 0.0 if table.approximation_std is None else np.nan_to_num(table.approximation_std.reshape(-1))
     own = high - given
     margin = own + float(step) / 2
-    answer = np.rint(given / float(step)) * float(step) + 0.0
+    answer = multiples(given, step)
     shown = np.ones(given.shape, dtype=np.bool_) if least is None else given >= float(least)
     return Rounded(
         table=table,
@@ -104,6 +109,87 @@ def rounded(table: "Table", to: Exact, below: Exact | None = None) -> Rounded:
         high=np.where(shown, answer + margin, own + float(least or 0)),
         std_error=np.where(shown, np.sqrt(std**2 + rest**2) + float(step) / 2, np.nan),
     )
+
+
+def multiples(values: FloatArray, step: Fraction) -> FloatArray:
+    """The nearest multiples of a step; the values themselves where it is 0.
+
+    >>> multiples(np.array([-1.0, 7.6]), Fraction(5)).tolist()
+    [0.0, 10.0]
+    """
+    return np.rint(values / float(step)) * float(step) + 0.0 if step else values
+
+
+def published(table: "Table", options: Options) -> "Table":
+    """A table as a release publishes it: rounded, and without small answers, where its options ask for that.
+
+    Args:
+        table: of a release.
+        options: its own.
+
+    Guarantees: as `Rounded`; where an answer is left out, no other column of it tells more than that it is below.
+    """
+    step, least = exact_rule(options)
+    if not step and least is None:
+        return table
+    found = rounded(table, step or None, least)
+    shape, gone = table.answer.shape, np.isnan(found.answer)
+
+    def shown(values: Array | None) -> FloatArray | None:
+        if values is None:
+            return None
+        return np.where(gone.reshape(shape), np.nan, multiples(values.astype(np.float64), step))
+
+    return replace(
+        table,
+        answer=found.answer.reshape(shape),
+        low=found.low.reshape(shape),
+        high=found.high.reshape(shape),
+        non_negative=shown(table.non_negative),
+        integer=shown(table.integer),
+        nnls=shown(table.nnls),
+        nnls_rmse=None if table.nnls_rmse is None else np.where(gone.reshape(shape), np.nan, table.nnls_rmse),
+        local=shown(table.local),
+    )
+
+
+def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
+    """The step of rounding, 0 for none, and what is left out below, as the numbers that options hold."""
+    step = Fraction(0) if options.round is None else exact_positive("round", options.round)
+    return step, None if options.below is None else exact_positive("below", options.below)
+
+
+def rounding_words(options: Options, said: Texts) -> str:
+    """How answers were rounded and which were left out, and what that does to the error bars.
+
+    >>> rounding_words(Options(round=5), texts())[:65]
+    'Answers are rounded to multiples of 5, and margins are 2.5 wider '
+    """
+    step, least = exact_rule(options)
+    parts = [said.say("rounded", to=said.plain(step), half=said.plain(step / 2))] if step else []
+    return " ".join([*parts, *([] if least is None else [said.say("left_out", below=said.plain(least))])])
+
+
+def rule_facts(options: Options) -> dict[str, Any]:
+    """What a manifest says of rounding and of answers left out; nothing where there is none of it.
+
+    >>> rule_facts(Options(round=5))["rounding"]["standard_error_of_rounding"]
+    1.443
+    """
+    step, least = exact_rule(options)
+    if not step and least is None:
+        return {}
+    facts: dict[str, Any] = {}
+    if step:
+        facts = {"multiples_of": str(step), "added_to_half_widths": float(step) / 2}
+        facts["standard_error_of_rounding"] = round(float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step))))
+    if least is not None:
+        facts["left_out_below"] = str(least)
+    facts["note"] = (
+        "post-processing, which protects nobody further; noise_std is of the noise alone; low and high hold both, and of an answer "
+        "that is left out high alone is given: the true one is not above it, at the level of the intervals"
+    )
+    return {"rounding": facts}
 
 
 def write_rounded(release: "Release", directory: Path, to: Exact, below: Exact | None = None) -> None:

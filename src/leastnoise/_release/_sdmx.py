@@ -5,6 +5,7 @@ and attributes of the observation say how exact it is.
 """
 
 import csv
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -73,10 +74,12 @@ class Messages:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
             rows.writerow(head)
             begin = ["dataflow", f"{AGENCY}:{flow}(1.0.0): {table.name}", "I"]
-            end = ["E: Estimated value", f"{unit}: {table.product.measure or 'rows'}", self._level]
+            end = [f"{unit}: {table.product.measure or 'rows'}", self._level]
             cells = zip(*places, strict=True) if places else [()] * table.cells
             for own, values in zip(cells, zip(*columns, strict=True), strict=True):
-                rows.writerow([*begin, *(keys[axis][place] for axis, place in enumerate(own)), *values, *end])
+                status = "Q: Missing value; suppressed" if math.isnan(values[0]) else "E: Estimated value"
+                known = ("" if math.isnan(value) else value for value in values)
+                rows.writerow([*begin, *(keys[axis][place] for axis, place in enumerate(own)), *known, status, *end])
 
     def close(self) -> None:
         """Every message is whole when its table was added."""

@@ -1,7 +1,8 @@
 """The means, quantiles and distribution functions of a release: made of its tables, with labels and intervals."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._release._columns import Columns, to_frame
+from leastnoise._release._options import Options
+from leastnoise._release._rounding import exact_rule, multiples
 from leastnoise._release._tables import MOST_SHOWN, Label, key_columns, label_array
 from leastnoise._release._taken import Taken
 from leastnoise._release._texts import Texts, texts
@@ -165,6 +168,8 @@ class StatisticTable:
 
 def _interval(said: Texts, kind: str, value: float, low: float, high: float) -> tuple[str, str]:
     """A value, and the ends of its interval; those of quantiles are ends of cells, and written as they are."""
+    if math.isnan(value):
+        return said.number(value), ""
     spread = (high - low) / 8
     shown = said.number(value, spread) if spread > 0 else said.local(f"{value:,.6g}")
     ends = [said.local(f"{end:,.6g}") if kind == "quantiles" else said.number(end, spread or 1.0) for end in (low, high)]
@@ -176,10 +181,10 @@ class Statistics(Taken[StatisticTable]):
 
     _called = "statistic"
 
-    def __init__(self, source: HasLeastSquares, workload: Workload, level: float) -> None:
+    def __init__(self, source: HasLeastSquares, workload: Workload, options: Options) -> None:
         self._source = source
         self._workload = workload
-        self._level = level
+        self._options = options
         self._made: dict[int, StatisticTable] = {}
 
     def __len__(self) -> int:
@@ -207,8 +212,22 @@ class Statistics(Taken[StatisticTable]):
     def _taken(self, place: int) -> StatisticTable:
         if place not in self._made:
             asked = self._workload.statistics[place]
-            self._made[place] = _MAKERS[asked.kind](self._source, asked, self._level, {"id": f"s{place + 1}", "workload": self._workload})
+            self._made[place] = _MAKERS[asked.kind](
+                self._source, asked, self._options.level, {"id": f"s{place + 1}", "workload": self._workload}
+            )
+            self._made[place] = _published(self._made[place], self._options)
         return self._made[place]
+
+
+def _published(made: StatisticTable, options: Options) -> StatisticTable:
+    """The sums and counts beside means are rounded as those of the tables, and small groups left out; means and shares are no counts."""
+    step, least = exact_rule(options)
+    if "count" not in made.further:
+        return made
+    gone = np.zeros(made.values.shape, dtype=np.bool_) if least is None else made.further["count"] < float(least)
+    further = {name: multiples(values, step) if name in {"sum", "count"} else values for name, values in made.further.items()}
+    values, low, high = (np.where(gone, np.nan, one) for one in (made.values, made.low, made.high))
+    return replace(made, values=values, low=low, high=high, further={name: np.where(gone, np.nan, one) for name, one in further.items()})
 
 
 def _means(source: HasLeastSquares, asked: Statistic, level: float, facts: Mapping[str, Any]) -> StatisticTable:

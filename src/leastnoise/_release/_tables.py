@@ -14,8 +14,8 @@ from leastnoise._estimate import Estimator, non_negative, whole_numbers
 from leastnoise._release._columns import Columns, to_frame
 from leastnoise._release._extras import table_place
 from leastnoise._release._keys import axes, picture
-from leastnoise._release._options import SOMETIMES, Options
-from leastnoise._release._rounding import Rounded, rounded
+from leastnoise._release._options import Options
+from leastnoise._release._rounding import Rounded, published, rounded
 from leastnoise._release._taken import Taken
 from leastnoise._release._texts import texts
 from leastnoise._workload import Product, QuerySet
@@ -33,7 +33,6 @@ NUMBERS = (
     "nnls_rmse",
     "answer_local",
 )
-MAY_BE_UNKNOWN = ("approximation_std", "std_error", *SOMETIMES)  # columns of which an entry may be missing
 MOST_SHOWN = 12  # cells of a table in a notebook
 
 
@@ -59,7 +58,7 @@ class Table:
         name: what it asks, such as ``sex x age``.
         product: the queries.
         labels: one tuple of labels an attribute.
-        answer: unbiased least squares, shape ``product.shape``.
+        answer: unbiased least squares, shape ``product.shape``; rounded, and NaN where it is left out, if the release publishes so.
         noise_std: standard error of ``answer``, as the plan promised it; for a data-aware release given the outcome of its choices.
         low: lower end of the interval.
         high: upper end of the interval.
@@ -106,7 +105,14 @@ class Table:
     @property
     def typical_margin(self) -> float:
         """Half the width of an interval: the root mean square over the table, in rows or in the measure's own unit."""
-        return math.sqrt(float(np.mean((self.high - self.answer) ** 2))) if self.cells else 0.0
+        squares = self.margins**2
+        known = squares[~np.isnan(squares)]
+        return math.sqrt(float(np.mean(known))) if known.size else 0.0
+
+    @property
+    def margins(self) -> FloatArray:
+        """Half the widths of the intervals; NaN where the answer is left out."""
+        return self.high - self.answer
 
     def columns(self) -> Columns:
         """The table in long form: ``query``, one key column an attribute, then `numbers`; all of one length.
@@ -163,13 +169,13 @@ class Table:
 
     def __repr__(self) -> str:
         said = texts()
-        what = said.value(float(self.answer), float(self.high - self.answer)) if not self.labels else said.some("answers", self.cells)
+        what = said.value(float(self.answer), float(self.margins)) if not self.labels else said.some("answers", self.cells)
         return f"Table({self.id} {self.name!r}: {what}, typical margin {said.error(self.typical_margin)})"
 
     def _repr_html_(self) -> str:
         said = texts()
         pairs = list(zip(self.cell_names()[:MOST_SHOWN], self.answer.reshape(-1)[:MOST_SHOWN], strict=False))
-        margins = (self.high - self.answer).reshape(-1)
+        margins = self.margins.reshape(-1)
         rows = [(name, said.value(float(answer), float(margin))) for (name, answer), margin in zip(pairs, margins, strict=False)]
         if self.cells > MOST_SHOWN:
             rows.append(("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all"))
@@ -243,7 +249,7 @@ class Tables(Taken[Table]):
         cells, local = (
             None if one is None else one.estimate(product) for one in (kind.get(product.measure) for kind in (self._joint, self._local))
         )
-        return Table(
+        made = Table(
             id=f"q{place + 1}",
             name=product.name,
             product=product,
@@ -259,6 +265,7 @@ class Tables(Taken[Table]):
             nnls_rmse=None if cells is None else in_unit(product, cells.std),
             local=None if local is None else in_unit(product, local.values),
         )
+        return published(made, options)
 
 
 @dataclass(frozen=True, slots=True)

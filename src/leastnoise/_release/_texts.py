@@ -11,6 +11,7 @@ from pathlib import Path
 from leastnoise._check import one_of
 
 LANGUAGES = ("en", "de")
+_LEFT_OUT = "\u2013"  # in the place of an answer that is not published
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +73,8 @@ class Texts:
         >>> english.number(12345.678, 20), english.number(0.1234, 0.002), english.number(-0.2, 10)
         ('12,346', '0.1234', '0')
         """
+        if math.isnan(value):
+            return _LEFT_OUT
         places = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
         text = f"{value:,.{min(places, 12)}f}"
         return self.local(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
@@ -83,6 +86,8 @@ class Texts:
         >>> english.error(12.34), english.error(0.0123), english.error(5_428_388)
         ('12.3', '0.0123', '5.43M')
         """
+        if math.isnan(value):
+            return _LEFT_OUT
         short = float(f"{value:.3g}")
         if not short > 0:
             return "0"
@@ -104,6 +109,8 @@ class Texts:
         >>> texts("en").value(1234.5, 20.4), texts("en").value(2.5e9, 1.25e6)
         ('1,234 ± 20', '2.5bn ± 1.25M')
         """
+        if math.isnan(answer):
+            return _LEFT_OUT
         if abs(answer) >= 1e8:
             return f"{self.local(compact(float(f'{answer:.4g}')))} ± {self.local(compact(float(f'{margin:.3g}')))}"
         return f"{self.number(answer, margin)} ± {self.number(margin, margin)}"

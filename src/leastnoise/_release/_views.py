@@ -13,6 +13,7 @@ from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, ve
 from leastnoise._release._files import TableEntry
 from leastnoise._release._keys import picture
 from leastnoise._release._release import Release
+from leastnoise._release._rounding import exact_rule
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import Texts
@@ -141,7 +142,7 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
     meta = said.say(
         "meta", answers=said.some("answers", table.cells), unit=unit_words(table, said), margin=said.error(table.typical_margin)
     )
-    total = "" if table.labels else said.value(float(table.answer), float(table.high - table.answer))
+    total = "" if table.labels else said.value(float(table.answer), float(table.margins))
     places = np.arange(table.cells)
     rows_said = said.say("rows_whole")
     if not whole:
@@ -166,7 +167,7 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
 def _rows(table: Table, places: np.ndarray, extra: Sequence[str], said: Texts) -> list[list[str]]:
     keys = [np.array([str(label) for label in labels], dtype=object) for labels in table.labels]
     columns = [own[index].tolist() for own, index in zip(keys, np.unravel_index(places, table.answer.shape), strict=True)]
-    margins = (table.high - table.answer).reshape(-1)[places].tolist()
+    margins = table.margins.reshape(-1)[places].tolist()
     written = {margin: said.error(margin) for margin in set(margins)}
     pairs = zip(table.answer.reshape(-1)[places].tolist(), margins, strict=True)
     columns += [[said.number(answer, margin / 4) for answer, margin in pairs], [written[margin] for margin in margins]]
@@ -194,9 +195,12 @@ def _sure(release: Release, table: Table, said: Texts) -> str:
         return said.say("largest_unknown", count=shown)
     # the union bound over all cells
     times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
-    margin = times * table.noise_std + in_unit(table.product, np.array(release.interval.half_step))
+    rounding = float(exact_rule(release.options)[0]) / 2
+    margin = times * table.noise_std + in_unit(table.product, np.array(release.interval.half_step)) + rounding
     order = np.argsort(-table.answer.reshape(-1), kind="stable")
-    low, high = (table.answer - margin).reshape(-1), (table.answer + margin).reshape(-1)
+    gone = np.isnan(table.answer)  # of these is known that they are below
+    low = np.where(gone, -np.inf, table.answer - margin).reshape(-1)
+    high = np.where(gone, float(release.options.below or 0) + margin, table.answer + margin).reshape(-1)
     sure = clear_of_the_rest(low, high, order, shown)
     if not sure:
         return said.say("largest_unsure", count=shown, all=table.cells)
@@ -208,7 +212,10 @@ def _alt(drawn: Picture, said: Texts) -> str:
     """A chart in words: what it shows, and its largest and smallest cell."""
     flat, margins = drawn.answer.reshape(-1), (drawn.high - drawn.answer).reshape(-1)
     ends = []
-    for place in (int(flat.argmax()), int(flat.argmin())):
+    known = np.flatnonzero(~np.isnan(flat))
+    if not known.size:
+        return said.say("alt_left_out", name=drawn.name, cells=said.some("answers", drawn.cells))
+    for place in (known[flat[known].argmax()], known[flat[known].argmin()]):
         index = np.unravel_index(place, drawn.answer.shape)
         key = ", ".join(axis.labels[int(at)] for axis, at in zip(drawn.axes, index, strict=True))
         ends.append((key, said.value(float(flat[place]), float(margins[place]))))

@@ -24,6 +24,7 @@ from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
 from leastnoise._release._large import MOST_WRITTEN, is_large
 from leastnoise._release._release import Release
+from leastnoise._release._rounding import rounding_words
 from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product
 
@@ -317,7 +318,8 @@ def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'
     """
     cut = cut_words(release.privacy, said)
-    return [*([cut] if cut else []), *(large_words(release, product, said) for product in release.large)]
+    rule = [rounding_words(release.options, said)] if release.options.round or release.options.below else []
+    return [*rule, *([cut] if cut else []), *(large_words(release, product, said) for product in release.large)]
 
 
 def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:
