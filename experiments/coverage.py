@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.coverage_aware import Case, along, on_plane, quick_strategies, truncated
+from experiments.coverage_aware import Case, along, of_sums, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
@@ -65,7 +65,7 @@ def looking(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
             found = drawn(case, seed)
             yield found if quick else drawn_again(case, found, seed + 1000)
         for budget in (PureDP("1/10"), ZCDP("1/100"), ApproxDP("1/2", "1e-9"))[: 1 if quick else 3]:
-            yield list(truncated(budget, 4 if quick else 20, seed))
+            yield list(of_sums(budget, 4 if quick else 20, seed))
 
 
 def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:

@@ -18,9 +18,9 @@ from leastnoise._estimate import Outcome
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._measurements import Observation
-from leastnoise._mechanisms import _dawa, candidates, mechanism_of, terms_of
+from leastnoise._mechanisms import Search, _dawa, candidates, mechanism_for, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa_plane import plan_plane
-from leastnoise._mechanisms._truncated_sums import plan_truncated_sums, sums
+from leastnoise._mechanisms._truncated_sums import sums
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build
 from leastnoise._table import Table
@@ -155,11 +155,11 @@ def fitted_once(real: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
     return fitted
 
 
-def truncated(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
-    """Rows of sums cut at a private threshold; the truth is that of the values cut there, as the release says."""
+def of_sums(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
+    """Rows of sums of a number; the truth is that of the values that a release says it is of: cut at its threshold, or those it kept."""
     generator = np.random.default_rng(seed)
     asked = queries(INCOMES, pay="prefix", sum="pay") + queries(INCOMES, pay="identity", sum="pay")
-    made = plan_truncated_sums(asked, Privacy(budget))
+    case = Case(group="made up", data={}, budget=budget, trials=trials)
     for name, values in (
         ("log-normal", np.minimum(np.exp(generator.normal(4, 0.8, 20000)), 1000).astype(np.int64)),
         ("few large", np.where(generator.random(5000) < 0.01, 900, 20).astype(np.int64)),
@@ -168,13 +168,16 @@ def truncated(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
         table = Table(INCOMES, {"pay": codes}, {"pay": values})
 
         def truth(outcome: Outcome, values: Wholes = values, codes: Wholes = codes) -> list[Reals]:
-            cut = np.minimum(values, outcome.finding.facts()["threshold"])
-            cells = np.bincount(codes, cut, 50)
+            facts = outcome.finding.facts()
+            first, stop = facts.get("first", 0), facts.get("stop", 50)
+            counted = np.minimum(values, facts.get("threshold", 1000)) * ((first <= codes) & (codes < stop))
+            cells = np.bincount(codes, counted, 50)
             return [np.cumsum(cells), cells]
 
-        case = Case(group="made up", data={}, budget=budget, trials=trials)
-        with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):
-            yield from _rows(case, name, "truncated_sums", made, table, truth, ("prefix sums", "cells"), [seed, 77])
+        for strategy in ("truncated_sums", "bucketed_sums"):
+            made = mechanism_for(strategy, asked).plan(asked, Privacy(budget), Search(strategy))
+            with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):
+                yield from _rows(case, name, strategy, made, table, truth, ("prefix sums", "cells"), [seed, 77])
 
 
 def _rows(

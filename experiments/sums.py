@@ -144,7 +144,8 @@ def trial_answers(
     if len(sums.last) <= _MOST_BUCKETED:
         entropy = SeededEntropy(seed + 3)
         for reading, epsilon in product(READINGS, epsilons):
-            answers[reading, epsilon, None, "buckets", "none"] = bucketed_answers(column, sums, reading, epsilon, trials, entropy)
+            whole = column.cut_sums(sums.edges, MOST, reading)
+            answers[reading, epsilon, None, "buckets", "none"] = bucketed_answers(whole, sums, epsilon, trials, entropy)
     return answers
 
 

@@ -235,14 +235,22 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
     return found, WholeRows(whole, weights, cost, np.linalg.solve(weighted.T @ weighted, weighted.T))
 
 
-def bucketed_answers(column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
-    """What bucketed_sums does, with all of the budget, shape (trials, m)."""
+def bucketed_answers(cut: Wholes, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
+    """What bucketed_sums does, with all of the budget, shape (trials, m).
+
+    Args:
+        cut: sums by bin of the values, cut at the public maximum.
+        sums: the queries.
+        epsilon: the budget.
+        trials: releases.
+        entropy: the source of the noise.
+    """
     found, rows = bucketed(sums)
-    cut = np.add.reduceat(column.cut_sums(sums.edges, int(sums.edges[-1]), reading), found.starts)
+    groups = np.add.reduceat(cut, found.starts)
     covariance = 2 * (rows.cost / float(epsilon)) ** 2 * (rows.recover @ rows.recover.T)
     upto = found.starts <= sums.last[:, None]
     answers = []
-    for groups in rows.draw(cut, epsilon, trials, entropy):
-        kept = found.kept(groups, covariance)
-        answers.append(upto @ np.where((found.starts >= kept.first) & (found.starts < kept.stop), groups, 0.0))
+    for noisy in rows.draw(groups, epsilon, trials, entropy):
+        kept = found.kept(noisy, covariance)
+        answers.append(upto @ np.where((found.starts >= kept.first) & (found.starts < kept.stop), noisy, 0.0))
     return np.array(answers)

@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments.selections.threshold import geometric_candidates, sparse_vector
 from experiments.sums import monotone, relative_errors
-from experiments.sums_mechanisms import TAIL_SHARE, PrefixSums, Reals, WholeRows, Wholes, bucketed
+from experiments.sums_mechanisms import TAIL_SHARE, PrefixSums, Reals, WholeRows, Wholes, bucketed_answers
 from experiments.sums_strategies import sum_strategy
 from leastnoise._kernel import Entropy, SeededEntropy
 from leastnoise._kernel._laplace import discrete_laplace
@@ -86,16 +86,9 @@ def _chosen(shape: Shape, sums: PrefixSums, epsilon: Fraction, entropy: Entropy)
 
 def _answers(way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
     """Noisy answers, shape (trials, m)."""
-    found = []
     if way == "buckets":
-        buckets, rows = bucketed(sums)
-        covariance = 2 * (rows.cost / float(epsilon)) ** 2 * (rows.recover @ rows.recover.T)
-        cut = np.add.reduceat(shape.cut_sums(sums, shape.most), buckets.starts)
-        for groups in rows.draw(cut, epsilon, trials, entropy):
-            kept = buckets.kept(groups, covariance)
-            inside = (buckets.starts >= kept.first) & (buckets.starts < kept.stop)
-            found.append(np.cumsum(groups * inside))
-        return np.array(found)
+        return bucketed_answers(shape.cut_sums(sums, shape.most), sums, epsilon, trials, entropy)
+    found = []
     candidates = geometric_candidates(START, "1.2", shape.most)
     for _ in range(trials):
         if way == "tamm":

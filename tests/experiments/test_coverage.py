@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from experiments.coverage import BUDGETS, aware_table, linear_table, run
-from experiments.coverage_aware import ALONG, Case, along, on_plane, quick_strategies, truncated
+from experiments.coverage_aware import ALONG, Case, along, of_sums, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
 
@@ -43,9 +43,11 @@ def test_intervals_on_two_attributes_cover() -> None:
     data = {name: x for name, x in tables(16, 10**4, 12).items() if name in ("sparse", "blocks", "band", "heavy tail")}
     with quick_strategies():
         rows = list(on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4), 3))
-        cut = list(truncated(PureDP("1/10"), 3, 3))
+        cut = list(of_sums(PureDP("1/10"), 3, 3))
     assert min(shares(rows, "queries").values()) > 0.88
-    assert min(shares(cut, "queries").values()) > 0.8
+    found = shares(cut, "strategy", "queries")
+    assert {strategy for strategy, _ in found} == {"truncated_sums", "bucketed_sums"}
+    assert min(found.values()) > 0.8, found
 
 
 @pytest.mark.parametrize("budget", BUDGETS)

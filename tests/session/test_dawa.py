@@ -78,7 +78,7 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
         release(made, polars(CELLS), ledger=book, out=tmp_path / "second")
 
 
-@pytest.mark.parametrize("way", ["independent", "shrunk", "adaptive", "buckets"])
+@pytest.mark.parametrize("way", ["independent", "shrunk", "adaptive"])
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_every_regime_stays_within_its_budget_and_answers(monkeypatch: pytest.MonkeyPatch, way: str, budget: Budget) -> None:
     made = plan(WORKLOAD, budget, strategy="dawa")
@@ -101,12 +101,12 @@ def test_the_structure_of_the_data_decides(monkeypatch: pytest.MonkeyPatch) -> N
         "independent": random.integers(0, 4000, 4096),
         "shrunk": np.where(place % 8 == 0, 900, 3),
         "adaptive": np.where(place < 200, random.integers(0, 400, 4096), 0),
-        "buckets": np.where(place < 1024, 40, 0),
+        "adaptive, one block": np.where(place < 1024, 40, 0),
     }
     domain = Domain(age=Integers(0, 4095))
     made = plan(queries(domain, age="identity"), PureDP(1), strategy="dawa")
     tables = {name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()}
-    assert {name: regime(run(made, table, 1)) for name, table in tables.items()} == {name: name for name in shapes}
+    assert {name: regime(run(made, table, 1)) for name, table in tables.items()} == {name: name.partition(",")[0] for name in shapes}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

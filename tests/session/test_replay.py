@@ -278,7 +278,7 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "linear, rho": (LINEAR, ZCDP("1/3"), "marginals"),
     "linear, delta": (LINEAR, ApproxDP(1, "1/1000000"), "marginals"),
     **{name: (AGES, PureDP(1), name) for name in _dawa.STRATEGIES},
-    **{f"dawa, {regime}": (AGES, PureDP(1), "dawa") for regime in ("independent", "shrunk", "adaptive", "buckets")},
+    **{f"dawa, {regime}": (AGES, PureDP(1), "dawa") for regime in ("independent", "shrunk", "adaptive")},
     "dawa, rho": (AGES, ZCDP("1/3"), "dawa"),
     "dawa_levels, delta": (AGES, ApproxDP(1, "1/1000000"), "dawa_levels"),
     **{f"plane, {way}": (PLANE, PureDP(1), "dawa") for way in ("fixed", "blocks", "quadtree")},

@@ -29,7 +29,6 @@ _WAYS = {
     "adaptive": "much structure:",
     "blocks": "some structure:",
     "quadtree": "hardly anything but structure:",
-    "buckets": "hardly anything but structure:",
 }
 
 

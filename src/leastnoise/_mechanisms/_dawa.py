@@ -1,8 +1,8 @@
 """DAWA and its relatives: answers to queries on one attribute that make use of structure in the data, and pay for every look at it.
 
-The default is decision 0010: a private test, then one of four ways to measure. Everything that decides between them was paid for, or is
-public. What is done with which share of the budget stands in the plan's details before anything is paid; the budget itself is checked once
-more by the series that carries it out.
+The default is decisions 0010 and 0044: a private test, then one of three ways to measure. Everything that decides between them was paid
+for, or is public. What is done with which share of the budget stands in the plan's details before anything is paid; the budget itself is
+checked once more by the series that carries it out.
 """
 
 import json
@@ -39,13 +39,13 @@ from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run, Search
 from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
 from leastnoise._plan import Plan
-from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets
+from leastnoise._planner import MOST_BUCKETS, difference_costs, first_levels, on_buckets, total_cost
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_tree", "dawa_levels")
-# The default rule; docs/decisions/0010-private-partition.md.
+# The default rule; docs/decisions/0010-private-partition.md and 0044-levels-that-pay.md.
 TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}
-EASIEST, EASY, HARD = 0.01, 0.10, 0.75  # least cost, in units of the noise, per cell
+EASY, HARD = 0.10, 0.67  # least cost, in units of the noise, per cell
 CLEAR = 1.2  # times the noise of the test: no border lies lower
 FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
@@ -86,7 +86,7 @@ class Adaptive(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets(Drawn):
-    """Hardly anything but structure: a private partition.
+    """A private partition.
 
     Args:
         starts: where the buckets begin, packed.
@@ -159,7 +159,7 @@ def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Pro
         "attribute": attribute,
         "mechanism": noises(privacy)[0].value,
         "steps": _steps(strategy, choice, rest),
-        **({"borders": {"easiest": EASIEST, "easy": EASY, "hard": HARD, "clear": CLEAR}} if strategy == "dawa" else {}),
+        **({"borders": {"easy": EASY, "hard": HARD, "clear": CLEAR}} if strategy == "dawa" else {}),
         "reference": Reference.of(reference).facts(),
     }
     return Plan(workload=workload, privacy=privacy, strategy=strategy, details=details, fallback=within(reference, privacy.within(rest)))
@@ -196,7 +196,6 @@ def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str
         return levels
     if strategy != "dawa":
         return [{"step": "partition", "epsilon": str(choice)}, {"step": "buckets", "budget": rest.to_json()}]
-    drawn = rest.pure_share(PARTITION_SHARE)
     return [
         {"step": "test", "epsilon": str(choice)},
         {
@@ -204,7 +203,6 @@ def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str
             "independent": [{"step": "independent", "budget": rest.to_json()}],
             "shrunk": [{"step": "levels", "budget": rest.to_json()}],
             "adaptive": levels,
-            "buckets": [{"step": "partition", "epsilon": str(drawn)}, {"step": "buckets", "budget": rest.without(drawn).to_json()}],
         },
     ]
 
@@ -260,15 +258,12 @@ Way = Callable[[Setting, Series, Budget], Measured]
 
 
 def _default(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """Decision 0010: the structure decides between four ways to measure."""
+    """Decisions 0010 and 0044: the structure decides between three ways to measure."""
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
     blur = float(1 / epsilon / unit) * setting.privacy.distance / setting.size
     observed, found = _WAYS[regime_of(per_cell, blur)](setting, series, budget.without(epsilon))
-    if isinstance(found, Buckets) and found.hidden is not None:
-        beside = max(float(value) - found.buckets * float(unit), 0.0) + blur * float(unit) * setting.size
-        found = replace(found, hidden=found.hidden.tested(beside, float(unit)))
     return observed, replace(found, test={"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur})
 
 
@@ -277,15 +272,14 @@ def regime_of(per_cell: float, blur: float) -> str:
 
     Args:
         per_cell: the noisy least cost of a partition in units of the noise, per cell.
-        blur: scale of the noise in it. A border that is not well above it is not used: on few cells the test cannot tell.
+        blur: scale of the noise in it. A border that is not well above it is not used: on few cells the test cannot tell. Levels are
+            taken where the structure shows beyond the noise: at the upper border they gain little and lose up to a fifth.
 
-    >>> [regime_of(share, 0.005) for share in (0.001, 0.05, 0.5, 2.0)], regime_of(0.001, 0.05), regime_of(0.001, 0.9)
-    (['buckets', 'adaptive', 'shrunk', 'independent'], 'adaptive', 'independent')
+    >>> [regime_of(share, 0.005) for share in (0.05, 0.5, 2.0)], regime_of(0.05, 0.1), regime_of(0.05, 0.9), regime_of(0.65, 0.1)
+    (['adaptive', 'shrunk', 'independent'], 'shrunk', 'independent', 'independent')
     """
-    if per_cell >= HARD or CLEAR * blur > HARD:
+    if per_cell + blur >= HARD or CLEAR * blur > HARD:
         return "independent"
-    if per_cell < EASIEST and CLEAR * blur <= EASIEST:
-        return "buckets"
     return "adaptive" if per_cell < EASY and CLEAR * blur <= EASY else "shrunk"
 
 
@@ -318,7 +312,7 @@ def levels(setting: Setting, budget: Budget) -> Measurements:
     """Levels of blocks, for the workload."""
     halving = Halving(setting.size)
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
-    widths, weights = first_levels([float(one.sum()) for one in costs], setting.noise.norm)
+    widths, weights = first_levels([float(one.sum()) for one in costs], total_cost(setting.asked, setting.size), setting.noise.norm)
     tree = Tree(setting.size, widths[::-1])
     whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
     factor = Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes))
@@ -371,7 +365,7 @@ def _on_partition(setting: Setting, series: Series, budget: Budget) -> Measured:
     return [observed], Buckets(buckets=len(found.starts), starts=pack(found.starts), hidden=hidden)
 
 
-_WAYS: Mapping[str, Way] = {"independent": _independent, "shrunk": _shrunk, "adaptive": _adaptive, "buckets": _on_partition}
+_WAYS: Mapping[str, Way] = {"independent": _independent, "shrunk": _shrunk, "adaptive": _adaptive}
 _BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_tree": _on_partition, "dawa_levels": _adaptive}
 
 

@@ -2,7 +2,15 @@
 
 from leastnoise._planner._registry import PLANNERS
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
-from leastnoise._planner.aware._buckets import MOST_BUCKETS, bucket_gram, difference_costs, first_levels, on_buckets, on_rectangles
+from leastnoise._planner.aware._buckets import (
+    MOST_BUCKETS,
+    bucket_gram,
+    difference_costs,
+    first_levels,
+    on_buckets,
+    on_rectangles,
+    total_cost,
+)
 from leastnoise._planner.aware._plane_blocks import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, plane_regime
 from leastnoise._planner.aware._sum_buckets import Kept, SumBuckets
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
@@ -36,4 +44,5 @@ __all__ = [
     "on_buckets",
     "on_rectangles",
     "plane_regime",
+    "total_cost",
 ]

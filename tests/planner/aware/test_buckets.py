@@ -5,7 +5,7 @@ import pytest
 
 from leastnoise._estimate import Halving
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
-from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets
+from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets, total_cost
 from leastnoise._planner.line._gram import AllRangesGram
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._matrix import strategy_rmse
@@ -69,17 +69,27 @@ def test_one_bucket_a_cell_is_the_workload_itself():
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_first_levels_suit_the_workload(power):
-    halving = Halving(4096)
-
     def levels(operator):
-        return first_levels([float(one.sum()) for one in difference_costs([(1.0, operator)], halving.left, halving.right, 4096)], power)
+        halving = Halving(operator.size)
+        asked = [(1.0, operator)]
+        costs = [float(one.sum()) for one in difference_costs(asked, halving.left, halving.right, operator.size)]
+        return first_levels(costs, total_cost(asked, operator.size), power)
 
     widths, weights = levels(AllRanges(4096))
     assert widths == (1, 8, 64, 512)
     assert np.isclose((weights**power).sum(), 1)
     assert weights[-1] > weights[0]
     assert levels(Identity(4096))[0] == (1,)
-    assert first_levels([], power)[0] == (1,)
+    assert [levels(Prefix(size))[0] for size in (4, 64, 200, 1024, 2048)] == [(1,), (1, 8), (1, 4, 32), (1, 8, 128), (1, 16, 256)]
+    assert levels(Prefix(4096))[1][-1] > weights[-1]  # every prefix sum has the error of the widest blocks before it
+    assert first_levels([], 1.0, power)[0] == (1,)
+
+
+def test_what_an_error_of_the_total_costs():
+    operators = (Identity(6), Prefix(6), AllRanges(6), Ranges(6, [0, 2], [5, 2]), Dense(np.arange(12).reshape(2, 6)))
+    for operator in operators:
+        spread = dense(operator).astype(float).mean(axis=1)
+        assert np.isclose(total_cost([(2.0, operator)], 6), 2 * (spread**2).sum())
 
 
 @pytest.mark.parametrize("power", [1, 2])

@@ -306,30 +306,46 @@ def _fitted(name: str, gram: Gram, norm: int, most_p_identity: int = _MOST_P_IDE
     return _tree(name, k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor
 
 
-def first_levels(costs: Sequence[float], norm: int, *, branching: int = 8, lift: float = 1.4) -> tuple[tuple[int, ...], FloatArray]:
+def total_cost(asked: Weighted, size: int) -> float:
+    """What a workload loses by an error of one in the total that is spread evenly: the squares of its answers' errors.
+
+    Args:
+        asked: the queries with the weights of their squared errors.
+        size: number of cells n.
+
+    >>> total_cost([(1.0, Prefix(2))], 2)
+    1.25
+    """
+    return sum(weight * float(apply_gram(operator, np.ones(size)).sum()) for weight, operator in asked) / size**2
+
+
+def first_levels(costs: Sequence[float], total: float, norm: int, *, lift: float = 1.2) -> tuple[tuple[int, ...], FloatArray]:
     """Blocks to be measured before the data are known to be easy, and the weight of each level.
 
-    The weights are those of least error without shrinking, for the given costs of errors in the differences, multiplied by ``lift`` a
-    level: shrinking takes away noise where blocks are narrow, so that wide ones deserve more of the budget.
+    The widest blocks are an eighth of all cells: a total or a prefix sum that is added up from many blocks has the noise of all of them.
+    Between them and the cells lie levels of about equal steps, of at most 16 blocks to one. The weights are those of least error without
+    shrinking, for the given costs of errors, multiplied by ``lift`` a level: shrinking takes away noise where blocks are narrow, so that
+    wide ones deserve more of the budget.
 
     Args:
         costs: what the workload loses by errors of one in all differences of a width; blocks of two cells first, at least one.
+        total: what it loses by an error of one in the total.
         norm: 1 for Laplace, 2 for Gaussian noise.
-        branching: blocks of one level in one of the next; a power of two.
         lift: see above; its power 3/4 under Gaussian noise.
 
     Returns:
         Widths, the cells' 1 first, at most an eighth of all; weights of sensitivity 1.
 
-    >>> widths, weights = first_levels([1.0] * 12, 1)
+    >>> widths, weights = first_levels([1.0] * 12, 1.0, 1)
     >>> widths, weights.round(2).tolist()
-    ((1, 8, 64, 512), [0.16, 0.2, 0.28, 0.37])
+    ((1, 8, 64, 512), [0.19, 0.21, 0.25, 0.35])
     """
     from scipy.optimize import minimize
 
     depth = len(costs)
-    step = branching.bit_length() - 1
-    powers = range(0, max(depth - 2, 1), step)
+    top = max(depth - 3, 0)
+    steps = -(-top // 4)
+    powers = [top * place // steps for place in range(steps + 1)] if steps else [0]
 
     def weights_of(point: FloatArray) -> FloatArray:
         weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
@@ -338,11 +354,12 @@ def first_levels(costs: Sequence[float], norm: int, *, branching: int = 8, lift:
     def error(point: FloatArray) -> float:
         spread = 1 / weights_of(point) ** 2
         upward = [float(spread[0])]  # variance of a block from the measurements inside it
-        for own in spread[1:]:
-            below = upward[-1] * branching
+        for own, low, high in zip(spread[1:], powers[:-1], powers[1:], strict=True):
+            below = upward[-1] * 2 ** (high - low)
             upward.append(below * float(own) / (below + float(own)))
-        blocks = [min(level // step, len(powers) - 1) for level in range(depth)]
-        return float(sum(costs[level] * 2 ** (level + 1 - powers[place]) * upward[place] for level, place in enumerate(blocks)))
+        places = np.searchsorted(powers, np.arange(depth), side="right") - 1
+        parts = (costs[level] * 2 ** (level + 1 - powers[place]) * upward[place] for level, place in enumerate(places.tolist()))
+        return float(sum(parts) + total * 2 ** (depth - top) * upward[-1])
 
     found = minimize(
         lambda point: math.log(error(point) + 1e-300),
