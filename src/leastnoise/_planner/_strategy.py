@@ -114,6 +114,15 @@ def each_attribute(seconds: Callable[[int], float]) -> Seconds:
     return together
 
 
+def structured(workload: Workload) -> bool:
+    """Whether only cells, prefix sums and all ranges are asked for along every attribute.
+
+    >>> structured(queries(Domain(a=Integers(0, 9)), a="prefix")), structured(queries(Domain(a=Integers(0, 9)), a=ranges([(0, 9)])))
+    (True, False)
+    """
+    return all(asked.kind in _STRUCTURED for product in workload for asked in product.query_sets)
+
+
 def searched(workload: Workload) -> bool:
     """Whether every attribute is so short that the best strategy along it is found in seconds; at the most cells in a minute.
 
@@ -121,8 +130,7 @@ def searched(workload: Workload) -> bool:
     (True, False)
     """
     longest = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
-    structured = all(asked.kind in _STRUCTURED for product in workload for asked in product.query_sets)
-    return longest <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED)
+    return longest <= (_MOST_STRUCTURED if structured(workload) else _MOST_SEARCHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

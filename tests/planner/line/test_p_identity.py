@@ -10,6 +10,7 @@ from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, Prefi
 from leastnoise._planner.line._level_tree import fit_level_tree
 from leastnoise._planner.line._matrix import strategy_rmse
 from leastnoise._planner.line._p_identity import PIdentity, Support, fit_p_identity, p_identity_objective, p_identity_rmse, positive_inverse
+from leastnoise._planner.line._p_identity_starts import ENDS, bell_starts
 
 
 def cells_and_total(size: int) -> Gram:
@@ -138,3 +139,24 @@ def test_guards() -> None:
 def test_a_short_attribute_is_tried_with_a_row_more_or_less() -> None:
     # With 6 rows, a cell in 16, the descents end at 4.211 or above; 4.2062 is what the published CPS prefix sums need.
     assert fit_p_identity(PrefixGram(100)).rmse < 4.2062
+
+
+# What starts of all kinds together found, with all their steps.
+EARLIER = [(PrefixGram(300), 5.3591), (AllRangesGram(300), 5.9450), (DenseGram(PrefixGram(300).dense()[::-1, ::-1], 300), 5.3591)]
+
+
+@pytest.mark.parametrize(("gram", "earlier"), EARLIER, ids=["prefix", "ranges", "suffix"])
+def test_bells_alone_end_as_low_as_all_starts_did_whichever_end_is_reached(gram: Gram, earlier: float) -> None:
+    assert fit_p_identity(gram).rmse <= earlier
+    assert fit_p_identity(gram, effort=0.1).rmse <= 1.002 * earlier
+
+
+def test_bells_are_near_the_best_before_any_step() -> None:
+    for gram, ends, best in ((PrefixGram(1024), ENDS[1], 6.734), (AllRangesGram(1024), ENDS[3], 7.785)):
+        rows = [row for group in bell_starts(1024, ends) for row in group]
+        errors = []
+        for layers in rows:
+            support = Support(1024, [(start, stop) for start, stop, _ in layers])
+            error, _ = p_identity_objective(gram, support, np.concatenate([height for *_, height in layers]))
+            errors.append(math.sqrt(error / gram.queries))
+        assert min(errors) <= 1.03 * best

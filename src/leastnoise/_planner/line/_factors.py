@@ -24,7 +24,7 @@ from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._level_tree import fit_haar, fit_level_tree, uniform_tree
 from leastnoise._planner.line._matrix import to_dyadic
 from leastnoise._planner.line._node_tree import fit_node_tree
-from leastnoise._planner.line._p_identity import fit_p_identity
+from leastnoise._planner.line._p_identity import bells_suffice, fit_p_identity
 from leastnoise._planner.line._profile import reduce_l1_norm
 from leastnoise._planner.line._toeplitz_root import toeplitz_root
 from leastnoise._planner.line._tree import scaled_tree
@@ -231,12 +231,19 @@ def haar(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     return Fitted(Factor((name,), operator, _whole_weights(weights)))
 
 
-def p_identity_seconds(size: int) -> tuple[float, float]:
+def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
     """About how many CPU seconds p-Identity takes on one core: to begin with, and with all its steps.
 
-    >>> p_identity_seconds(1024)
-    (2.0, 11.0)
+    Args:
+        size: cells of the attribute.
+        in_line: whether few starts suffice, as they do for prefix sums and ranges.
+
+    >>> p_identity_seconds(1024), p_identity_seconds(1024, in_line=True)
+    ((2.0, 11.0), (0.5, 3.5))
     """
+    if in_line and size > 256:
+        begin = size / 2048
+        return begin, begin + 3 * (size / 1024) ** 0.8
     begin = min(2.0, size / 512)
     return begin, begin + (9 * min(1.0, size / 1024) ** 1.6 if size <= 2048 else 55 * (size / 4096) ** 1.2)
 
@@ -247,7 +254,7 @@ def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, seconds: flo
     >>> p_identity("a", PrefixGram(8), 1).factor.operator.size
     8
     """
-    begin, whole = p_identity_seconds(gram.size)
+    begin, whole = p_identity_seconds(gram.size, in_line=bells_suffice(gram))
     effort = min(1.0, max(0.01, (seconds - begin) / (whole - begin)))
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
     return Fitted(Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size)))

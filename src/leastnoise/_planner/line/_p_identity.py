@@ -5,14 +5,15 @@ With ``G = I + Theta Theta^T`` the error is ``f = sum_j s_j^2 M_jj - tr(G^-1 Y M
 a step costs O(p^2 n) and one product of the workload's Gram matrix with p vectors.
 
 The problem is not convex. What a descent from random starts finds for ordered workloads is, at every size tried, the same
-picture: one or a few layers of smooth bumps, each overlapping half of its neighbours, a layer about ten times coarser than the
-one below. So bumps are the main starts; their supports stay narrow windows, which makes n = 16384 affordable.
+picture: one or a few layers of smooth bells, each overlapping half of its neighbours, a layer 8 to 20 times coarser than the
+one below; at an end of the line that queries reach to the first bell is near, at one where they thin out a spacing away. So bells are the
+main starts: of that very shape they are within 3% before any step. Their supports stay narrow windows, which makes n = 16384 affordable.
 
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +24,17 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._planner.line._cell_order import recognise
 from leastnoise._planner.line._gram import Generators, Gram
 from leastnoise._planner.line._matrix import to_dyadic
-from leastnoise._planner.line._p_identity_starts import LARGE, TALLEST, Window, ordered_starts, random_starts, total_start
+from leastnoise._planner.line._p_identity_starts import (
+    ENDS,
+    LARGE,
+    TALLEST,
+    Window,
+    bell_starts,
+    layers_of_bells,
+    ordered_starts,
+    random_starts,
+    total_start,
+)
 
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
 _SMALL = 1 << 13  # numbers in Theta up to which windows are not worth their bookkeeping
@@ -31,6 +42,9 @@ _MANY_ROWS = 32
 # Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
 _CERTAIN = 1e-8
 _FEW_PER_CELL = 16
+# Cells up to which starts of all kinds are soon tried, and up to which they gain a thousandth for mixed queries.
+_SHORT, MIXED = 256, 1024
+_MEDIUM = 2048  # up to which many bells go on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -315,20 +329,59 @@ class _Run:
     values: FloatArray
     rmse: float
 
+    def further(self, gram: Gram, steps: float) -> None:
+        """Descend, ten steps at least."""
+        self.values, self.rmse = descend(gram, self.support, self.values, max(10, round(steps)))
 
-def _halve(gram: Gram, starts: Iterator[list[Window]], scale: float) -> _Run:
-    """Give every start a few steps, the best of them more, and the very best many (successive halving)."""
+
+def _begun(gram: Gram, rows: Sequence[Window]) -> _Run:
+    """A start as it is."""
+    support = Support(gram.size, [(start, stop) for start, stop, _ in rows])
+    values = np.concatenate([height for *_, height in rows])
+    error, _ = p_identity_objective(gram, support, values)
+    return _Run(support, values, math.sqrt(error / gram.queries) if error > 0 else math.inf)
+
+
+def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
+    return sorted(runs, key=lambda run: run.rmse)[:keep]
+
+
+def _halve(gram: Gram, runs: list[_Run], rounds: Iterable[tuple[int, int]], scale: float) -> _Run:
+    """Give the best runs more steps, the fewer the more (successive halving)."""
+    for keep, steps in rounds:
+        runs = _best(runs, keep)
+        for run in runs:
+            run.further(gram, steps * scale)
+    return _best(runs, 1)[0]
+
+
+def bells_suffice(gram: Gram) -> bool:
+    """Whether bells alone are started from: they end as low as all other starts together, in a tenth of the time.
+
+    >>> bells_suffice(PrefixGram(1024)), bells_suffice(WidthGram(1024, 32))
+    (True, False)
+    """
+    in_line = gram.of_ends or gram.generators() is not None
+    return in_line and gram.size > (_SHORT if gram.one_form else MIXED)
+
+
+def _from_bells(gram: Gram, effort: float) -> _Run:
+    """From layers of bells: they are compared as they are, and only the best descend."""
+    keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
+    ends = min(ENDS, key=lambda one: _begun(gram, layers_of_bells(gram.size, 18.0, 15.0, one)).rmse)
+    runs = [min((_begun(gram, rows) for rows in group), key=lambda run: run.rmse) for group in bell_starts(gram.size, ends)]
+    return _halve(gram, runs, ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)), effort)
+
+
+def _from_others(gram: Gram, starts: Iterator[list[Window]], effort: float) -> _Run:
+    """From starts that show what they are worth after some steps."""
     first, rounds = _schedule(gram.size)
     runs: list[_Run] = []
     for rows in starts:
-        support = Support(gram.size, [(start, stop) for start, stop, _ in rows])
-        values, rmse = descend(gram, support, np.concatenate([height for _, _, height in rows]), max(10, round(first * scale)))
-        runs = sorted([*runs, _Run(support, values, rmse)], key=lambda run: run.rmse)[:8]
-    for keep, steps in rounds:
-        for run in runs[:keep]:
-            run.values, run.rmse = descend(gram, run.support, run.values, max(10, round(steps * scale)))
-        runs = sorted(runs[:keep], key=lambda run: run.rmse)
-    return runs[0]
+        run = _begun(gram, rows)
+        run.further(gram, first * effort)
+        runs = _best([*runs, run], 8)
+    return _halve(gram, runs, rounds, effort)
 
 
 def _schedule(size: int) -> tuple[int, tuple[tuple[int, int], ...]]:
@@ -362,11 +415,12 @@ def _polish(gram: Gram, run: _Run, steps: int) -> _Run:
 
 
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
-    """Find a p-Identity strategy of small error: bumps, hierarchies, the total and random rows as starts, the best refined.
+    """Find a p-Identity strategy of small error: bells, hierarchies, the total and random rows as starts, the best refined.
 
     Args:
         gram: Gram matrix of the workload, n cells, taken as ordered; a DenseGram along the order of ``line_order``.
-        effort: Multiplies the number of steps, above 0; 1 takes about a second at n = 256 and a few minutes at 16384.
+        effort: Multiplies the number of steps, above 0; 1 takes a few seconds at n = 256, and half a minute at 16384
+            for prefix sums and ranges.
 
     Returns:
         The best strategy found, never worse than the identity, nor than the best weighted pair of identity and total. The same
@@ -385,13 +439,13 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     if gram.size > 1:
         if gram.by_matrix:
             gram, order = recognise(gram)
-        runs = [_polish(gram, _halve(gram, ordered_starts(gram.size), effort), round((300 if gram.size <= LARGE else 80) * effort))]
-        if gram.size <= 256 or gram.by_matrix:
-            runs.append(_halve(gram, random_starts(gram.size), (2 if gram.size <= 256 else 1) * effort))
-        rows = total_start(gram)
-        values = rows[0][2]
-        error, _ = p_identity_objective(gram, Support(gram.size, [(0, gram.size)]), values)
-        runs.append(_Run(Support(gram.size, [(0, gram.size)]), values, math.sqrt(error / gram.queries)))
+        found = [_from_bells(gram, effort)]
+        if not bells_suffice(gram):
+            found.append(_from_others(gram, ordered_starts(gram.size), effort))
+        runs = [_polish(gram, run, round((300 if gram.size <= LARGE else 80) * effort)) for run in found]
+        if gram.size <= _SHORT or gram.by_matrix:
+            runs.append(_from_others(gram, random_starts(gram.size), (2 if gram.size <= _SHORT else 1) * effort))
+        runs.append(_begun(gram, total_start(gram)))
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.trace() / gram.queries):

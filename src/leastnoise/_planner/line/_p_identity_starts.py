@@ -13,6 +13,12 @@ Window = tuple[int, int, FloatArray]
 TALLEST = 512.0
 # Above so many cells fewer starts and steps are affordable.
 LARGE = 6000
+# Bells as descents leave them: how wide and high next to their distance, and how far the first one lies from an end of the line that
+# queries reach to, or where they thin out.
+_WIDTH, _PEAK, _FALL, _HEIGHT = 1.15, 1.6, 2.1, 0.9
+_REACHED, _THIN = 0.25, 1.1
+Ends = tuple[float, float]
+ENDS: tuple[Ends, ...] = tuple((before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN))
 
 
 def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
@@ -24,6 +30,53 @@ def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Windo
     for centre in spacing * np.arange(1, count + 1):
         start, stop = max(0, math.floor(centre - margin * spacing)), min(size, math.ceil(centre + margin * spacing))
         yield start, stop, height * np.maximum(0, 1 - ((np.arange(start, stop) + 0.5 - centre) / spacing) ** 2)
+
+
+def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
+    """A layer of bells ``spacing`` cells apart, or nearly so, of the shape that descents end in.
+
+    Args:
+        size: number of cells.
+        spacing: cells from one to the next; one at least is made.
+        ends: how many spacings the first and the last lie from the ends of the line.
+        height: of each.
+    """
+    before, after = ends
+    gaps = max(0, round(size / spacing - before - after))
+    spacing = size / (gaps + before + after)
+    reach = _WIDTH * spacing
+    for centre in spacing * (before + np.arange(gaps + 1)):
+        start, stop = max(0, math.floor(centre - reach)), min(size, math.ceil(centre + reach))
+        away = np.minimum(1, np.abs(np.arange(start, stop) + 0.5 - centre) / reach)
+        yield start, stop, height * (1 - away**_PEAK) ** _FALL
+
+
+def layers_of_bells(size: int, finest: float, coarser: float, ends: Ends, *, above: bool = False) -> list[Window]:
+    """Layers of bells, each so many times coarser than the one below.
+
+    Args:
+        size: number of cells.
+        finest: cells from bell to bell of the finest layer.
+        coarser: the next layer's spacing over that of a layer.
+        ends: of all layers, as for ``bells``.
+        above: whether one bell over all cells is added.
+    """
+    rows, spacing = list(bells(size, finest, ends)), finest * coarser
+    while size / spacing >= 1.4:
+        rows += bells(size, spacing, ends)
+        spacing *= coarser
+    return [*rows, *bells(size, size, ends, 0.6)] if above else rows
+
+
+def bell_starts(size: int, ends: Ends) -> Iterator[list[list[Window]]]:
+    """For each of some distances of the finest bells, layers with what may be above them, at the scales that were seen to be best."""
+    large = size > LARGE
+    for finest in (18.0, 24.0) if large else (13.0, 15.0, 18.0, 21.0, 25.0, 30.0, 36.0, 43.0):
+        yield [
+            layers_of_bells(size, finest, coarser, ends, above=above)
+            for coarser in ((15.0,) if large else (8.0, 10.0, 12.5, 15.0, 20.0))
+            for above in ((False,) if large else (False, True))
+        ]
 
 
 def _blocks(size: int, width: int, height: float) -> Iterator[Window]:

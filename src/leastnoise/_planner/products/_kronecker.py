@@ -15,7 +15,18 @@ from functools import partial
 
 from leastnoise._accuracy import basis
 from leastnoise._measurements import MOST_TABLE_CELLS, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute, rich, searched, sweeps
+from leastnoise._planner._strategy import (
+    NotApplicable,
+    Planner,
+    Seconds,
+    Strategy,
+    Task,
+    each_attribute,
+    rich,
+    searched,
+    structured,
+    sweeps,
+)
 from leastnoise._planner.covers._designs import designed_strategy
 from leastnoise._planner.line._factors import (
     Fit,
@@ -34,6 +45,7 @@ from leastnoise._planner.line._factors import (
     summed,
 )
 from leastnoise._planner.line._gram import Gram
+from leastnoise._planner.line._p_identity import MIXED
 from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
 from leastnoise._workload import Product, QuerySet, Workload
 
@@ -87,6 +99,22 @@ def _p_identity(task: Task) -> Strategy:
     """p-Identity along every attribute, which share the time."""
     share = task.seconds / max(1, len(rich(task.workload)) * sweeps(task.workload))
     return kronecker("p_identity", partial(p_identity, seconds=share), task)
+
+
+def _p_identity_seconds(effort: float) -> Seconds:
+    """Estimated CPU seconds of p-Identity along every attribute with such a part of its steps."""
+
+    def together(workload: Workload) -> float:
+        known = structured(workload)
+        alone = known and len(workload.products) == 1
+
+        def of_one(cells: int) -> float:
+            begin, whole = p_identity_seconds(cells, in_line=alone or (known and cells > MIXED))
+            return begin + effort * (whole - begin)
+
+        return each_attribute(of_one)(workload)
+
+    return together
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
@@ -182,8 +210,8 @@ P_IDENTITY = Planner(
     made_for="any queries along an attribute under Laplace noise",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
-    seconds=each_attribute(lambda cells: 0.9 * p_identity_seconds(cells)[0] + 0.1 * p_identity_seconds(cells)[1]),
-    most=each_attribute(lambda cells: p_identity_seconds(cells)[1]),
+    seconds=_p_identity_seconds(0.1),
+    most=_p_identity_seconds(1.0),
     reference=searched,
 )
 P_IDENTITY_BLOCKS = Planner(
