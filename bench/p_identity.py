@@ -18,7 +18,8 @@ from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, Prefi
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._level_tree import fit_level_tree
 from leastnoise._planner.line._node_tree import fit_node_tree
-from leastnoise._planner.line._p_identity import Support, fit_p_identity, p_identity_objective
+from leastnoise._planner.line._p_identity import fit_p_identity, p_identity_objective
+from leastnoise._planner.line._support import Support
 
 Reals = np.ndarray
 

@@ -15,7 +15,7 @@ from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._planner.line._blocks import _asked, block_width, blocks_objective, fit_blocks
 from leastnoise._planner.line._factors import nested_factor, p_identity_blocks
 from leastnoise._planner.line._gram import AllRangesGram, Gram, PrefixGram, ScaledSum, WidthGram
-from leastnoise._planner.line._p_identity import Support
+from leastnoise._planner.line._support import Support
 from leastnoise._session import plan, release
 from leastnoise._workload import queries
 

@@ -9,8 +9,9 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
 from leastnoise._planner.line._level_tree import fit_level_tree
 from leastnoise._planner.line._matrix import strategy_rmse
-from leastnoise._planner.line._p_identity import PIdentity, Support, fit_p_identity, p_identity_objective, p_identity_rmse, positive_inverse
+from leastnoise._planner.line._p_identity import PIdentity, fit_p_identity, p_identity_objective, p_identity_rmse, positive_inverse
 from leastnoise._planner.line._p_identity_starts import ENDS, bell_starts
+from leastnoise._planner.line._support import Support
 
 
 def cells_and_total(size: int) -> Gram:

@@ -22,9 +22,11 @@ import numpy as np
 
 from leastnoise._check.arrays import FloatArray
 from leastnoise._planner._strategy import NotApplicable
+from leastnoise._planner.line._descent import descended
 from leastnoise._planner.line._gram import GeneratedGram, Generators, Gram, ScaledSum, WidthGram
-from leastnoise._planner.line._p_identity import PIdentity, Support, p_identity_objective, positive_inverse
+from leastnoise._planner.line._p_identity import PIdentity, p_identity_objective, positive_inverse
 from leastnoise._planner.line._p_identity_starts import TALLEST, Window, bumps
+from leastnoise._planner.line._support import Support
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
 _COARSER, _COARSER_ABOVE = 15.0, 8.0  # a layer's spacing over that of the layer below, of cells and of blocks
@@ -242,8 +244,6 @@ def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator
 
 
 def _descend(gram: Gram, asked: _Asked, windows: Sequence[Window], above: FloatArray, steps: int) -> BlockPIdentity:
-    from scipy.optimize import Bounds, minimize
-
     support = Support(block_width(gram.size), [(start, stop) for start, stop, _ in windows])
     values = np.concatenate([height for *_, height in windows])
     most = np.full(len(values) + above.size, TALLEST)
@@ -252,16 +252,14 @@ def _descend(gram: Gram, asked: _Asked, windows: Sequence[Window], above: FloatA
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         error, by_values, by_rows = blocks_objective(asked, support, point[: len(values)], point[len(values) :].reshape(above.shape))
-        return math.log(error), np.concatenate([by_values, by_rows.reshape(-1)]) / error
+        return error, np.concatenate([by_values, by_rows.reshape(-1)])
 
-    options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 10}
-    start = np.concatenate([values, above.reshape(-1)])
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, most), options=options)
-    theta = _without_small(support.spread(found.x[: len(values)], np.zeros((len(windows), support.size))))
-    above = found.x[len(values) :].reshape(above.shape)
+    found, least = descended(objective, np.concatenate([values, above.reshape(-1)]), most, steps)
+    theta = _without_small(support.spread(found[: len(values)], np.zeros((len(windows), support.size))))
+    above = found[len(values) :].reshape(above.shape)
     sigma = 1 + theta.sum(axis=0)
     inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)
-    rmse = math.sqrt(math.exp(found.fun) / gram.queries)
+    rmse = math.sqrt(least / gram.queries)
     return BlockPIdentity(inner=inner, divisors=1 + above.sum(axis=0), own=above[0], rows=_without_small(above[1:]), rmse=rmse)
 
 

@@ -15,13 +15,13 @@ Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._planner.line._cell_order import recognise
+from leastnoise._planner.line._descent import descended
 from leastnoise._planner.line._gram import Generators, Gram
 from leastnoise._planner.line._matrix import to_dyadic
 from leastnoise._planner.line._p_identity_starts import (
@@ -35,6 +35,7 @@ from leastnoise._planner.line._p_identity_starts import (
     random_starts,
     total_start,
 )
+from leastnoise._planner.line._support import Support
 
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
 _SMALL = 1 << 13  # numbers in Theta up to which windows are not worth their bookkeeping
@@ -106,85 +107,6 @@ def positive_inverse(matrix: FloatArray) -> FloatArray:
         raise InternalError("A matrix that is at least the identity was found not to be positive definite.")
     lower = np.tril(inverse, -1)
     return np.asarray(lower + lower.T + np.diag(inverse.diagonal()))
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Where the values of a support lie, seen from the cells; what the structured step needs and can be computed once.
-
-    ``row`` is that of each value; ``rank`` counts the rows, in the order ``by_start``, that start at or before its cell, ``passed`` those,
-    in the order ``by_stop``, that stop there or before. ``member`` (n x c, filled up with a dummy) lists the values of each cell, ``owner``
-    their rows. ``first`` and ``last`` (p x p) say where in one row's running sums another row starts and stops.
-    """
-
-    row: IntArray
-    by_start: IntArray
-    by_stop: IntArray
-    rank: IntArray
-    passed: IntArray
-    member: IntArray
-    owner: IntArray
-    first: IntArray
-    last: IntArray
-
-
-class Support:
-    """Where each row of Theta may differ from zero: one window of consecutive cells a row, the values kept end to end.
-
-    Args:
-        size: Number of cells n.
-        windows: (start, stop) of each of the p rows, none empty.
-    """
-
-    def __init__(self, size: int, windows: Sequence[tuple[int, int]]) -> None:
-        self.size = size
-        self.windows = tuple((int(start), int(stop)) for start, stop in windows)
-        lengths = [stop - start for start, stop in self.windows]
-        self.full = all(length == size for length in lengths)
-        self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        self.cells = np.concatenate([np.arange(*window) for window in self.windows]) if lengths else np.zeros(0, np.int64)
-
-    def spread(self, values: FloatArray, into: FloatArray) -> FloatArray:
-        """Write the values into a zeroed p x n matrix."""
-        if self.full:
-            into[:] = values.reshape(into.shape)
-            return into
-        for row, (start, stop) in enumerate(self.windows):
-            into[row, start:stop] = values[self.offsets[row] : self.offsets[row + 1]]
-        return into
-
-    def gather(self, matrix: FloatArray) -> FloatArray:
-        """Read the values back from a p x n matrix."""
-        if not self.windows:
-            return np.zeros(0)
-        return np.concatenate([matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)])
-
-    @cached_property
-    def layout(self) -> _Layout:
-        """The same support seen from the cells."""
-        starts, stops = np.array(self.windows, dtype=np.int64).T
-        p, count = len(starts), len(self.cells)
-        row = np.repeat(np.arange(p), stops - starts)
-        order = np.argsort(self.cells, kind="stable")
-        cover = np.bincount(self.cells, minlength=self.size)
-        member = np.full((self.size, int(cover.max())), count)
-        place = np.arange(count) - np.repeat(np.cumsum(cover) - cover, cover)
-        member[self.cells[order], place] = order
-        by_start, by_stop = np.argsort(starts, kind="stable"), np.argsort(stops, kind="stable")
-        length = stops - starts
-        # Where, in running sums along each row that begin with a zero, the part before another row's start, or stop, ends.
-        base = (self.offsets[:-1] + np.arange(p))[:, None]
-        return _Layout(
-            row=row,
-            by_start=by_start,
-            by_stop=by_stop,
-            rank=np.searchsorted(starts[by_start], self.cells, side="right"),
-            passed=np.searchsorted(stops[by_stop], self.cells, side="right"),
-            member=member,
-            owner=np.append(row, p)[member],
-            first=base + np.clip(starts - starts[:, None], 0, length[:, None]),
-            last=base + np.clip(stops - starts[:, None], 0, length[:, None]),
-        )
 
 
 def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
@@ -305,8 +227,6 @@ def descend(gram: Gram, support: Support, values: FloatArray, steps: int) -> tup
     >>> rmse < 3.93
     True
     """
-    from scipy.optimize import Bounds, minimize
-
     asked = gram.diagonal()
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
@@ -315,12 +235,11 @@ def descend(gram: Gram, support: Support, values: FloatArray, steps: int) -> tup
         own = float(s @ (s * asked))
         # So far out that the error drowns in rounding: what is certain, the cells' own part, leads back.
         if not error > _CERTAIN * own:
-            return math.log(own), 2 * (s * asked)[support.cells] / own
-        return math.log(error), gradient / error
+            return own, 2 * (s * asked)[support.cells]
+        return error, gradient
 
-    options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 10}
-    found = minimize(objective, values, jac=True, method="L-BFGS-B", bounds=Bounds(0, TALLEST), options=options)
-    return found.x, math.sqrt(math.exp(found.fun) / gram.queries)
+    found, least = descended(objective, values, TALLEST, steps)
+    return found, math.sqrt(least / gram.queries)
 
 
 @dataclass(slots=True)
