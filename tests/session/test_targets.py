@@ -1,5 +1,6 @@
 """Targets are kept by the budget that is found, and not by a little less; the largest ratio is as small as the weights can make it."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,8 +12,11 @@ import leastnoise as ln
 from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._mechanisms import Search, choose
+from leastnoise._mechanisms._choose import reweighted
+from leastnoise._planner.covers import _designs
+from leastnoise._session import _objectives as objectives
 from leastnoise._session import planned
-from leastnoise._session._objectives import prices, reached
+from leastnoise._session._objectives import price, prices, reached
 from leastnoise._session._targets import Goal, Least, answering, balanced, goals_of, least, of_size, ratios
 from leastnoise._workload import from_json, target
 
@@ -142,6 +146,43 @@ def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
     assert (one.saved, other.saved) == (pytest.approx(0.25, rel=0.05), pytest.approx(0.75, rel=0.05))
     with pytest.raises(InputError, match="from 2 to 24"):
         prices(ln.plan(ln.queries(domain, a="identity"), ZCDP(1), strategy="marginals"))
+
+
+@pytest.fixture(scope="module")
+def covered():
+    domain = ln.Domain({f"a{place}": ln.Coded(3) for place in range(5)})
+    return ln.plan(ln.marginals(domain, ways=1) + ln.marginals(domain, ways=2), PureDP(1), strategy="covering")
+
+
+def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, monkeypatch):
+    monkeypatch.setattr(objectives, "_NEARLY_ALL", 2.0)
+    slow = price(covered, [3])
+    before = _designs._design.cache_info().misses
+    monkeypatch.setattr(objectives, "_NEARLY_ALL", 0.9)
+    quick = price(covered, [3])
+    assert _designs._design.cache_info().misses == before
+    assert (quick.table, quick.alone) == (slow.table, slow.alone)
+    assert quick.saved == pytest.approx(slow.saved, abs=0.02)
+
+
+def test_kept_tables_get_the_best_weights_for_other_questions(covered):
+    """No worse than the scales that they had, whatever the weights; and found again where they were best."""
+    again = reweighted(covered, covered.workload)
+    assert again.expected_error().total_squared_error == pytest.approx(covered.expected_error().total_squared_error, rel=1e-4)
+    products = [replace(product, weight=Fraction(9) if place % 2 else 1) for place, product in enumerate(covered.workload)]
+    other = ln.Workload(covered.domain, tuple(products[2:]))
+    found = reweighted(covered, other).expected_error().total_squared_error
+    assert found < 0.99 * answering(other, covered).expected_error().total_squared_error
+
+
+def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(covered):
+    other = ln.queries(covered.domain, {"a0": "identity", "a1": "identity", "a2": "identity", "a3": "identity"})
+    with pytest.raises(InputError, match="the strategy has no table that contains a0 x a1 x a2 x a3"):
+        reweighted(covered, other)
+    domain = ln.Domain(a=ln.Integers(0, 7))
+    mixed = ln.plan(ln.queries(domain, a="prefix") + ln.queries(domain, a="identity"), PureDP(1), strategy="workload")
+    with pytest.raises(InputError, match="none of tables with one strategy along every attribute"):
+        reweighted(mixed, mixed.workload)
 
 
 def test_errors_under_another_budget_are_those_of_a_plan_for_it():

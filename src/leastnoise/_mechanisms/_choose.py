@@ -12,7 +12,7 @@ from leastnoise._fitting import fit
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms._protocol import SECONDS, Progress, Search
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Planner, Task
+from leastnoise._planner import PLANNERS, Planner, Task, reweighted_strategy
 from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
@@ -118,6 +118,25 @@ def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[
             left -= more
             tasks.append((planner, Task(workload, privacy, noise, share + more)))
     return tasks
+
+
+def reweighted(plan: Plan, workload: Workload) -> Plan:
+    """The measured tables of a plan with their best weights for another workload: no search, so it takes a small part of the time.
+
+    Args:
+        plan: with its measurements.
+        workload: what is asked; other weights or fewer tables than the plan's.
+
+    Raises:
+        InputError: the plan's measurements are no such tables, or do not contain what is asked.
+
+    >>> made = ln.plan(ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"]), upto=2), ln.PureDP(1))
+    >>> reweighted(made, made.workload).promise.total_squared_error <= made.promise.total_squared_error * (1 + 1e-6)
+    True
+    """
+    measured = plan.measured()
+    proposal = reweighted_strategy(plan.strategy, workload, measured.blocks, measured.noise.norm)
+    return promised(workload, fit(workload.domain, plan.privacy, measured.noise, proposal.blocks), proposal.name)
 
 
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:

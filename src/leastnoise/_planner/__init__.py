@@ -15,6 +15,7 @@ from leastnoise._planner.aware._plane_blocks import DEEP, FIRST_SHARE, GROUP_SHA
 from leastnoise._planner.aware._sum_buckets import Kept, SumBuckets
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
 from leastnoise._planner.aware._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold
+from leastnoise._planner.tables._tables import reweighted_strategy
 
 __all__ = [
     "DEEP",
@@ -44,5 +45,6 @@ __all__ = [
     "on_buckets",
     "on_rectangles",
     "plane_regime",
+    "reweighted_strategy",
     "total_cost",
 ]

@@ -13,6 +13,7 @@ from leastnoise._session._targets import Goal, answering, balanced, goal, goals_
 from leastnoise._workload import Workload
 
 _PRICE_ROUNDS = 2
+_NEARLY_ALL = 0.9
 
 
 def worst(workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL) -> Plan:
@@ -155,7 +156,8 @@ def price(plan: Plan, places: Sequence[int], search: Search | None = None) -> Pr
         if len(kept) == 1:
             ratio = wanted[0].ratio(choose(asked, plan.privacy, search)[0], 0)
         else:
-            ratio = balanced(asked, plan.privacy, wanted, search, rounds=_PRICE_ROUNDS).ratio
+            near = plan if len(kept) >= _NEARLY_ALL * len(products) else None  # few are left out: the rest has nearly the same tables
+            ratio = balanced(asked, plan.privacy, wanted, search, rounds=_PRICE_ROUNDS, of=near, anew=False).ratio
         needed.append(part(ratio, plan.privacy))
     return Price(", ".join(products[place].name for place in places), needed[0], 1 - min(1.0, needed[1]))
 

@@ -20,7 +20,7 @@ from leastnoise._check import Exact, InputError, InternalError, exact_positive, 
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import PerCell
 from leastnoise._fitting import rescaled
-from leastnoise._mechanisms import Search, candidates, choose
+from leastnoise._mechanisms import Search, candidates, choose, reweighted
 from leastnoise._plan import Plan
 from leastnoise._release import LEVEL
 from leastnoise._workload import Product, Workload
@@ -184,6 +184,8 @@ def balanced(
     search: Search | None = None,
     *,
     rounds: int = _ROUNDS,
+    of: Plan | None = None,
+    anew: bool = True,
 ) -> Balanced:
     """The plan whose largest ratio of squared error to squared limit is least.
 
@@ -194,14 +196,19 @@ def balanced(
         search: which strategies are tried, and how long; None for the automatic choice.
         rounds: how many weights are tried for each of the best strategies, at most; a number and no time, so that the same workload has
             the same plan on every machine.
+        of: a plan whose tables get weights for these goals, in place of a search for others where that can be; None for a search.
+        anew: whether other weights have other tables searched; else those found first get new weights, which is nearly as good and many
+            times faster.
 
     Raises:
         InputError: no strategy can be used.
     """
+    again = _searched if anew else _kept
     first = _weighted(workload, goals, _even(goals), Noise.DISCRETE_LAPLACE)
-    tried = [(one, one.plan) for one in choose(first, privacy, search)[1] if one.plan is not None]
-    tried.sort(key=lambda pair: float(ratios(goals, pair[1]).max()))
-    found = (_balance(workload, privacy, goals, Balanced(plan, 0, 0, first, one.strategy), rounds) for one, plan in tried[:_FINALISTS])
+    start = None if of is None else _kept(of, first, of.strategy)
+    tried = [start] if start is not None else [one.plan for one in choose(first, privacy, search)[1] if one.plan is not None]
+    tried.sort(key=lambda plan: float(ratios(goals, plan).max()))
+    found = (_balance(workload, goals, Balanced(plan, 0, 0, first, plan.strategy), rounds, again) for plan in tried[:_FINALISTS])
     best = min(found, key=lambda one: one.ratio)
     bound = _dual(best.weighted, goals, privacy, best.plan.measured().noise)
     return replace(best, plan=answering(workload, best.plan), bound=bound)
@@ -230,7 +237,7 @@ def _even(goals: Sequence[Goal]) -> FloatArray:
     return np.array([float(goal.wanted) for goal in goals])
 
 
-def _balance(workload: Workload, privacy: Privacy, goals: Sequence[Goal], start: Balanced, rounds: int) -> Balanced:
+def _balance(workload: Workload, goals: Sequence[Goal], start: Balanced, rounds: int, again: "_Again") -> Balanced:
     """Move the weights of one strategy until all ratios are equal, or those that are not count for nothing."""
     noise = start.plan.measured().noise
     step = 1.5 if noise is Noise.DISCRETE_LAPLACE else 2.0
@@ -244,13 +251,30 @@ def _balance(workload: Workload, privacy: Privacy, goals: Sequence[Goal], start:
         shares = shares * (reached / reached.max()) ** step
         shares = _even(goals) * np.maximum(shares / shares.max(), _LEAST_WEIGHT**2)
         asked = _weighted(workload, goals, shares, noise)
-        again = next((one.plan for one in candidates(asked, privacy, start.strategy) if one.noise is noise), None)
-        if again is None:
+        found = again(plan, asked, start.strategy)
+        if found is None:
             break
-        plan = again
+        plan = found
     if best is None:
         raise InternalError("No weights were tried.")
     return best
+
+
+_Again = Callable[[Plan, Workload, str], Plan | None]
+
+
+def _searched(plan: Plan, asked: Workload, strategy: str) -> Plan | None:
+    """The strategy's own search for other weights."""
+    noise = plan.measured().noise
+    return next((one.plan for one in candidates(asked, plan.privacy, strategy) if one.noise is noise), None)
+
+
+def _kept(plan: Plan, asked: Workload, strategy: str) -> Plan | None:
+    """The tables of a plan with new weights; searched for where they are none that can be weighted alone."""
+    try:
+        return reweighted(plan, asked)
+    except InputError:
+        return _searched(plan, asked, strategy)
 
 
 def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:

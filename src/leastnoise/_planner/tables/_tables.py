@@ -158,6 +158,44 @@ def weighted_strategy(
     return Strategy(name, kept, error=found.error)
 
 
+def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], norm: int) -> Strategy:
+    """The best weights of the tables of a strategy for a workload with other weights, without a search for other tables.
+
+    Args:
+        name: of the strategy, for people.
+        workload: what is asked; the tables must contain it.
+        blocks: of the strategy, with the scales that they have.
+        norm: 1 for Laplace, 2 for Gaussian.
+
+    Raises:
+        NotApplicable: the blocks are no tables with one strategy along every attribute, or do not contain what is asked.
+
+    >>> domain = Domain(a=["x", "y"], b=["x", "y"])
+    >>> found = weighted_strategy("m", marginals(domain, ways=1), {}, Candidates({None: [("a",), ("a", "b")]}), 1)
+    >>> again = reweighted_strategy("m", marginals(domain, ways=1), [block for block, _ in found.blocks], 1)
+    >>> again.error == found.error
+    True
+    """
+    along: dict[str, Factor] = {}
+    tables: dict[str | None, list[Names]] = {}
+    signed: dict[str | None, list[Names]] = {}
+    start: dict[str | None, list[float]] = {}
+    for block in blocks:
+        signs = tuple(factor.attributes[0] for factor in block.factors if factor.operator == _DIFFERENCE)
+        plain = [factor for factor in block.factors if factor.operator != _DIFFERENCE]
+        apart = all(len(factor.attributes) == 1 for factor in block.factors)
+        if not apart or block.limits is not None or any(along.setdefault(one.attributes[0], one) != one for one in plain):
+            raise NotApplicable("the strategy is none of tables with one strategy along every attribute")
+        tables.setdefault(block.measure, []).append(block.attributes)
+        signed.setdefault(block.measure, []).append(signs)
+        start.setdefault(block.measure, []).append(1 / float(block.scale))
+    for product in workload:
+        if not any(set(product.attributes) <= set(names) for names in tables.get(product.measure, [])):
+            raise NotApplicable(f"the strategy has no table that contains {product.name}")
+    asked = {measure: tables[measure] for measure in dict.fromkeys(product.measure for product in workload)}
+    return weighted_strategy(name, workload, along, Candidates(asked, start, signed), norm)
+
+
 def _diagonal(matrices: Sequence[object]) -> object:
     if len(matrices) == 1:
         return matrices[0]
