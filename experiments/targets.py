@@ -29,6 +29,7 @@ SIZES = (2, 3, 5, 8, 12, 20, 40)
 ROWS = 500
 BUDGETS = (ln.Least(), ln.Least("rho"), ln.Least(delta="1e-6"), ln.Least(neighbours="replace"), ln.Least(level=0.8))
 LESS = Fraction(98, 100)
+SECONDS = 2  # of planning
 _DOUBT = 3.0  # standard deviations by which a share of releases may fall short by chance
 _BATCHES = 10
 
@@ -129,7 +130,7 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
     domain, tables = drawn(generator)
     privacy = BUDGETS[number % len(BUDGETS)]
     workload = sum((one.workload(domain) for one in tables[1:]), tables[0].workload(domain))
-    plan = ln.plan(workload, privacy)
+    plan = ln.plan(workload, privacy, seconds=SECONDS)
     rows = pd.DataFrame({name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names})
     rows["pay"] = generator.integers(0, domain.measures["pay"].high + 1, ROWS)
     errors: list[list[FloatArray]] = [[] for _ in tables]
@@ -139,7 +140,7 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
             errors[place].append(made.tables[place].answer.reshape(-1) - one.truth(rows, domain))
     goals = goals_of(workload, privacy.level)
     size = plan.privacy.budget.to_json()[privacy.of]
-    less = balanced(workload, privacy.privacy(Fraction(str(size)) * LESS), goals, Search("auto"))
+    less = balanced(workload, privacy.privacy(Fraction(str(size)) * LESS), goals, Search(plan.strategy))
     promised = np.sqrt(ratios(goals, plan))
     for place, one in enumerate(tables):
         ((kind, limit),) = one.target.items()
