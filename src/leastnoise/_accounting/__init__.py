@@ -3,7 +3,17 @@
 The proofs are in PROOFS-accounting.md beside this file.
 """
 
-from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Neighbours, Privacy, PureDP, budget_from_json, privacy_from_json
+from leastnoise._accounting._budget import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Neighbours,
+    Privacy,
+    PureDP,
+    budget_from_json,
+    parameters,
+    privacy_from_json,
+)
 from leastnoise._accounting._charge import Charge, charge, charge_from_json, charge_text, is_charge_of, left, missing, total, whole_budget
 from leastnoise._accounting._cost import ConcentratedCost, Cost, GaussianCost, Noise, PureCost, SeriesCost, cost_from_json, covers, rho_of
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
@@ -39,6 +49,7 @@ __all__ = [
     "keys_are_private",
     "left",
     "missing",
+    "parameters",
     "privacy_from_json",
     "readable",
     "rho_of",

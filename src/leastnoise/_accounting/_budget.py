@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -197,15 +197,24 @@ class ZCDP:
 Budget = PureDP | ApproxDP | ZCDP
 
 
-def fields_of(name: str, data: object, fields: set[str]) -> Mapping[str, object]:
+def parameters(budget: Budget) -> dict[str, Fraction]:
+    """Give the numbers of a budget by name, in the order of its definition.
+
+    >>> parameters(ApproxDP(1, "1e-9"))
+    {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
+    """
+    return {one.name: getattr(budget, one.name) for one in fields(budget)}
+
+
+def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
     """Check that ``data`` is a JSON object with exactly these keys.
 
     >>> fields_of("budget", {"definition": "ZCDP", "rho": "1"}, {"definition", "rho"})["rho"]
     '1'
     """
-    if not isinstance(data, Mapping) or set(data) != fields:
+    if not isinstance(data, Mapping) or set(data) != names:
         got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
-        raise refuse(name, got, "a JSON object with the keys " + ", ".join(sorted(fields)))
+        raise refuse(name, got, "a JSON object with the keys " + ", ".join(sorted(names)))
     return data
 
 
@@ -220,11 +229,11 @@ def budget_from_json(data: object) -> Budget:
     """
     definition = one_of("definition", data.get("definition") if isinstance(data, Mapping) else data, ["PureDP", "ApproxDP", "ZCDP"])
     if definition == "PureDP":
-        fields = fields_of("a PureDP budget", data, {"definition", "epsilon"})
-        return PureDP(fraction_from_text("epsilon", fields["epsilon"]))
+        found = fields_of("a PureDP budget", data, {"definition", "epsilon"})
+        return PureDP(fraction_from_text("epsilon", found["epsilon"]))
     if definition == "ApproxDP":
-        fields = fields_of("an ApproxDP budget", data, {"definition", "epsilon", "delta"})
-        return ApproxDP(fraction_from_text("epsilon", fields["epsilon"]), fraction_from_text("delta", fields["delta"]))
+        found = fields_of("an ApproxDP budget", data, {"definition", "epsilon", "delta"})
+        return ApproxDP(fraction_from_text("epsilon", found["epsilon"]), fraction_from_text("delta", found["delta"]))
     return ZCDP(fraction_from_text("rho", fields_of("a ZCDP budget", data, {"definition", "rho"})["rho"]))
 
 

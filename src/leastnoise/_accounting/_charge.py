@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fields_of
+from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fields_of, parameters
 from leastnoise._accounting._cost import Cost, PureCost, SeriesCost, covers, rho_of
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise._check import InputError, refuse
@@ -76,11 +76,7 @@ def whole_budget(budget: Budget) -> Charge:
     >>> str(whole_budget(ApproxDP(1, "1e-9")))
     'epsilon = 1, delta = 1e-9'
     """
-    if isinstance(budget, PureDP):
-        return Charge(epsilon=budget.epsilon)
-    if isinstance(budget, ApproxDP):
-        return Charge(epsilon=budget.epsilon, delta=budget.delta)
-    return Charge(rho=budget.rho)
+    return Charge(**parameters(budget))
 
 
 def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
@@ -190,11 +186,7 @@ def charge_text(budget: Budget, amount: Charge) -> str:
     >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
     'epsilon = 0.5 and delta = 0'
     """
-    if isinstance(budget, PureDP):
-        return f"epsilon = {readable(amount.epsilon)}"
-    if isinstance(budget, ApproxDP):
-        return f"epsilon = {readable(amount.epsilon)} and delta = {readable(amount.delta)}"
-    return f"rho = {readable(amount.rho)}"
+    return " and ".join(f"{name} = {readable(getattr(amount, name))}" for name in parameters(budget))
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from leastnoise._accounting import ZCDP
+from leastnoise._accounting import parameters
 from leastnoise._audit._bounds import LEAST_TRIALS, Effort, Part
 from leastnoise._audit._measured import epsilon_of, measured_parts
 from leastnoise._audit._steps import choice_part, kinds_of_steps, way_part, ways
@@ -113,6 +113,6 @@ def _one(part_of: Callable[[Effort], Part], effort: Effort) -> tuple[Part, ...]:
 
 def _measure(plan: Plan) -> str:
     if plan.measurements is None:
-        return "rho" if isinstance(plan.privacy.budget, ZCDP) else "epsilon"
+        return next(iter(parameters(plan.privacy.budget)))
     noise = plan.measurements.noise
     return {"discrete_laplace": "epsilon", "rounded_gaussian": "mu", "discrete_gaussian": "rho"}[noise.value]

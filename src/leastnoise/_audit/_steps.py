@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP
+from leastnoise._accounting import ZCDP, ApproxDP, parameters
 from leastnoise._audit._bounds import Effort, Loss, Part, approximate, certified, divergence, log_ratio, sharpness
 from leastnoise._audit._laws import LAWS, Law
 from leastnoise._audit._measured import Held, Pairs, Row, at_a_time, columns_of, draw, held, pairs_of_rows
@@ -160,7 +160,7 @@ def way_part(plan: Plan, way: Way, effort: Effort) -> Part:
     loss_of = loss_of_budget(plan, units)
     bound = loss_of(*certified(np.concatenate(first), np.concatenate(second), effort.risk, loss_of))
     budget = plan.privacy.budget
-    claim = float(budget.rho if isinstance(budget, ZCDP) else budget.epsilon)
+    claim = float(next(iter(parameters(budget).values())))
     return Part(name=f"all steps, {way.name}", claim=claim, lower_bound=bound, trials=sum(map(len, first)), units=units)
 
 

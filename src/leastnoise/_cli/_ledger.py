@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError
-from leastnoise._cli._output import amount, parts_of, rounded_charge_text, show_facts, show_json, show_table, shown, whole
+from leastnoise._cli._output import amount, rounded_charge_text, show_facts, show_json, show_table, shown, whole
 from leastnoise._stopped import note_run
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def _show_left(book: "Ledger") -> None:
 @click.option("--delta", default="1e-9", show_default=True, help="For a rho budget: the delta of the epsilon that it implies.")
 def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
     """Every release, its cost and its state, and what is left."""
+    from leastnoise._accounting import parameters
     from leastnoise._session import Ledger, unknown_releases
 
     book = Ledger.open(file)
@@ -177,7 +178,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         show_json(_facts(book, entries, delta))
         return
     show_facts([("ledger", shown(file)), *_head(book), *_shares(book)])
-    parts = parts_of(book.privacy.budget)
+    parts = tuple(parameters(book.privacy.budget))
     columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "left"), ("release", "fold")]
     rows = [
         [

@@ -79,16 +79,9 @@ def rounded_charge_text(budget: "Budget", charge: "Charge", *, up: bool) -> str:
     >>> rounded_charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)), up=True)
     'epsilon = 0.5 and delta = 0'
     """
-    return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parts_of(budget))
+    from leastnoise._accounting import parameters
 
-
-def parts_of(budget: "Budget") -> tuple[str, ...]:
-    """The names of the parts of a budget.
-
-    >>> parts_of(PureDP(1))
-    ('epsilon',)
-    """
-    return tuple(name for name in ("epsilon", "delta", "rho") if hasattr(budget, name))
+    return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget))
 
 
 def whole(value: int) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._accounting import ApproxDP, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP, parameters
 from leastnoise._exports._export import FILL_IN, Export, Published
 
+_FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
 _HEAD = f"""\
 # An entry for the registry of deployments of differential privacy, made from the manifest of a release by leastnoise.
 # Replace every "{FILL_IN}"; the registry's own tests say which of them may stay out.
@@ -22,12 +23,7 @@ def _up(value: Fraction) -> float:
 
 
 def _loss(privacy: Privacy) -> tuple[str, dict[str, float]]:
-    budget = privacy.budget
-    if isinstance(budget, PureDP):
-        return "Pure DP", {"epsilon": _up(budget.epsilon)}
-    if isinstance(budget, ApproxDP):
-        return "Approximate DP", {"epsilon": _up(budget.epsilon), "delta": _up(budget.delta)}
-    return "Zero-concentrated DP", {"rho": _up(budget.rho)}
+    return _FLAVORS[type(privacy.budget)], {name: _up(number) for name, number in parameters(privacy.budget).items()}
 
 
 def deployment(published: Published) -> str:

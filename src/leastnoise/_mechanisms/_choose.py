@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, readable
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters, readable
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, refuse
 from leastnoise._fitting import fit
@@ -184,8 +184,7 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
 
 def _check_privacy(privacy: Privacy) -> None:
     """Refuse, once for all strategies, what leaves none of them any noise or needs endless noise."""
-    budget = privacy.budget
-    name, value = ("rho", budget.rho) if isinstance(budget, ZCDP) else ("epsilon", budget.epsilon)
+    name, value = next(iter(parameters(privacy.budget).items()))
     if value > _MOST_BUDGET:
         raise refuse(name, readable(value), f"at most {_MOST_BUDGET}", "So large a budget protects nobody; 1 is usual.")
     if privacy.max_rows > MOST_ROWS:

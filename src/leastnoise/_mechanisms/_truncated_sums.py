@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
+from leastnoise._accounting import Budget, Noise, Privacy, parameters
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
@@ -150,11 +150,7 @@ def _asked(workload: Workload) -> str:
 
 
 def _budget_json(budget: Budget, share: Fraction) -> dict[str, str]:
-    if isinstance(budget, PureDP):
-        return {"epsilon": str(budget.epsilon * share)}
-    if isinstance(budget, ZCDP):
-        return {"rho": str(budget.rho * share)}
-    return {"epsilon": str(budget.epsilon * share), "delta": str(budget.delta * share)}
+    return {name: str(number * share) for name, number in parameters(budget).items()}
 
 
 def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:

@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 
 from leastnoise._accounting import (
+    ZCDP,
     ApproxDP,
     ConcentratedCost,
     Cost,
@@ -16,6 +17,7 @@ from leastnoise._accounting import (
     PureCost,
     PureDP,
     SeriesCost,
+    parameters,
     readable,
 )
 from leastnoise._accuracy import interval_multiplier
@@ -29,6 +31,7 @@ from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product
 
 ENGLISH = texts("en")
+_DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
 _COMMON_DELTA = Fraction(1, 10**9)
 
 
@@ -39,11 +42,7 @@ def definition(privacy: Privacy, said: Texts = ENGLISH) -> tuple[str, dict[str, 
     ('pure differential privacy', {'epsilon': '1/3'})
     """
     budget = privacy.budget
-    if isinstance(budget, PureDP):
-        return said.say("pure"), {"epsilon": str(budget.epsilon)}
-    if isinstance(budget, ApproxDP):
-        return said.say("approximate"), {"epsilon": str(budget.epsilon), "delta": str(budget.delta)}
-    return said.say("concentrated"), {"rho": str(budget.rho)}
+    return said.say(_DEFINITIONS[type(budget)]), {name: str(number) for name, number in parameters(budget).items()}
 
 
 def budget_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
@@ -52,12 +51,7 @@ def budget_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
     >>> budget_words(Privacy(ApproxDP(1, "1e-9")))
     'epsilon = 1, delta = 1e-09'
     """
-    budget = privacy.budget
-    if isinstance(budget, PureDP):
-        return f"epsilon = {said.plain(budget.epsilon)}"
-    if isinstance(budget, ApproxDP):
-        return f"epsilon = {said.plain(budget.epsilon)}, delta = {said.plain(budget.delta)}"
-    return f"rho = {said.plain(budget.rho)}"
+    return ", ".join(f"{name} = {said.plain(number)}" for name, number in parameters(privacy.budget).items())
 
 
 def change(privacy: Privacy, said: Texts = ENGLISH) -> str:
