@@ -33,7 +33,32 @@ def _delta(value: Exact) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class PureDP:
+class _Definition:
+    """What every budget is: one or two exact numbers with names."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `budget_from_json` reads them back.
+
+        >>> ln.ApproxDP(1, "1e-3").to_json()
+        {'definition': 'ApproxDP', 'epsilon': '1', 'delta': '1/1000'}
+        """
+        return {"definition": type(self).__name__, **{name: fraction_to_text(name, number) for name, number in parameters(self).items()}}
+
+
+def parameters(budget: _Definition) -> dict[str, Fraction]:
+    """Give the numbers of a budget by name, in the order of its definition.
+
+    >>> parameters(ApproxDP(1, "1e-9"))
+    {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
+    """
+    return {one.name: getattr(budget, one.name) for one in fields(budget)}
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PureDP(_Definition):
     """Pure differential privacy: no output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
 
     Args:
@@ -52,17 +77,6 @@ class PureDP:
 
     def __init__(self, epsilon: Exact) -> None:
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
-
-    def __repr__(self) -> str:
-        return f"PureDP(epsilon='{self.epsilon}')"
-
-    def to_json(self) -> Json:
-        """Give the values for a JSON object; `budget_from_json` reads them back.
-
-        >>> ln.PureDP("1/3").to_json()
-        {'definition': 'PureDP', 'epsilon': '1/3'}
-        """
-        return {"definition": "PureDP", "epsilon": fraction_to_text("epsilon", self.epsilon)}
 
     def share(self, part: Fraction) -> "PureDP":
         """Give a part of this budget: steps whose parts add up to 1 together satisfy it.
@@ -86,7 +100,7 @@ class PureDP:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ApproxDP:
+class ApproxDP(_Definition):
     """Approximate differential privacy: ``P(S) <= exp(epsilon) P'(S) + delta`` for all sets S of outputs.
 
     Args:
@@ -109,21 +123,6 @@ class ApproxDP:
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
         object.__setattr__(self, "delta", _delta(delta))
 
-    def __repr__(self) -> str:
-        return f"ApproxDP(epsilon='{self.epsilon}', delta='{self.delta}')"
-
-    def to_json(self) -> Json:
-        """Give the values for a JSON object; `budget_from_json` reads them back.
-
-        >>> ln.ApproxDP(1, "1e-3").to_json()
-        {'definition': 'ApproxDP', 'epsilon': '1', 'delta': '1/1000'}
-        """
-        return {
-            "definition": "ApproxDP",
-            "epsilon": fraction_to_text("epsilon", self.epsilon),
-            "delta": fraction_to_text("delta", self.delta),
-        }
-
     def share(self, part: Fraction) -> "ApproxDP":
         """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it.
 
@@ -142,7 +141,7 @@ class ApproxDP:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ZCDP:
+class ZCDP(_Definition):
     """Zero-concentrated differential privacy: the Renyi divergence of every order alpha > 1 is at most ``alpha * rho``.
 
     Args:
@@ -161,17 +160,6 @@ class ZCDP:
 
     def __init__(self, rho: Exact) -> None:
         object.__setattr__(self, "rho", _positive("rho", rho))
-
-    def __repr__(self) -> str:
-        return f"ZCDP(rho='{self.rho}')"
-
-    def to_json(self) -> Json:
-        """Give the values for a JSON object; `budget_from_json` reads them back.
-
-        >>> ln.ZCDP("1/2").to_json()
-        {'definition': 'ZCDP', 'rho': '1/2'}
-        """
-        return {"definition": "ZCDP", "rho": fraction_to_text("rho", self.rho)}
 
     def share(self, part: Fraction) -> "ZCDP":
         """Give a part of this budget: steps whose parts add up to 1 together satisfy it."""
@@ -197,15 +185,6 @@ class ZCDP:
 Budget = PureDP | ApproxDP | ZCDP
 
 
-def parameters(budget: Budget) -> dict[str, Fraction]:
-    """Give the numbers of a budget by name, in the order of its definition.
-
-    >>> parameters(ApproxDP(1, "1e-9"))
-    {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
-    """
-    return {one.name: getattr(budget, one.name) for one in fields(budget)}
-
-
 def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
     """Check that ``data`` is a JSON object with exactly these keys.
 
@@ -227,14 +206,11 @@ def budget_from_json(data: object) -> Budget:
     >>> budget_from_json({"definition": "ZCDP", "rho": "1/2"})
     ZCDP(rho='1/2')
     """
-    definition = one_of("definition", data.get("definition") if isinstance(data, Mapping) else data, ["PureDP", "ApproxDP", "ZCDP"])
-    if definition == "PureDP":
-        found = fields_of("a PureDP budget", data, {"definition", "epsilon"})
-        return PureDP(fraction_from_text("epsilon", found["epsilon"]))
-    if definition == "ApproxDP":
-        found = fields_of("an ApproxDP budget", data, {"definition", "epsilon", "delta"})
-        return ApproxDP(fraction_from_text("epsilon", found["epsilon"]), fraction_from_text("delta", found["delta"]))
-    return ZCDP(fraction_from_text("rho", fields_of("a ZCDP budget", data, {"definition", "rho"})["rho"]))
+    kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
+    definition = one_of("definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds))
+    names = [one.name for one in fields(kinds[definition])]
+    found = fields_of(f"the budget {definition}", data, {"definition", *names})
+    return kinds[definition](*(fraction_from_text(name, found[name]) for name in names))
 
 
 @dataclass(frozen=True, slots=True, init=False)

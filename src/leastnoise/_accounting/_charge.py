@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fields_of, parameters
+from leastnoise._accounting._budget import ZCDP, Budget, Json, PureDP, fields_of, parameters
 from leastnoise._accounting._cost import Cost, PureCost, SeriesCost, covers, rho_of
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable, round_up
 from leastnoise._check import InputError, refuse
@@ -195,8 +195,5 @@ def is_charge_of(budget: Budget, amount: Charge) -> bool:
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)
     """
-    if isinstance(budget, PureDP):
-        return amount.epsilon > 0 and amount.delta == amount.rho == 0
-    if isinstance(budget, ApproxDP):
-        return amount.epsilon > 0 and amount.rho == 0
-    return amount.rho > 0 and amount.epsilon == amount.delta == 0
+    own, numbers = parameters(budget), {name: getattr(amount, name) for name in ("epsilon", "delta", "rho")}
+    return numbers[next(iter(own))] > 0 and not any(number for name, number in numbers.items() if name not in own)
