@@ -54,8 +54,8 @@ SEEDED = {"SeededEntropy", "simulate", "simulated"}
 SEEDED_IN = {"_session/_categories.py", "_session/_session.py"}  # releases and searches with a seed, which say that they protect nobody
 # And to functions of the session.
 SOURCE_GOES_TO = {
-    "Path", "_adapters.dataset_name", "_adapters.located", "_adapters.location", "_adapters.read", "_adapters.read_keys", "isinstance",
-    "type",
+    "Path", "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location", "_adapters.read",
+    "_adapters.read_keys", "isinstance", "type",
 }  # fmt: skip
 # Code of these packages runs where a table or a series is at hand.
 NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_release", "_session"}
@@ -102,7 +102,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
     "_linop/_json.py": {"getattr(operator, one.name)": _NAMED},
     "_linop/_operators.py": {"Sized.__post_init__(self)": _ITSELF},
     "_session/_fit.py": {
-        "from leastnoise._adapters._fit import ColumnFit, Fit, rows_fit": _HOLDER,
+        "from leastnoise._adapters._fit import ColumnFit, Fit, JoinFit, rows_fit": _HOLDER,
     },
     "_release/_files.py": {
         "getattr(self, name)": _NAMED,

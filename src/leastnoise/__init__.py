@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
-    from leastnoise._adapters import CSV, DatabaseTable
+    from leastnoise._adapters import CSV, DatabaseTable, Joined
     from leastnoise._check import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
     from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading, Unknown
     from leastnoise._estimate import cdf, means, quantiles
@@ -43,7 +43,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "_check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
     "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
-    "_adapters": ("CSV", "DatabaseTable"),
+    "_adapters": ("CSV", "DatabaseTable", "Joined"),
     "_domain": (
         "Bins",
         "Categories",
@@ -100,6 +100,7 @@ __all__ = [
     "InputError",
     "Integers",
     "InternalError",
+    "Joined",
     "Least",
     "LeastNoiseError",
     "Ledger",

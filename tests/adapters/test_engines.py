@@ -28,7 +28,7 @@ from leastnoise._adapters._sql import Value, amount_of, cell_of, prepared
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, PerCell, Reading
 from leastnoise._kernel._count import count
 from leastnoise._session import parse_spec
-from leastnoise._table import counted_of
+from leastnoise._table import columns_of, counted_of
 from waiting import HANGS
 
 # ------------------------------------------------------------------------------------------------------------ the rows
@@ -248,8 +248,21 @@ def engine(request):
 # ------------------------------------------------------------------------------------------------------------ the contract
 
 
+def test_a_table_that_is_joined_is_read_and_gives_the_same_counts(engine):
+    """Both ways round: as the first table and as the second."""
+    named = pa.table({"i": [0, 1, 2, 2, 5, None], "v": ["x", "y", "x", "y", "y", "x"]})
+    first, second = Domain(v=Categories(["x", "y"], null="other")), Domain(n=Integers(-5, 50, null="other", outside="other"))
+    found = []
+    for given in (engine, ARROW):
+        there = read(ln.Joined(given, named, on="i", public=True), first, wanted=Wanted(tables={None: [("v",)]}))
+        beside = read(ln.Joined(named, given, on="i", public=True), second)
+        found.append([np.bincount(columns_of(one).codes[name], minlength=60).tolist() for one, name in ((there, "v"), (beside, "n"))])
+    assert found[0] == found[1]
+    assert found[0][0][:2] == [1, 2]
+
+
 def test_every_cell_and_amount_is_that_of_reading(engine):
-    opened = _read._open(engine)
+    opened = _read.open_source(engine)
     values = {name: opened.engine.values[name] for name in ("n", "x", "t", "b", "d", "s", "z")}
     pairs = [(kind, name, prepared(kind, values[name])) for kind, name in itertools.product(KINDS, values)]
     named = [one and Value(one.held, exp.column(f"p{place}")) for place, (_, _, one) in enumerate(pairs)]

@@ -79,6 +79,10 @@ def releases(folder: Path) -> Iterator[Path]:
         ln.release(plan, FRAME, ledger=folder / f"{number}.ledger", dataset=f"people {number}", out=folder / str(number), options=chosen)
         (folder / f"{number}.plan.json").write_text(plan.to_json(), encoding="utf-8")
         yield folder / str(number)
+    joined = ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True)
+    ln.release(asked[1][0], joined, ledger=folder / "5.ledger", dataset="people 5", out=folder / "5")
+    (folder / "5.plan.json").write_text(asked[1][0].to_json(), encoding="utf-8")
+    yield folder / "5"
     ln.release(asked[1][0], FRAME, seed=1, out=folder / "seeded")
     yield folder / "seeded"
 

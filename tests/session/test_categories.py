@@ -215,4 +215,4 @@ def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> N
 @pytest.mark.parametrize("text", ["", "[]", "{}", "5"])
 def test_what_the_ledger_holds_of_a_search_is_checked(text: str) -> None:
     with pytest.raises(ln.LedgerError, match="holds of this search is unreadable"):
-        _categories._place(text)
+        _categories._kept(text)

@@ -2,7 +2,7 @@
 
 from leastnoise._adapters._keys import read_keys
 from leastnoise._adapters._layout import CSV
-from leastnoise._adapters._location import DatabaseTable, dataset_name, ledger_beside, located, location
+from leastnoise._adapters._location import DatabaseTable, Joined, dataset_name, join_facts, ledger_beside, located, location
 from leastnoise._adapters._read import Wanted, columns, read
 from leastnoise._adapters._usage import ROWS, USAGE
 
@@ -11,9 +11,11 @@ __all__ = [
     "ROWS",
     "USAGE",
     "DatabaseTable",
+    "Joined",
     "Wanted",
     "columns",
     "dataset_name",
+    "join_facts",
     "ledger_beside",
     "located",
     "location",

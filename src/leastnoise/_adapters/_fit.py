@@ -14,7 +14,8 @@ import numpy as np
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import DROP, cell_encoder
 from leastnoise._adapters._layout import CSV
-from leastnoise._adapters._read import opened_for
+from leastnoise._adapters._location import Joined, first_of
+from leastnoise._adapters._read import open_source, opened_for
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
 from leastnoise._check.arrays import IntArray
@@ -51,6 +52,23 @@ class ColumnFit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JoinFit:
+    """How rows find their partners in a second table; every number is private.
+
+    Attributes:
+        matched: rows with one partner.
+        several: rows whose key is more than once in the second table, so that they have none.
+        keys: that the second table has.
+        doubled: of these, those that it has more than once.
+    """
+
+    matched: int
+    several: int
+    keys: int
+    doubled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """How rows fit; every number is private.
 
@@ -62,6 +80,7 @@ class Fit:
         used: rows that a release would count.
         attributes: one a column of an attribute.
         measures: one a column of a measure.
+        join: of a second table; None if there is none.
     """
 
     lines: int | None
@@ -71,6 +90,7 @@ class Fit:
     used: int
     attributes: tuple[ColumnFit, ...]
     measures: tuple[ColumnFit, ...]
+    join: JoinFit | None = None
 
 
 def rows_fit(
@@ -118,15 +138,29 @@ def rows_fit(
     # any order will do: which rows are kept is not told, only how many
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
     unitless = 0 if units is None else rows - int(np.count_nonzero(units.known()))
+    lines = first_of(source)
     return Fit(
-        lines=count_lines_of(source) if isinstance(source, (str, os.PathLike, CSV)) else None,
+        lines=count_lines_of(lines) if isinstance(lines, (str, os.PathLike, CSV)) else None,
         rows=rows,
         without_unit=unitless,
         cut=rows - unitless - int(np.count_nonzero(keep)),
         used=int(np.count_nonzero(whole & keep)),
         attributes=tuple(tally.fit() for tally in columns[: len(kinds)]),
         measures=tuple(tally.fit(of_measure=True) for tally in columns[len(kinds) :]),
+        join=_join_fit(source) if isinstance(source, Joined) else None,
     )
+
+
+def _join_fit(source: Joined) -> JoinFit:
+    from leastnoise._adapters._join import SEVERAL, Partners
+
+    partners = Partners(open_source(source.second), source.key, [])
+    counts = Counter({"matched": 0, "several": 0})
+    for _, (keys,) in open_source(source.data).chunks([source.own]):
+        partner = partners.of(keys)
+        counts["matched"] += int(np.count_nonzero(partner >= 0))
+        counts["several"] += int(np.count_nonzero(partner == SEVERAL))
+    return JoinFit(keys=len(partners.times), doubled=int(np.count_nonzero(partners.times > 1)), **counts)
 
 
 class _Tally:

@@ -3,12 +3,14 @@
 import glob
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from leastnoise._adapters._layout import CSV
 from leastnoise._check import InputError, refuse
+from leastnoise._domain import attribute_name
 
 _VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -24,6 +26,9 @@ def location(source: Any) -> Any:
     """
     if isinstance(source, CSV):
         return source.located()
+    if isinstance(source, Joined):
+        places = [location(source.data), location(source.second)]
+        return None if None in places else {"joined": places, **source.terms()}
     return str(Path(source).expanduser().absolute()) if isinstance(source, (str, Path)) else None
 
 
@@ -32,11 +37,14 @@ def located(place: Any, moved: Any = None) -> Any:
 
     Args:
         place: what it wrote.
-        moved: where the data are by now, if not there; a path has the same layout.
+        moved: where the data are by now, if not there; a path has the same layout, and the same second table beside it.
 
     >>> located("/data/people.csv"), located(location(ln.CSV("/data/people.csv", ";"))).delimiter
     ('/data/people.csv', ';')
     """
+    if isinstance(place, dict) and "joined" in place and not isinstance(moved, Joined):
+        (first, second), terms = place["joined"], {key: value for key, value in place.items() if key != "joined"}
+        return Joined(located(first, moved), located(second), **terms)
     if isinstance(place, dict) and (moved is None or isinstance(moved, (str, Path))):
         return CSV(**{**place, "path": moved or place["path"]})
     return place if moved is None else moved
@@ -52,6 +60,7 @@ def dataset_name(source: Any) -> str | None:
     >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
     ('people', 'visits', None)
     """  # noqa: D205 - one sentence
+    source = first_of(source)
     if isinstance(source, DatabaseTable):
         return source.parts[-1]
     source = source.path if isinstance(source, CSV) else source
@@ -75,6 +84,30 @@ def ledger_beside(source: Any) -> Path:
         return Path(name)
     folder = _folder_of_pattern(Path(source))
     return Path(source).with_name(name) if folder is None else folder / name
+
+
+def join_facts(source: Any) -> dict[str, Any]:
+    """What a release says of a second table; empty if there is none.
+
+    Args:
+        source: the data.
+
+    >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
+    {'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}
+    """
+    return source.facts() if isinstance(source, Joined) else {}
+
+
+def first_of(source: Any) -> Any:
+    """The table whose rows are counted: the first of two that are joined, or the source itself.
+
+    Args:
+        source: the data.
+
+    >>> first_of("visits.csv"), first_of(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
+    ('visits.csv', 'visits.csv')
+    """
+    return source.data if isinstance(source, Joined) else source
 
 
 def _folder_of_pattern(place: Path) -> Path | None:
@@ -131,3 +164,90 @@ class DatabaseTable:
                 "or duckdb:///data/visits.duckdb; it is not set."
             )
         return found
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Joined:
+    """A table with the columns of a second one beside its own: visits with their patients.
+
+    Each row of the first table has the columns of its partner: the one row of the second table with the same key. Where there is none, or
+    several, those columns are null, so that the attributes' policies for nulls say what becomes of the row. Keys are compared as units are,
+    by their string forms, letter for letter; a null is no key.
+
+    Args:
+        data: the first table, whose rows are counted: anything that `leastnoise.release` takes.
+        second: the other table, likewise.
+        on: the column that both have; or ``{"patient": "id"}`` where the first calls it ``patient`` and the second ``id``.
+        columns: of the second table, those that are wanted; None: all but its key.
+        public: whether everyone may know what the second table holds. If not, the privacy unit must be the column of the first table that
+            they are joined on, so that a row of the second table belongs to the unit of the rows it is joined to.
+
+    Raises:
+        InputError: one of these cannot be used.
+
+    Guarantees: of a second table that is not public, the rows of a unit are protected with its rows in the first one: whatever becomes of
+        both changes no row of another unit, and at most ``max_rows`` of its own. A public one is the same in all neighbours.
+
+    >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
+    Joined(on='patient_id', columns=None, public=False)
+    """
+
+    data: Any
+    second: Any
+    on: str | Mapping[str, str]
+    columns: tuple[str, ...] | None = None
+    public: bool = False
+    own: str = field(init=False)
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, Joined) or isinstance(self.second, Joined):
+            raise InputError("Two tables can be joined; got a join of a join. Join the others before, in a file or a view.")
+        pair = [*self.on.items()] if isinstance(self.on, Mapping) else [(self.on, self.on)]
+        if len(pair) != 1:
+            raise refuse("on", self.on, "one column of each table, as in { visit_patient = 'patient_id' }")
+        for place, name in zip(("own", "key"), pair[0], strict=True):
+            object.__setattr__(self, place, attribute_name("the column that tables are joined on", name))
+        if self.columns is not None:
+            if isinstance(self.columns, str) or not isinstance(self.columns, (list, tuple)) or not self.columns:
+                raise refuse("columns", self.columns, "a list of columns of the second table")
+            object.__setattr__(self, "columns", tuple(attribute_name("a column of the second table", name) for name in self.columns))
+        if not isinstance(self.public, bool):
+            raise refuse("public", self.public, "true or false")
+        if self.public and location(self.data) is not None and location(self.data) == location(self.second):
+            raise InputError("The second table is the data themselves, so it is not public. Leave public out.")
+
+    def __repr__(self) -> str:
+        # tables would show their rows
+        return f"Joined(on={self.on!r}, columns={self.columns!r}, public={self.public!r})"
+
+    def facts(self) -> dict[str, Any]:
+        """What a release says of it: the name of the second table, what they are joined on, and whether it was taken to be public."""
+        return {"table": dataset_name(self.second) or "", "on": self.own, "key": self.key, "public": self.public}
+
+    def terms(self) -> dict[str, Any]:
+        """All but the tables, as plain values."""
+        columns = None if self.columns is None else list(self.columns)
+        return {"on": {self.own: self.key}, "columns": columns, "public": self.public}
+
+    def check_unit(self, unit_column: str | None) -> None:
+        """Refuse a unit that rows of the second table need not belong to.
+
+        Args:
+            unit_column: the column whose values are the privacy units; None: each row is a unit.
+
+        Raises:
+            InputError: the second table is not public, and the unit is not what they are joined on.
+
+        >>> ln.Joined("visits.csv", "patients.csv", on="patient_id").check_unit(None)
+        Traceback (most recent call last):
+        leastnoise._check._errors.InputError: a table that is joined must be of the unit's own rows, or public: ...
+        """
+        if self.public or unit_column == self.own:
+            return
+        got = "every row is a unit" if unit_column is None else f"the unit is {unit_column!r}"
+        raise InputError(
+            f"a table that is joined must be of the unit's own rows, or public: a row of it would be in the rows of several units. It is "
+            f"joined on {self.own!r}, and {got}. Make {self.own!r} the unit, or say public = true if everyone may know what that table "
+            "holds."
+        )

@@ -11,7 +11,7 @@ import numpy as np
 from leastnoise._adapters._column import Source
 from leastnoise._adapters._encode import DROP, amount_encoder, cell_encoder
 from leastnoise._adapters._layout import CSV
-from leastnoise._adapters._location import DatabaseTable
+from leastnoise._adapters._location import DatabaseTable, Joined
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._usage import usage_table
 from leastnoise._check import InputError, refuse, whole
@@ -56,7 +56,7 @@ def read(
 
     Args:
         source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern (``visits/*.csv``) of them; a pandas,
-            Polars (also lazy), PyArrow, Spark or Ibis table; a DuckDB relation; or a `DatabaseTable`.
+            Polars (also lazy), PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or two of these `Joined`.
         domain: the public domain; its attributes are columns of the source, its measures name theirs.
         wanted: what is wanted of it; None for everything that the domain names.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
@@ -144,9 +144,11 @@ def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measur
         The source, and the columns: of the attributes, of the measures, of the unit if there is one.
 
     Raises:
-        InputError: as for `read`.
+        InputError: as for `read`; or the unit is not what a second table that is not public is joined on.
     """
-    opened = _open(source)
+    if isinstance(source, Joined):
+        source.check_unit(unit_column)
+    opened = open_source(source)
     wanted = [
         *(kind.reading.column or name for name, kind in kinds.items()),
         *(measure.column for measure in sums.values()),
@@ -226,7 +228,15 @@ class _Collected:
         return codes, values, int(kept)
 
 
-def _open(source: Any) -> Source:
+def open_source(source: Any) -> Source:
+    """Open a source; of its rows none is read.
+
+    Args:
+        source: as for `read`.
+
+    Raises:
+        InputError: as for `read`.
+    """
     # the libraries that read are imported when something is read: the command line starts without them
     if isinstance(source, (str, os.PathLike, CSV)):
         from leastnoise._adapters._files import open_files
@@ -234,6 +244,10 @@ def _open(source: Any) -> Source:
         return open_files(source)
     if isinstance(source, DatabaseTable):
         return _open_table(source)
+    if isinstance(source, Joined):
+        from leastnoise._adapters._join import joined_source
+
+        return joined_source(source, open_source(source.data), open_source(source.second))
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
         from leastnoise._adapters._spark import open_spark
 

@@ -47,7 +47,7 @@ class Units:
             codes: of every attribute the rows' cells, where few rows of a unit are to be kept in one; -1 is a cell like the others.
         """
         values, where = distinct(column.data)
-        found = np.fromiter((_number(self._numbers, _key(value)) for value in values), dtype=np.int64, count=len(values))
+        found = numbered(self._numbers, values)
         units = column.rows(found if where is None else found[where], -1)
         self._chunks.append(units)
         cell = np.zeros(len(units), dtype=np.int64)
@@ -113,13 +113,33 @@ def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolAr
     return first
 
 
+def numbered(numbers: dict[Hashable, int], values: Sequence[object]) -> IntArray:
+    """The numbers of units, or of keys, which are compared as units are; -1 for a null, and for a value without a string form.
+
+    Args:
+        numbers: those known; a new one gets the next number.
+        values: of the units.
+
+    >>> numbered({"a": 0}, ["b", "a", None, b"b"]).tolist()
+    [1, 0, -1, 1]
+    """
+    keys = map(_key, values)
+    found = (-1 if key is None else numbers.setdefault(key, len(numbers)) for key in keys)
+    return np.fromiter(found, dtype=np.int64, count=len(values))
+
+
+def known_numbers(numbers: Mapping[Hashable, int], values: Sequence[object]) -> IntArray:
+    """As `numbered`, with -1 for those that are not known.
+
+    >>> known_numbers({"a": 0}, ["b", "a", None]).tolist()
+    [-1, 0, -1]
+    """
+    return np.fromiter((numbers.get(_key(value), -1) for value in values), dtype=np.int64, count=len(values))
+
+
 def _key(value: object) -> Hashable | None:
     if is_null(value):
         return None
     form = text(value)
     # bytes that are not text still tell units apart
     return value if form is None and isinstance(value, bytes) else form
-
-
-def _number(numbers: dict[Hashable, int], key: Hashable | None) -> int:
-    return -1 if key is None else numbers.setdefault(key, len(numbers))

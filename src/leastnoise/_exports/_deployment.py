@@ -63,7 +63,9 @@ def _entry(published: Published) -> dict[str, Any]:
             },
             "privacy_loss": {
                 "privacy_unit": f"{FILL_IN} (a row)" if unit["column"] is None else f"{FILL_IN} (the column {unit['column']})",
-                "privacy_unit_details": f"Neighbouring tables differ in that {unit['in_words']}.",
+                "privacy_unit_details": " ".join(
+                    [f"Neighbouring tables differ in that {unit['in_words']}.", *([unit["second_table"]] if "second_table" in unit else [])]
+                ),
                 "privacy_parameters": parameters,
                 "privacy_parameters_details": privacy["promise"],
             },

@@ -45,12 +45,13 @@ def _cost(manifest: Manifest) -> str:
 
 def _unit(manifest: Manifest) -> str:
     unit = manifest["privacy"]["unit"]
+    second = f" {unit['second_table']}" if "second_table" in unit else ""
     if unit["column"] is None:
-        return "One row; nothing links rows of one person."
+        return f"One row; nothing links rows of one person.{second}"
     said = f"All rows of one value of the column '{unit['column']}', of which at most {unit['max_rows']} are used"
     if "max_per_cell" in unit:
         said += f", and at most {unit['max_per_cell']['rows']} in one cell of {' x '.join(unit['max_per_cell']['attributes'])}"
-    return f"{said}."
+    return f"{said}.{second}"
 
 
 def _neighbours(manifest: Manifest) -> str:

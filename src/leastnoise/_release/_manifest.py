@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import Privacy, covers
+from leastnoise._accounting import covers
 from leastnoise._accuracy import block_variance
 from leastnoise._domain import Domain
 from leastnoise._estimate import REPETITIONS, projection_method
@@ -142,14 +142,16 @@ def _privacy(release: Release) -> dict[str, Any]:
         "parameters": parameters,
         "promise": words.promise(release.privacy),
         "neighbours": release.privacy.neighbours,
-        "unit": _unit(release.privacy),
+        "unit": _unit(release),
         "cost": {**spent.to_json(), "in_words": words.cost_words(spent), "within_budget": covers(plan.privacy.budget, spent)},
     }
 
 
-def _unit(privacy: Privacy) -> dict[str, Any]:
+def _unit(release: Release) -> dict[str, Any]:
+    privacy, second = release.privacy, words.joined_words(release)
+    joined = {} if second is None else {"second_table": second}
     bound = {} if privacy.max_per_cell is None else {"max_per_cell": privacy.max_per_cell.to_json()}
-    return {"column": privacy.unit_column, "max_rows": privacy.max_rows, **bound, "in_words": words.change(privacy)}
+    return {"column": privacy.unit_column, "max_rows": privacy.max_rows, **bound, "in_words": words.change(privacy), **joined}
 
 
 def _domain(domain: Domain) -> dict[str, Any]:

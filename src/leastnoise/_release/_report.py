@@ -235,7 +235,7 @@ def _reading(release: Release, said: Texts) -> dict[str, Any]:
 
 def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
     plan = release.plan
-    kept = {name: value for name, value in release.receipt.items() if not name.startswith("guard_")}  # told in the headline
+    kept = {name: value for name, value in release.receipt.items() if not name.startswith(("guard_", "joined"))}  # told in the headline
     receipt = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **kept}.items() if value)
     ordinary = release.finding.linear
     done = said.some("done", len(release.measurements.blocks)) if ordinary else said.say(release.finding.done[0], **release.finding.done[1])

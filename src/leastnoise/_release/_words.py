@@ -301,6 +301,19 @@ def cut_words(privacy: Privacy, said: Texts = ENGLISH) -> str | None:
     return cut if bound is None else f"{cut} {said.some('cut_cell', bound.rows, names=said.listed([*bound.attributes]))}"
 
 
+def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
+    """Whose rows a second table held, or that it was taken to be public; None if there was none.
+
+    Args:
+        release: whose receipt says so.
+        said: the catalogue.
+    """
+    found = release.receipt.get("joined")
+    if not found:
+        return None
+    return said.say("joined_public" if found["public"] else "joined", table=found["table"] or "-", column=repr(found["on"]))
+
+
 def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What a reader of any answer has to know first: rows beyond a limit, and tables that are not written.
 
@@ -311,9 +324,9 @@ def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     >>> notices(build(Outcome(plan, Observation(cells, (np.zeros(5000, dtype=int),), "", private=False))))[0][:74]
     'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'
     """
-    cut = cut_words(release.privacy, said)
     rule = [rounding_words(release.options, said)] if release.options.round or release.options.below else []
-    return [*rule, *([cut] if cut else []), *(large_words(release, product, said) for product in release.large)]
+    first = [found for found in (cut_words(release.privacy, said), joined_words(release, said)) if found]
+    return [*rule, *first, *(large_words(release, product, said) for product in release.large)]
 
 
 def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:

@@ -163,6 +163,8 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
 
 def _folder(place: Any) -> list[Path]:
     """Where data that are files are, and so their ledger."""
+    if isinstance(place, dict) and "joined" in place:
+        return _folder(place["joined"][0])
     path = place.get("path") if isinstance(place, dict) else place
     return [_adapters.ledger_beside(path).parent] if isinstance(path, str) else []
 
@@ -173,6 +175,30 @@ def _least(privacy: Privacy, book: Ledger) -> Cost:
     if not isinstance(budget, ApproxDP):
         return SeriesCost(budget)
     return PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, _SMALL))
+
+
+def given_or_kept(data: Any, place: Any, joined: Mapping[str, Any]) -> Any:
+    """The data that were given now, or else where they were.
+
+    Args:
+        data: given now, or None.
+        place: where they were.
+        joined: what was said of a second table when the release was paid.
+
+    Raises:
+        InputError: something else is said of it now.
+
+    >>> given_or_kept(None, "visits.csv", {})
+    'visits.csv'
+    """
+    found = _adapters.located(place, data)
+    said = {name: value for name, value in _adapters.join_facts(found).items() if name != "table"}
+    if found is not None and said != {name: value for name, value in joined.items() if name != "table"}:
+        raise InputError(
+            "A release is finished with what it was paid for: the same second table, joined on the same columns, and public or not as it "
+            "was then. Give source=leastnoise.Joined(...) as for the release, or no second table if there was none."
+        )
+    return found
 
 
 def read_plan(path: Path, what: Spec) -> Plan:

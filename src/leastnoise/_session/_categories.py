@@ -14,7 +14,7 @@ from leastnoise._plan import CategoryPlan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, FoundCategories, check_target, draft, write_categories
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
-from leastnoise._session._before import ledger_for, paid_before
+from leastnoise._session._before import given_or_kept, ledger_for, paid_before
 from leastnoise._session._cells import protected
 from leastnoise._threads import one_thread
 
@@ -77,7 +77,7 @@ def find_categories(
         if ledger is not None:
             raise InputError("A seeded search pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
         series = Series.simulated(_terms(plan), _keys(plan, source, progress), SeededEntropy(seed))
-        found = _found(plan, series.find(_search(plan)), {}, private=False)
+        found = _found(plan, series.find(_search(plan)), _joined(_adapters.join_facts(source)), private=False)
         with nullcontext() if target is None else draft(target) as place:
             return _written(found, place)
     book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])
@@ -106,10 +106,10 @@ def find_categories(
                 book,
                 output=IN_MEMORY if target is None else str(target),
                 description=f"categories of {plan.attribute!r}",
-                options=json.dumps({"source": _adapters.location(source)}),
+                options=json.dumps({"source": _adapters.location(source), "joined": _adapters.join_facts(source)}),
                 run=run,
             )
-            return _published(plan, series.find(_search(plan)), book, place, series)
+            return _published(plan, series.find(_search(plan)), book, place, series, _adapters.join_facts(source))
 
 
 def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = None, progress: _Progress = None) -> FoundCategories:
@@ -128,7 +128,8 @@ def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = 
     """
     pending = book.pending(entry)
     plan = CategoryPlan.from_json(pending.plan)
-    data = _adapters.located(_place(pending.options), source)
+    kept, joined = _kept(pending.options)
+    data = given_or_kept(source, kept, joined)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, _room(plan)) as run:
         receipt = book.take_over(entry, run)
@@ -140,7 +141,7 @@ def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = 
                 raise InputError("This search was paid and nothing was drawn; its data were not in a file. Give them as source.") from None
             series = Series.resumed(_terms(plan), _keys(plan, data, progress), book, receipt)
             found = series.find(_search(plan))
-        return _published(plan, found, book, place, series)
+        return _published(plan, found, book, place, series, joined)
 
 
 def _keys(plan: CategoryPlan, source: Any, progress: _Progress) -> "Table":
@@ -167,10 +168,15 @@ def _room(plan: CategoryPlan) -> int:
     return 2**20 + 500 * plan.kind.most
 
 
-def _place(options: str) -> Any:
-    """Where the data were."""
+def _joined(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {"joined": dict(facts)} if facts else {}
+
+
+def _kept(options: str) -> tuple[Any, dict[str, Any]]:
+    """Where the data were, and what was said of a second table."""
     try:
-        return json.loads(options)["source"]
+        value = json.loads(options)
+        return value["source"], dict(value.get("joined", {}))
     except (ValueError, KeyError, TypeError):
         raise LedgerError("What the ledger holds of this search is unreadable. Restore the ledger from a copy.") from None
 
@@ -179,13 +185,16 @@ def _found(plan: CategoryPlan, keys: FoundKeys, receipt: Mapping[str, Any], *, p
     return FoundCategories(plan=plan, texts=keys.keys, units=tuple(keys.units.tolist()), private=private, receipt=receipt)
 
 
-def _published(plan: CategoryPlan, keys: FoundKeys, book: Ledger, place: Draft | None, series: Series) -> FoundCategories:
+def _published(
+    plan: CategoryPlan, keys: FoundKeys, book: Ledger, place: Draft | None, series: Series, joined: Mapping[str, Any]
+) -> FoundCategories:
     """Write and seal; what was found is on the ledger's disk by now."""
     receipt = series.receipt
     if receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
     facts = {"dataset": receipt.dataset, "ledger": book.path.name, "ledger_id": book.id, "charge": str(receipt.charge)}
-    made = _found(plan, keys, {"id": receipt.id, **facts, "number": receipt.number, "head": receipt.head}, private=True)
+    more = {"number": receipt.number, "head": receipt.head, **_joined(joined)}
+    made = _found(plan, keys, {"id": receipt.id, **facts, **more}, private=True)
     _written(made, place)
     book.seal(receipt)
     return made

@@ -16,6 +16,7 @@ from leastnoise._plan import Plan, is_category_plan
 from leastnoise._progress import rows_shown
 from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft, versions
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
+from leastnoise._session._before import given_or_kept
 from leastnoise._session._categories import finish_search
 from leastnoise._threads import one_thread
 
@@ -33,16 +34,19 @@ class Asked:
         options: of the release.
         place: of the data, as plain JSON values; None if they are in no file.
         guard: what was found by the guard, if there is one.
+        joined: what a release says of a second table, if there is one.
     """
 
     options: Options
     place: Any = None
     guard: Mapping[str, Any] = field(default_factory=dict)
+    joined: Mapping[str, Any] = field(default_factory=dict)
 
     def build(self, outcome: Outcome, receipt: Mapping[str, Any] | None = None) -> Release:
         """Answer, from what was measured."""
         guard = {f"guard_{name}": value for name, value in self.guard.items()}
-        return build(outcome, self.options, {**(receipt or {}), **guard})
+        joined = {"joined": dict(self.joined)} if self.joined else {}
+        return build(outcome, self.options, {**(receipt or {}), **guard, **joined})
 
     def to_json(self) -> str:
         """The text that the ledger keeps.
@@ -51,7 +55,8 @@ class Asked:
         'a.csv'
         """
         own = versions()["leastnoise"]
-        return json.dumps({"version": own, "options": self.options.to_json(), "source": self.place, "guard": dict(self.guard)})
+        beside = {"source": self.place, "guard": dict(self.guard), "joined": dict(self.joined)}
+        return json.dumps({"version": own, "options": self.options.to_json(), **beside})
 
     @classmethod
     def from_json(cls, text: str) -> "Asked":
@@ -62,7 +67,7 @@ class Asked:
         """
         try:
             value = json.loads(text)
-            return cls(Options(**value["options"]), value["source"], dict(value["guard"]))
+            return cls(Options(**value["options"]), value["source"], dict(value["guard"]), dict(value.get("joined", {})))
         except (ValueError, KeyError, TypeError, AttributeError, InputError):
             message = "What the ledger holds of this release's options is unreadable. Restore the ledger from a copy."
             raise LedgerError(message) from None
@@ -175,7 +180,7 @@ def finish_one(
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as place, paying(book, room_for(plan)) as process:
         receipt = book.take_over(entry, process)
-        outcome, series = _resumed(run, plan, book, receipt, _adapters.located(kept.place, source), progress)
+        outcome, series = _resumed(run, plan, book, receipt, given_or_kept(source, kept.place, kept.joined), progress)
         return Finished(entry, publish(outcome, book, asked, place, series), target)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leastnoise._adapters._fit import ColumnFit, Fit, rows_fit
+from leastnoise._adapters._fit import ColumnFit, Fit, JoinFit, rows_fit
 from leastnoise._check import InputError, whole
 from leastnoise._domain import PerCell, Unknown
 from leastnoise._plan import Plan
@@ -116,6 +116,8 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         yield f"without unit   {_part(fit.without_unit, fit.rows)}; they are left out"
     if fit.cut:
         yield f"cut            {_part(fit.cut, fit.rows)}, beyond max_rows of their unit or max_per_cell"
+    if fit.join is not None:
+        yield from _join(fit.join, fit.rows)
     yield f"rows used      {_part(fit.used, fit.rows)}"
     for column in fit.attributes:
         yield from _column(column, fit.rows, values, ("dropped", "taken to the nearest cell", "counted as other"))
@@ -126,6 +128,13 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         yield f"{name}: its categories are not found yet, and it is not looked at here"
     yield ""
     yield from _ADVICE
+
+
+def _join(join: JoinFit, rows: int) -> Iterator[str]:
+    yield f"with partner   {_part(join.matched, rows)}; the others have nulls for the second table's columns"
+    if join.doubled:
+        yield f"doubled keys   {_part(join.doubled, join.keys)} of the second table: {_part(join.several, rows)} rows have none for it"
+        yield "    keep one row of each key there, and they have one"
 
 
 def _column(column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Public files that a spec names: lists of categories, and maps from them to coarser ones."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ class PublicFiles:
 
     Args:
         folder: what their paths are relative to.
-        private: the data, which is none of them.
+        private: the data, which are none of them.
     """
 
-    def __init__(self, folder: Path, private: Path | None = None) -> None:
+    def __init__(self, folder: Path, private: Sequence[object] = ()) -> None:
         self._folder = folder
-        self._private = private
+        self._private = [place.resolve() for place in private if isinstance(place, Path)]
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
         """The values of a column, each once, in the order of the file.
@@ -57,7 +57,7 @@ class PublicFiles:
             if not isinstance(table.get(key), str) or not table[key]:
                 raise refuse(f"{key} of {what}", table.get(key), "a text that is not empty")
         path = self._folder / table["file"]
-        if self._private is not None and path.resolve() == self._private.resolve():
+        if path.resolve() in self._private:
             raise InputError(
                 f"{what} must come from a public file; got the data themselves. A list taken from the data is a release that nobody "
                 "paid for: use a code list, or write the list from public knowledge."

@@ -235,7 +235,7 @@ def release(
     Args:
         plan: what to do, from ``plan``.
         source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars, PyArrow, DuckDB or Spark table; or a
-            DatabaseTable.
+            DatabaseTable; or two of these, Joined.
         ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
         options: the level of the intervals, answers beside the unbiased ones, what is written and how, and the guard: see `Options`.
@@ -299,7 +299,7 @@ def release(
                 else Ledger.create(str(ledger), name, protected(with_guard(plan.privacy, share)))
             )
         found = {} if share is None else guarded(book, table, plan.privacy, share).facts()
-        kept = Asked(asked, _adapters.location(source), found)
+        kept = Asked(asked, _adapters.location(source), found, _adapters.join_facts(source))
         with paying(book, room_for(plan)) as process:
             output = IN_MEMORY if target is None else str(target)
             facts = {"output": output, "description": _described(plan), "options": kept.to_json(), "run": process}
@@ -323,7 +323,7 @@ def _simulated(
         if share is not None and table.usage is not None:
             series = Series.simulated(guard_terms(plan.privacy, share), table.usage, entropy)
             found = rehearsed(series, plan.privacy, share).facts()
-        made = Asked(options, guard=found).build(run(Series.simulated(terms_of(plan), table, entropy)))
+        made = Asked(options, guard=found, joined=_adapters.join_facts(source)).build(run(Series.simulated(terms_of(plan), table, entropy)))
         if place is not None:
             fill_draft(made, place)
             place.publish()

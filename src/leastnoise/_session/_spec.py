@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._adapters import CSV, DatabaseTable
+from leastnoise._adapters import CSV, DatabaseTable, Joined
 from leastnoise._check import MOST_DIGITS, InputError, one_of, refuse, whole
 from leastnoise._domain import Domain, PerCell, known_keys
 from leastnoise._measurements import MOST_ROWS
@@ -20,6 +20,7 @@ from leastnoise._session._domain_spec import READING, domain_from_spec
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
 from leastnoise._session._searches import Searched, check_searches, named, searches_of, with_found
+from leastnoise._session._source_spec import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of
 from leastnoise._session._targets import Least
 from leastnoise._workload import Product, Workload, cdf_queries, marginals, mean_queries, quantile_queries, queries, together
 
@@ -29,7 +30,6 @@ _ASKED = ("marginals", "queries", *_STATISTICS)
 _TARGETS = ("margin", "relative", "size", "rmse")
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
 _MOST_LISTED = 10
-_LAYOUT = ("delimiter", "encoding", "header")
 _MOST_NESTED = 12
 _NOTHING: Mapping[str, FoundCategories] = {}
 _OUTPUT = tuple(one.name for one in fields(Options) if one.name not in {"guard", "searches"})  # of [plan] and [domain]
@@ -42,6 +42,7 @@ class Spec:
     Args:
         source: the path of the data, or a table of a database, or None; ``plan`` needs none.
         layout: what was said of how CSV files are laid out, as the arguments of `CSV`.
+        join: what was said of a second table, as the arguments of `Joined`; empty if there is none.
         privacy: budget, neighbours and unit; or the least budget that keeps every target, with them.
         workload: what is asked, over the domain.
         rows: the number of rows where it is public, or None; for warnings alone.
@@ -58,6 +59,7 @@ class Spec:
 
     source: Path | DatabaseTable | None
     layout: Mapping[str, Any] = field(default_factory=dict)
+    join: Mapping[str, Any] = field(default_factory=dict)
     privacy: Privacy | Least
     workload: Workload
     rows: int | None = None
@@ -90,8 +92,9 @@ class Spec:
         return Search(self.strategy, self.seconds, progress)
 
     def data(self, place: Path | DatabaseTable) -> Any:
-        """The data at a place, with the layout that the spec says."""
-        return CSV(place, **self.layout) if self.layout and isinstance(place, Path) else place
+        """The data at a place, with the layout and the second table that the spec says."""
+        data = CSV(place, **self.layout) if self.layout and isinstance(place, Path) else place
+        return Joined(data, **self.join) if self.join else data
 
     @property
     def domain(self) -> Domain:
@@ -192,36 +195,38 @@ def spec_from_table(
     for key in ("privacy", "domain", "workload"):
         if key not in found:
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(found) or 'nothing'}. See docs/spec.md for an example.")
-    source: dict[str, Any] = known_keys("[source]", found.get("source", {}), ["path", "table", "connection", "null", *_LAYOUT, *READING])
-    data = _path(folder, source.get("path"), "[source] path")
-    stored = _table(source)
+    source: dict[str, Any] = known_keys("[source]", found.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING])
+    data, stored = place_of(folder, source, "[source]")
+    join = joined_with(folder, source)
     plan: dict[str, Any] = known_keys("[plan]", found.get("plan", {}), ["strategy", "objective", "seconds", "guard"])
     output = known_keys("[output]", found.get("output", {}), _OUTPUT)
     ledger = known_keys("[ledger]", found.get("ledger", {}), ["path", "dataset", "share"])
     rows = _rows(found["privacy"])
     options = _options(output, guard_share(plan.get("guard")))
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
-    files = PublicFiles(folder, data)
+    files = PublicFiles(folder, [data, None if join.get("public") else path_of(join.get("second"))])
     domain = domain_from_spec(_mapping("[domain]", found["domain"]), _mapping("[measures]", found.get("measures", {})), files, reading)
     searches = searches_of(domain, found["domain"], folder, categories)
     asked = _parts(with_found(domain, searches), found["workload"])
     workload = together(asked)
     privacy = _privacy(found["privacy"], options.level, workload)
+    check_join(join, privacy.unit_column)
     check_searches(searches, privacy)
     for key in options.covariances:
         table_place(written(workload.products), key)  # refuses a name that no table has, or several have
     return Spec(
         source=stored or data,
-        layout=_layout(source),
+        layout=layout_of(source, "[source]"),
+        join=join,
         privacy=privacy,
         rows=rows,
         workload=workload,
-        strategy=_text("[plan] strategy", plan.get("strategy", "auto")),
+        strategy=text_of("[plan] strategy", plan.get("strategy", "auto")),
         seconds=Search(seconds=plan.get("seconds", SECONDS)).seconds,
         objective=one_of("[plan] objective", plan.get("objective", "total"), ("total", *OBJECTIVES)),
-        ledger=_path(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
-        dataset=None if "dataset" not in ledger else _text("[ledger] dataset", ledger["dataset"]),
-        share=_text("[ledger] share", ledger["share"]) if "share" in ledger else "",
+        ledger=file_of(folder, ledger.get("path", None if stored is None else f"{stored.parts[-1]}.ledger"), "[ledger] path"),
+        dataset=None if "dataset" not in ledger else text_of("[ledger] dataset", ledger["dataset"]),
+        share=text_of("[ledger] share", ledger["share"]) if "share" in ledger else "",
         options=replace(options, searches=named(searches)),
         parts=tuple(part.products for part in asked),
         searches=searches,
@@ -286,42 +291,12 @@ def _mapping(name: str, value: object) -> Mapping[str, Any]:
     return value
 
 
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise refuse(name, value, "a text that is not empty")
-    return value
-
-
 def _options(output: Mapping[str, Any], guard: Fraction | None) -> Options:
     """What the release does beside its plan, checked."""
     try:
         return Options(**output, guard=guard)
     except InputError as error:
         raise InputError(f"[output] {error}") from None
-
-
-def _layout(source: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of CSV files, checked."""
-    layout = {key: source[key] for key in _LAYOUT if key in source}
-    try:
-        CSV("data.csv", **layout)
-    except InputError as error:
-        raise InputError(f"[source]: {error}") from None
-    return layout
-
-
-def _table(source: Mapping[str, Any]) -> DatabaseTable | None:
-    """The table of a database, where one is named."""
-    given = [key for key in ("table", "connection") if key in source]
-    if given and (given != ["table", "connection"] or "path" in source):
-        raise InputError(
-            '[source] must have path, or table and connection. A connection is "env:" and the name of an environment variable.'
-        )
-    return DatabaseTable(source["table"], source["connection"]) if given else None
-
-
-def _path(folder: Path, value: object, name: str) -> Path | None:
-    return None if value is None else folder / _text(name, value)
 
 
 def _rows(value: object) -> int | None:

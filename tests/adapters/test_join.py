@@ -1,0 +1,375 @@
+"""A second table joined to the first: exact counts, the same from every source, and neighbours by brute force."""
+
+import itertools
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import leastnoise as ln
+from leastnoise._adapters import Wanted, _join, _read, _units, read, read_keys
+from leastnoise._adapters._fit import rows_fit
+from leastnoise._adapters._location import located, location
+from leastnoise._kernel._count import count
+from leastnoise._table import columns_of, counted_of, keyed_of
+
+ON = {"patient": "id"}
+DOMAIN = ln.Domain(
+    dx=["a", "b", "c"],
+    sex=ln.Categories(["F", "M"], null="other"),
+    year=ln.Integers(1980, 1989, outside="clip"),
+    measures={"weight": ln.Measure("weight", 0, 200, unit="0.5")},
+)
+
+
+def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Visits and patients, with nulls, orphans on both sides, and keys that come two and three times."""
+    random = np.random.default_rng(5)
+    visits = pd.DataFrame({"patient": random.integers(0, 60, 400), "dx": random.choice(["a", "b", "c", None], 400)})
+    visits["patient"] = visits["patient"].where(random.random(400) > 0.1).astype("Int64")
+    ids = [*range(45), 3, 7, 7, 7, 70, 71, None, None]
+    patients = pd.DataFrame({"id": pd.array(ids, dtype="Int64"), "sex": random.choice(["F", "M", None, "x"], len(ids))})
+    patients["year"] = pd.array(random.integers(1975, 1995, len(ids)), dtype="Int64")
+    patients["weight"] = random.integers(40, 240, len(ids)) / 2
+    patients.loc[5, ["year", "weight"]] = None
+    return visits, patients.sample(frac=1, random_state=1).reset_index(drop=True)
+
+
+VISITS, PATIENTS = tables()
+
+
+def merged() -> pd.DataFrame:
+    """What pandas makes of them: partners are those with a key of their own."""
+    once = PATIENTS.dropna(subset="id").drop_duplicates("id", keep=False)
+    both = VISITS.merge(once, left_on="patient", right_on="id", how="left")
+    both["sex"] = both["sex"].where(both["sex"].isin(["F", "M"]) | both["sex"].isna(), "outside").fillna("other")
+    return both[both["dx"].notna() & both["year"].notna() & (both["sex"] != "outside") & both["patient"].notna()]
+
+
+def expected(names: list[str]) -> dict[Any, int]:
+    both = merged().assign(year=lambda one: one["year"].clip(1980, 1989))
+    return {key if isinstance(key, tuple) else (key,): number for key, number in both.groupby(names).size().items()}
+
+
+def cells(table: Any, names: tuple[str, ...]) -> dict[Any, int]:
+    ((_, found),) = count(table, [names])
+    labels = [DOMAIN.kind(name).labels for name in names]
+    every = itertools.product(*labels)
+    given = zip(every, found.tolist(), strict=True)
+    return {key: number for key, number in given if number}
+
+
+def _csv(frame: pd.DataFrame, folder: Path, name: str) -> Any:
+    frame.to_csv(folder / f"{name}.csv", index=False)
+    return folder / f"{name}.csv"
+
+
+def _parquet(frame: pd.DataFrame, folder: Path, name: str) -> Any:
+    pq.write_table(pa.Table.from_pandas(frame), folder / f"{name}.parquet", row_group_size=50)
+    return folder / f"{name}.parquet"
+
+
+def _files(frame: pd.DataFrame, folder: Path, name: str) -> Any:
+    (folder / name).mkdir()
+    for part in range(3):
+        _csv(frame[part::3], folder / name, str(part))
+    return folder / name
+
+
+def _database(frame: pd.DataFrame, folder: Path, name: str) -> Any:
+    with duckdb.connect(folder / "x.duckdb") as connection:
+        connection.register("given", pa.Table.from_pandas(frame))
+        connection.execute(f"CREATE TABLE {name} AS FROM given")
+    return ln.DatabaseTable(name, "env:VISITS_URL")
+
+
+def _ibis(frame: pd.DataFrame, folder: Path, name: str) -> Any:
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
+    connection = duckdb.connect()
+    connection.register("given", pa.Table.from_pandas(frame))
+    connection.execute(f"CREATE TABLE {name} AS FROM given")
+    return ibis.duckdb.from_connection(connection).table(name)
+
+
+SOURCES = {
+    "csv": _csv,
+    "files": _files,
+    "parquet": _parquet,
+    "pandas": lambda frame, *_: frame,
+    "polars": lambda frame, *_: pl.from_pandas(frame),
+    "polars lazy": lambda frame, *_: pl.from_pandas(frame).lazy(),
+    "pyarrow": lambda frame, *_: pa.Table.from_pandas(frame),
+    "duckdb": lambda frame, *_: duckdb.from_arrow(pa.Table.from_pandas(frame)),
+    "database": _database,
+    "ibis": _ibis,
+}
+PAIRS = [*((kind, kind) for kind in SOURCES), ("csv", "polars"), ("parquet", "csv"), ("duckdb", "parquet")]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_every_source_counts_what_pandas_merges(one: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
+    monkeypatch.setattr("leastnoise._adapters._duckdb.CHUNK", 64)
+    monkeypatch.setattr("leastnoise._adapters._frames.CHUNK", 64)
+    joined = ln.Joined(SOURCES[one](VISITS, tmp_path, "visits"), SOURCES[other](PATIENTS, tmp_path, "patients"), on=ON)
+    table = read(joined, DOMAIN, wanted=Wanted(usage=True), unit_column="patient", max_rows=400)
+    names = ("dx", "sex", "year")
+    assert cells(table, names) == expected([*names])
+    assert sum(columns_of(table).values["weight"].tolist()) == round(2 * merged()["weight"].fillna(0).sum())
+    used, unused = counted_of(table.usage).tables[None, ("rows",)].tolist()
+    assert (used, used + unused) == (len(merged()), int(VISITS["patient"].notna().sum()))
+
+
+def test_a_public_table_serves_any_unit_and_may_hold_the_unit() -> None:
+    whole = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
+    joined = ln.Joined(whole, PATIENTS, on=ON, public=True)
+    rows = cells(read(joined, DOMAIN), ("dx", "sex"))  # rows without a key stay, with nulls, which drop them for their year
+    assert rows == expected(["dx", "sex"])
+    assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
+    unit = ln.Joined(whole, PATIENTS.assign(home=lambda one: one["id"] % 5), on=ON, public=True)
+    homes = read(unit, DOMAIN, wanted=Wanted(usage=True), unit_column="home", max_rows=2)
+    assert counted_of(homes.usage).tables[None, ("rows",)].sum() == 5 * 2
+
+
+def test_columns_of_the_second_table_alone_are_read_when_asked_for_and_only_then() -> None:
+    both = VISITS.assign(sex="F")
+    with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2 of that name"):
+        read(ln.Joined(both, PATIENTS, on=ON), DOMAIN, unit_column="patient")
+    named = ln.Joined(both, PATIENTS, on=ON, columns=["year", "weight"])
+    found = cells(read(named, DOMAIN, unit_column="patient", max_rows=400), ("sex",))
+    assert found == {("F",): sum(expected(["sex"]).values()) + both_outside()}
+    failing = duckdb.sql("SELECT ('MARK' || i)::INTEGER AS id, 'F' AS sex FROM range(3) AS t(i)")
+    alone = ln.Domain(dx=["a", "b", "c"])
+    table = read(ln.Joined(VISITS, failing, on=ON), alone, unit_column="patient", max_rows=400)
+    assert len(columns_of(table).codes["dx"]) == int((VISITS["dx"].notna() & VISITS["patient"].notna()).sum())
+    with pytest.raises(ln.InputError, match="cannot be computed") as error:
+        read(
+            ln.Joined(VISITS, failing, on=ON, columns=["sex"]),
+            DOMAIN,
+            wanted=Wanted(attributes=["sex"], measures=[]),
+            unit_column="patient",
+        )
+    assert "MARK" not in str(error.value)
+
+
+def both_outside() -> int:
+    """Rows that are dropped for the patient's sex alone."""
+    once = PATIENTS.dropna(subset="id").drop_duplicates("id", keep=False)
+    both = VISITS.merge(once, left_on="patient", right_on="id")
+    return int((both["dx"].notna() & both["year"].notna() & (both["sex"] == "x")).sum())
+
+
+def test_values_of_chunks_of_other_forms_are_read_as_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of Python objects: some become Arrow's times with a zone, some texts, some lists; each value keeps its own form."""
+    monkeypatch.setattr("leastnoise._adapters._frames.CHUNK", 2)
+    zoned = [datetime(2024, 5, 1, 23, 30, tzinfo=UTC), datetime(2024, 1, 1, 12, tzinfo=UTC)]
+    values = [*zoned, "2024-05-01 23:30:00", "2024-07-01", datetime(2024, 5, 1, 23, 30), pd.Timestamp("2024-07-01"), None, [1], 5, "x"]  # noqa: DTZ001 - of no zone
+    second = pd.DataFrame({"id": list(range(10)), "seen": pd.Series(values, dtype=object)})
+    domain = ln.Domain(seen=ln.Dates("2024-04-01", "2024-07-31", "day", zone="Asia/Tokyo", null="other", outside="other"))
+    first = pd.DataFrame({"id": [9, 0, 3, 2, 1, 4, 5, 6, 7, 8, 0, 99, None, 4]})
+    found = columns_of(read(ln.Joined(first, second, on="id", public=True), domain)).codes["seen"]
+    alone = columns_of(read(second, domain)).codes["seen"]
+    other = domain.kind("seen").regular
+    assert Counter(found.tolist()) == Counter([*(int(alone[place]) for place in [9, 0, 3, 2, 1, 4, 5, 6, 7, 8, 0, 4]), other, other])
+    assert len(set(alone.tolist())) >= 4
+
+
+def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:
+    for second in (PATIENTS[:0], _csv(PATIENTS[:0], tmp_path, "patients"), pa.Table.from_pandas(PATIENTS[:0])):
+        table = read(ln.Joined(VISITS, second, on=ON), ln.Domain(sex=DOMAIN.kind("sex")), unit_column="patient", max_rows=400)
+        assert columns_of(table).codes["sex"].tolist() == [2] * int(VISITS["patient"].notna().sum())
+    nobody = read(ln.Joined(VISITS[:0], PATIENTS, on=ON), DOMAIN, unit_column="patient")
+    assert len(columns_of(nobody).codes["dx"]) == 0
+
+
+def test_keys_are_compared_as_units_are() -> None:
+    first = pd.DataFrame({"k": pd.Series(["1", 1.0, " 1", "A", "a", True, b"\xff", "", None, float("nan")], dtype=object)})
+    second = pd.DataFrame({"k": pd.Series([1, "a", "true", b"\xff", "", None, [2]], dtype=object), "v": range(7)})
+    domain = ln.Domain(v=ln.Coded(7, null="other"))
+    found = columns_of(read(ln.Joined(first, second, on="k", public=True), domain)).codes["v"]
+    assert found.tolist() == [0, 0, 7, 7, 1, 2, 3, 7, 7, 7]
+
+
+def test_unknown_keys_of_the_second_table_are_counted_once_a_unit() -> None:
+    domain = ln.Domain(sex=ln.Unknown(9))
+    found = keyed_of(read_keys(ln.Joined(VISITS, PATIENTS, on=ON), domain, "sex", unit_column="patient", max_rows=1))
+    both = VISITS.merge(PATIENTS.dropna(subset="id").drop_duplicates("id", keep=False), left_on="patient", right_on="id").dropna(
+        subset="sex"
+    )
+    want = both.groupby("sex")["patient"].nunique().to_dict()
+    assert dict(zip(found.keys, found.units.tolist(), strict=True)) == want
+
+
+# ------------------------------------------------------------------------------------------------------------------ neighbours
+
+
+MARKED = ln.Domain(mark=ln.Coded(9), v=ln.Coded(2, null="other"))
+
+
+def marked(visits: list[tuple[Any, int]], patients: list[tuple[Any, int]], keys: Any, unit: dict[str, Any], **how: Any) -> Counter[Any]:
+    """The rows that count, with their serial numbers; each carries its random key with it."""
+    first = pa.table({"u": pa.array([one for one, _ in visits], pa.string()), "mark": pa.array([mark for _, mark in visits], pa.int64())})
+    second = pa.table({"u": pa.array([one for one, _ in patients], pa.string()), "v": pa.array([v for _, v in patients], pa.int64())})
+    left = [keys[mark] for _, mark in visits]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_read, "urandom", lambda size: np.array([left.pop(0) for _ in range(size // 8)], dtype="<u8").tobytes())
+        table = read(ln.Joined(first, second, on="u", **how), MARKED, **unit)
+    codes = columns_of(table).codes
+    return Counter(zip(codes["mark"].tolist(), codes["v"].tolist(), strict=True))
+
+
+def databases(seed: int) -> Any:
+    """Small pairs of tables, drawn from all of them, and larger ones: units a and b, nulls, orphans, keys that come again."""
+    who, random = ("a", "b", None), np.random.default_rng(seed)
+    some = [owners for rows in range(1, 3) for owners in itertools.product(who, repeat=rows)]
+    held = [rows for many in range(3) for rows in itertools.product(itertools.product(who, (0, 1)), repeat=many)]
+    every = list(itertools.product(some, held))
+    yield from (every[place] for place in random.permutation(len(every))[:45])
+    for _ in range(25):
+        owners = random.choice(3, size=random.integers(3, 8), p=[0.5, 0.3, 0.2])
+        patients = [(who[random.choice(3, p=[0.4, 0.4, 0.2])], int(random.integers(0, 2))) for _ in range(random.integers(1, 5))]
+        yield [who[one] for one in owners], patients
+
+
+def violations(most: int, bound: int | None = None) -> Any:
+    """The changes of a unit's rows that change more than that unit's rows, or more than ``most`` of these."""
+    unit: dict[str, Any] = {"unit_column": "u", "max_rows": most}
+    if bound is not None:
+        unit["max_per_cell"] = ln.PerCell(bound, "v")
+    allowed, random, seen = min(most, bound or most), np.random.default_rng(most), 0
+    for number, (owners, patients) in enumerate(databases(most)):
+        keys = random.permutation(9)
+        visits = [(one, mark) for mark, one in enumerate(owners)]
+        before = marked(visits, [*patients], keys, unit)
+        for gone in ("a", "b"):
+            without = [one for one in patients if one[0] != gone]
+            # all rows of the unit, in both tables; or its rows in the second one alone: fewer, more, or others
+            alone = [without, [*patients, (gone, 1)], [*without, (gone, 0)]][number % 3]
+            fewer = [one for one in visits if one[0] != gone]
+            for first, second in ((fewer, without), (visits, alone)):
+                after = marked(first, second, keys, unit)
+                lost, gained = before - after, after - before
+                seen = max(seen, lost.total())
+                own = {mark for mark, one in enumerate(owners) if one == gone}
+                many = max(lost.total(), gained.total()) > allowed or (first is fewer and gained)
+                if many or not {mark for mark, _ in (*lost, *gained)} <= own:
+                    yield visits, patients, second
+    assert seen == allowed  # or the pairs would not tell anything
+
+
+@pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, None), (3, 1), (3, 2)])
+def test_a_unit_in_both_tables_changes_its_own_rows_and_at_most_so_many(most: int, bound: int | None) -> None:
+    assert list(violations(most, bound)) == []
+
+
+def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
+    """Keys that are compared otherwise than units are: here both units have one partner."""
+    numbered, known = _units.numbered, _units.known_numbers
+    patch.setattr(_join, "numbered", lambda numbers, values: numbered(numbers, [value and b"x" for value in values]))
+    patch.setattr(_join, "known_numbers", lambda numbers, values: known(numbers, [value and b"x" for value in values]))
+
+
+def plant_shared_row(patch: pytest.MonkeyPatch) -> None:
+    """A row whose own key is nowhere takes the first partner that there is."""
+    of = _join.Partners.of
+    patch.setattr(_join.Partners, "of", lambda self, keys: np.where((found := of(self, keys)) < 0, min(0, len(self.times) - 1), found))
+
+
+@pytest.mark.parametrize("plant", [plant_first_of_any_case, plant_shared_row])
+def test_faults_are_seen(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert next(violations(2), None) is not None
+
+
+def test_without_the_rule_about_units_one_row_changes_those_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused: persons as units, and a private row of their household that all of them have."""
+    persons = pa.table({"person": [1, 2, 3], "home": ["h", "h", "h"]})
+    domain, unit = ln.Domain(region=["N", "S"]), {"unit_column": "person", "max_rows": 1}
+    joined = [ln.Joined(persons, pa.table({"home": ["h"], "region": [region]}), on="home") for region in "NS"]
+    with pytest.raises(ln.InputError, match=r"joined on 'home', and the unit is 'person'\. Make 'home' the unit, or say public = true"):
+        read(joined[0], domain, **unit)
+    monkeypatch.setattr(ln.Joined, "check_unit", lambda *_: None)
+    north, south = (columns_of(read(one, domain, **unit)).codes["region"].tolist() for one in joined)
+    assert (north, south) == ([0, 0, 0], [1, 1, 1])
+
+
+# ------------------------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize("how", [read, read_keys, rows_fit])
+@pytest.mark.parametrize("unit", [None, "doctor", "home"])
+def test_a_private_table_is_refused_for_any_unit_but_the_key(how: Any, unit: str | None) -> None:
+    joined = ln.Joined(VISITS.assign(doctor=1), PATIENTS.assign(home=1), on=ON)
+    domain = ln.Domain(sex=ln.Unknown(9)) if how is read_keys else DOMAIN
+    more: dict[str, Any] = {"attributes": ["sex"], "measures": []} if how is rows_fit else {}
+    words = "every row is a unit" if unit is None else f"the unit is '{unit}'"
+    with pytest.raises(
+        ln.InputError, match=rf"must be of the unit's own rows, or public: .* 'patient', and {words}\. Make 'patient' the unit"
+    ):
+        how(joined, domain, *(["sex"] if how is read_keys else []), unit_column=unit, **more)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"on": {"a": "b", "c": "d"}}, "one column of each table"),
+        ({"on": {}}, "one column of each table"),
+        ({"on": ""}, "the column that tables are joined on must be text"),
+        ({"on": 3}, "the column that tables are joined on must be text"),
+        ({"on": "k", "columns": "sex"}, "columns must be a list of columns"),
+        ({"on": "k", "columns": []}, "columns must be a list of columns"),
+        ({"on": "k", "columns": [3]}, "a column of the second table must be text"),
+        ({"on": "k", "public": 1}, "public must be true or false"),
+        ({"on": "k", "second": "visits.csv", "public": True}, "is the data themselves, so it is not public"),
+        ({"on": "k", "second": ln.Joined("a.csv", "b.csv", on="k")}, "got a join of a join"),
+    ],
+)
+def test_what_cannot_be_joined(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        ln.Joined("visits.csv", **{"second": "patients.csv", **given})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how", "message"),
+    [
+        (VISITS, PATIENTS, {"on": "id"}, r"the pandas data frame must have one column 'id' to be joined on; it has 0 of that name"),
+        (VISITS, PATIENTS, {"on": "patient"}, r"must have one column 'patient' to be joined on"),
+        (VISITS, PATIENTS, {"on": ON, "columns": ["age"]}, r"has no column 'age', which the join names"),
+        (pa.table({"patient": [[1]]}), PATIENTS, {"on": ON}, r"the column 'patient' of .* must hold numbers, text or dates"),
+        (VISITS, pa.table({"id": [[1]]}), {"on": ON}, r"the column 'id' of .* must hold numbers, text or dates"),
+        (VISITS, {"id": [1]}, {"on": ON}, r"got an object of type 'dict'"),
+    ],
+)
+def test_tables_without_what_the_join_names(first: Any, second: Any, how: dict[str, Any], message: str) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        read(ln.Joined(first, second, public=True, **how), DOMAIN)
+
+
+def test_nothing_shows_the_rows_of_tables() -> None:
+    assert repr(ln.Joined(VISITS, PATIENTS, on=ON)) == "Joined(on={'patient': 'id'}, columns=None, public=False)"
+
+
+def test_where_both_tables_are_is_kept() -> None:
+    joined = ln.Joined(ln.CSV("/a/visits.csv", ";"), "/a/patients.parquet", on=ON, columns=["sex"], public=True)
+    place = location(joined)
+    back = located(place)
+    assert location(back) == place
+    moved = located(place, "/b/visits.csv")
+    assert (moved.data.path, moved.data.delimiter, moved.second, moved.key, moved.public) == (
+        "/b/visits.csv",
+        ";",
+        "/a/patients.parquet",
+        "id",
+        True,
+    )
+    assert located(place, joined) is joined
+    assert location(ln.Joined(VISITS, "/a/patients.csv", on="id")) is None

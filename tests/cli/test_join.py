@@ -1,0 +1,92 @@
+"""Visits and patients from the spec to the release, by commands."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+Run = Callable[..., Any]
+SPEC = """\
+[source]
+path = "visits.csv"
+[source.join]
+path = "patients.csv"
+on = { patient = "id" }
+delimiter = ";"
+[privacy]
+epsilon = "200"
+unit = { column = "patient", max_rows = 3 }
+[domain.diagnosis]
+categories = ["a", "b"]
+[domain.sex]
+categories = ["F", "M"]
+null = "other"
+[domain.birth_year]
+integers = [1950, 1953]
+[[workload]]
+queries = { diagnosis = "identity", sex = "identity", birth_year = "identity" }
+[plan]
+strategy = "identity"
+guard = "1/2"
+"""
+
+
+@pytest.fixture
+def visits(folder: Path) -> Path:
+    """200 patients with three visits each, one whose row is doubled, one without a sex, one without a row."""
+    frame = pd.DataFrame({"patient": [number % 200 for number in range(600)], "diagnosis": ["a", "b", "b"] * 200})
+    frame.to_csv(folder / "visits.csv", index=False)
+    rows = [f"{number};{'FM'[number % 2] if number != 7 else ''};{1950 + number % 4}" for number in range(199)]
+    (folder / "patients.csv").write_text("\n".join(["id;sex;birth_year", *rows, "5;F;1950", ""]), encoding="utf-8")
+    (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
+    return folder
+
+
+def test_a_release_of_two_tables_by_commands(visits: Path, run: Run) -> None:
+    made = run("check", "visits.toml")
+    assert made.code == 0, made.err
+    for part in (
+        "lines          600, of which 0 (0.0%) are no record",
+        "with partner   594 (99.0%); the others have nulls for the second table's columns",
+        "doubled keys   1 (0.5%) of the second table: 3 (0.5%) rows have none for it",
+        "sex: 591 (98.5%) matched, 9 (1.5%) null, 0 (0.0%) outside",
+        "birth_year: 594 (99.0%) matched, 6 (1.0%) null",
+        "rows used      594 (99.0%)",
+    ):
+        assert part in made.out, made.out
+    assert run("plan", "visits.toml", "--out", "plan.json").code == 0
+    made = run("release", "visits.toml", "--plan", "plan.json", "--out", "out")
+    assert made.code == 0, made.err
+    assert "a second table (patients), joined by 'patient'" in made.out
+    frame, second = pd.read_csv("visits.csv"), pd.read_csv("patients.csv", sep=";").drop_duplicates("id", keep=False)
+    both = frame.merge(second, left_on="patient", right_on="id").fillna({"sex": "other"})
+    want = both.groupby(["diagnosis", "sex", "birth_year"]).size()
+    (table,) = sorted(Path("out/answers").glob("*.csv"))
+    answers = pd.read_csv(table).set_index(["diagnosis", "sex", "birth_year"])["answer"]
+    assert len(answers) == 2 * 3 * 4
+    assert (answers - want.reindex(answers.index, fill_value=0)).abs().max() < 3
+    receipt = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))["receipt"]
+    assert receipt["joined"] == {"table": "patients", "on": "patient", "key": "id", "public": False}
+    assert abs(receipt["guard_used"] - 594) < 3
+    assert "a second table (patients)" in run("show", "out").out
+
+
+def test_what_is_not_a_units_own_is_refused_by_plan_and_release(visits: Path, run: Run) -> None:
+    (visits / "visits.toml").write_text(SPEC.replace('unit = { column = "patient", max_rows = 3 }', ""), encoding="utf-8")
+    for command in (["plan", "visits.toml"], ["check", "visits.toml"], ["release", "visits.toml", "--out", "out"]):
+        made = run(*command)
+        assert (made.code, made.out) == (2, "")
+        assert "[source.join]: a table that is joined must be of the unit's own rows, or public" in made.err
+        assert "say public = true" in made.err
+    assert not list(visits.glob("*.ledger"))
+
+
+def test_another_first_table_is_joined_to_the_same_second(visits: Path, run: Run) -> None:
+    (visits / "visits.csv").rename(visits / "moved.csv")
+    made = run("check", "visits.toml", "--source", "moved.csv")
+    assert "with partner   594 (99.0%)" in made.out, made.err
+    made = run("release", "visits.toml", "--source", "moved.csv", "--out", "out", "--seed", "1")
+    assert made.code == 0, made.err

@@ -1,0 +1,173 @@
+"""A second table from the spec to the release: refused early, said in the release, finished as it was paid, and stopped by the guard."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._kernel import Series
+from leastnoise._release import read_categories
+from leastnoise._session import parse_spec
+
+VISITS = pd.DataFrame({"patient_id": [number % 300 for number in range(1200)], "diagnosis": ["a", "b", "b", "c"] * 300})
+PATIENTS = pd.DataFrame({"patient_id": range(300), "sex": ["F", "M", "M"] * 100})
+DOMAIN = ln.Domain(diagnosis=["a", "b", "c"], sex=["F", "M"])
+PRIVACY = ln.Privacy(ln.PureDP(100), unit_column="patient_id", max_rows=4)
+PLAN = ln.plan(ln.queries(DOMAIN, diagnosis="identity", sex="identity"), PRIVACY, strategy="identity")
+COUNTS = VISITS.merge(PATIENTS).groupby(["diagnosis", "sex"]).size().tolist()
+SPEC = """\
+[source]
+path = "visits.csv"
+[source.join]
+path = "patients.csv"
+on = "patient_id"
+[privacy]
+epsilon = "100"
+unit = { column = "patient_id", max_rows = 4 }
+[domain.diagnosis]
+categories = ["a", "b", "c"]
+[domain.sex]
+categories = ["F", "M"]
+[[workload]]
+queries = { diagnosis = "identity", sex = "identity" }
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> ln.Joined:
+    VISITS.to_csv(tmp_path / "visits.csv", index=False)
+    PATIENTS.to_csv(tmp_path / "patients.csv", index=False)
+    return ln.Joined(tmp_path / "visits.csv", tmp_path / "patients.csv", on="patient_id")
+
+
+def said(out: Path) -> dict[str, Any]:
+    return json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+
+
+def test_a_release_says_whose_the_second_table_was(tmp_path: Path, files: ln.Joined) -> None:
+    made = ln.release(PLAN, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out", options=ln.Options(language="de"))
+    assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
+    manifest = said(tmp_path / "out")
+    assert manifest["receipt"]["joined"] == {"table": "patients", "on": "patient_id", "key": "patient_id", "public": False}
+    assert manifest["receipt"]["dataset"] == "visits"
+    assert "is protected with the rows of that value" in manifest["privacy"]["unit"]["second_table"]
+    page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert "ist mit den Zeilen dieses Wertes geschützt" in page
+    assert "joined: " not in page
+    assert ln.read_release(tmp_path / "out").receipt["joined"] == manifest["receipt"]["joined"]
+    for form in ("review", "registry"):
+        assert "is protected with the rows of that value" in ln.export(tmp_path / "out", form)
+
+
+def test_a_public_table_is_said_to_be_unprotected(tmp_path: Path) -> None:
+    plan = ln.plan(ln.queries(DOMAIN, sex="identity"), ln.PureDP(1), strategy="identity")
+    ln.release(plan, ln.Joined(VISITS, PATIENTS, on="patient_id", public=True), seed=1, out=tmp_path / "out")
+    manifest = said(tmp_path / "out")
+    assert manifest["receipt"]["joined"] == {"table": "", "on": "patient_id", "key": "patient_id", "public": True}
+    assert "was declared to be public: what it holds is not protected" in manifest["privacy"]["unit"]["second_table"]
+    ln.release(plan, VISITS.merge(PATIENTS), seed=1, out=tmp_path / "plain")
+    assert "second_table" not in said(tmp_path / "plain")["privacy"]["unit"]
+
+
+def test_what_a_plan_answers_is_refused_for_another_unit_before_anything_is_paid(tmp_path: Path, files: ln.Joined) -> None:
+    plan = ln.plan(ln.queries(DOMAIN, sex="identity"), ln.PureDP(1), strategy="identity")
+    with pytest.raises(ln.InputError, match="every row is a unit"):
+        ln.release(plan, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out")
+    assert not (tmp_path / "visits.ledger").exists()
+
+
+def stopped(*_: Any, **__: Any) -> Any:
+    raise MemoryError
+
+
+def test_a_release_that_was_stopped_is_finished_with_the_second_table_that_it_was_paid_for(
+    tmp_path: Path, files: ln.Joined, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(Series, "measure", stopped)
+        with pytest.raises(ln.PaidError, match="can be finished"):
+            ln.release(PLAN, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out")
+    book = tmp_path / "visits.ledger"
+    with pytest.raises(ln.PaidError, match="the same second table, joined on the same columns, and public or not"):
+        ln.resume(book, source=ln.Joined(files.data, files.second, on="patient_id", public=True))
+    (made,) = ln.resume(book, source=tmp_path / "visits.csv")  # moved: the second table is where it was
+    assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
+    assert said(tmp_path / "out")["receipt"]["joined"]["public"] is False
+    assert len(ln.Ledger.open(book).entries()) == 1
+
+
+def test_a_release_of_frames_that_was_stopped_needs_both_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY)
+    with monkeypatch.context() as patched:
+        patched.setattr(Series, "measure", stopped)
+        with pytest.raises(ln.PaidError):
+            ln.release(PLAN, ln.Joined(VISITS, PATIENTS, on="patient_id"), ledger=book)
+    with pytest.raises(ln.PaidError, match="the same second table"):
+        ln.resume(book, source=VISITS.merge(PATIENTS))
+    (made,) = ln.resume(book, source=ln.Joined(VISITS, PATIENTS, on="patient_id"))
+    assert made.receipt["joined"]["on"] == "patient_id"
+
+
+def test_found_categories_say_it_too(tmp_path: Path, files: ln.Joined) -> None:
+    whole = ln.Privacy(ln.ApproxDP(10, "1e-6"), unit_column="patient_id", max_rows=1)
+    search = ln.plan_categories("sex", ln.Unknown(9), ln.Privacy(ln.ApproxDP(1, "1e-7"), unit_column="patient_id", max_rows=1))
+    found = ln.find_categories(search, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "sexes", whole=whole)
+    assert sorted(found.texts) == ["F", "M"]
+    assert read_categories(tmp_path / "sexes").receipt["joined"]["table"] == "patients"
+
+
+def test_the_guard_stops_a_join_that_finds_no_partners(tmp_path: Path, files: ln.Joined) -> None:
+    (tmp_path / "patients.csv").write_text("patient_id,sex\n" + "".join(f"p{number},F\n" for number in range(300)), encoding="utf-8")
+    with pytest.raises(ln.GuardError, match="fewer than half"):
+        ln.release(PLAN, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out", options=ln.Options(guard="1/100"))
+
+
+def test_a_spec_joins_as_python_does(tmp_path: Path, files: ln.Joined) -> None:
+    what = parse_spec(SPEC, tmp_path)
+    data = what.data(what.source)
+    assert (data.data, data.second, data.key, data.public) == (files.data, files.second, "patient_id", False)
+    one, other = (ln.release(PLAN, source, seed=3).answers["answer"].tolist() for source in (data, files))
+    assert one == other
+    assert ln.check(what).fit.join.matched == 1200
+    laid = SPEC.replace('on = "patient_id"', 'on = { patient_id = "id" }\ncolumns = ["sex"]\ndelimiter = ";"\nencoding = "latin-1"')
+    second = parse_spec(laid, tmp_path).data(tmp_path / "visits.csv")
+    assert (second.own, second.key, second.columns, second.second.delimiter) == ("patient_id", "id", ("sex",), ";")
+    stored = SPEC.replace('path = "visits.csv"', 'table = "visits"\nconnection = "env:DB"').replace(
+        'path = "patients.csv"', 'table = "patients"'
+    )
+    assert parse_spec(stored, tmp_path).join["second"] == ln.DatabaseTable("patients", "env:DB")
+    assert parse_spec(SPEC.replace('[source]\npath = "visits.csv"\n', ""), tmp_path).source is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('unit = { column = "patient_id", max_rows = 4 }', "", r"\[source\.join\]: a table that is joined must be .* every row is a unit"),
+        ('column = "patient_id"', 'column = "doctor"', r"\[source\.join\]: .* the unit is 'doctor'"),
+        ('on = "patient_id"', "", r'\[source\.join\] must name a table and what both have, such as path = "patients\.csv" and on ='),
+        ('path = "patients.csv"', "", r"\[source\.join\] must name a table and what both have"),
+        ('path = "patients.csv"', 'table = "patients"', r"\[source\.join\] must have path, or table and connection"),
+        ('on = "patient_id"', 'on = ["a", "b"]', r"\[source\.join\]: the column that tables are joined on must be text"),
+        ('on = "patient_id"', 'on = "patient_id"\ndelimiter = ";;"', r"\[source\.join\]: delimiter must be"),
+        ('on = "patient_id"', 'on = "patient_id"\nhow = "left"', r"\[source\.join\] has no key 'how'"),
+        ('path = "patients.csv"', 'path = "visits.csv"\npublic = true', r"\[source\.join\]: The second table is the data themselves"),
+        ('["F", "M"]', '{ file = "patients.csv", column = "sex" }', "must come from a public file; got the data themselves"),
+    ],
+)
+def test_a_spec_is_refused_before_there_are_data(tmp_path: Path, files: ln.Joined, old: str, new: str, message: str) -> None:
+    assert old in SPEC
+    with pytest.raises(ln.InputError, match=message):
+        parse_spec(SPEC.replace(old, new), tmp_path)
+
+
+def test_a_list_may_come_from_a_second_table_that_is_public(tmp_path: Path, files: ln.Joined) -> None:
+    listed = SPEC.replace('["F", "M"]', '{ file = "patients.csv", column = "sex" }').replace('\non = "', '\npublic = true\non = "')
+    assert parse_spec(listed, tmp_path).domain.kind("sex").size == 2
+
+
+def test_nothing_of_the_join_is_in_a_release_without_one() -> None:
+    made = ln.release(PLAN, VISITS.merge(PATIENTS), seed=1)
+    assert "joined" not in made.receipt
