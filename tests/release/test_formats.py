@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import re
 import sys
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import openpyxl
@@ -79,7 +80,8 @@ def test_a_workbook_says_what_it_is_and_no_time_of_day(written):
     assert "NOT PRIVATE" in book.worksheets[1]["A3"].value
     assert "in 95% of releases" in book.worksheets[1]["A2"].value
     assert sorted(path.name for path in out.iterdir()) == [
-        "answers", "answers.xlsx", "manifest.json", "measurements", "report.html", "tables.csv",
+        "answers", "answers.xlsx", "manifest.json", "measurements", "report.html", "structure.sdmx.xml",
+        "tables.csv",
     ]  # fmt: skip
 
 
@@ -100,7 +102,8 @@ def test_messages_have_the_columns_and_ids_of_the_standard(written):
         assert all(COMPONENT.fullmatch(one) for one in components)
         assert len(set(components)) == len(components)
         dimensions = components.index("OBS_VALUE")
-        assert [entry.split(": ", 1)[1] for entry in head[3 : 3 + dimensions]] == list(table.product.attributes)
+        attributes = list(table.product.attributes) or ["all rows"]  # the standard wants a dimension
+        assert [entry.split(": ", 1)[1] for entry in head[3 : 3 + dimensions]] == attributes
         assert {tuple(row[:3]) for row in rows} == {("dataflow", rows[0][1], "I")}
         assert re.fullmatch(r"LEASTNOISE:[A-Z0-9_-]+\(1\.0\.0\): .+", rows[0][1])
         values = [dict(zip(components, row[3:], strict=True)) for row in rows]
@@ -113,7 +116,8 @@ def test_messages_have_the_columns_and_ids_of_the_standard(written):
         assert len({tuple(entry.split(": ")[0] for entry in key) for key in keys}) == len(rows)
         named = [tuple(entry.split(": ", 1)[1] for entry in key) for key in keys]
         places = np.unravel_index(np.arange(table.cells), table.answer.shape) if table.labels else ()
-        assert named == [tuple(str(table.labels[axis][at[cell]]) for axis, at in enumerate(places)) for cell in range(table.cells)]
+        own = [tuple(str(table.labels[axis][at[cell]]) for axis, at in enumerate(places)) for cell in range(table.cells)]
+        assert named == (own if table.labels else [("total",)])
 
 
 def test_a_code_is_a_label_where_it_can_be(written):
@@ -123,6 +127,75 @@ def test_a_code_is_a_label_where_it_can_be(written):
     assert "MONTH: month,OBS_VALUE" in text.splitlines()[0]
     assert "2024-02: 2024-02" in text
     assert "PAY: pay" in text
+
+
+STR, COM = "{http://www.sdmx.org/resources/sdmxml/schemas/v3_0/structure}", "{http://www.sdmx.org/resources/sdmxml/schemas/v3_0/common}"
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """Hostile labels, an attribute twice but for its case, a table of the total, left out answers, and all kinds of statistics."""
+    labels = {"sex": ["F", "<b>M & \x01"], "Sex": ["a", "\u00e9"], "age": ln.Integers(0, 4)}
+    domain = ln.Domain(labels, measures={"pay": ln.Measure("pay", 0, 10), "Pay": ln.Measure("pay", 0, 10)})
+    asked = ln.marginals(domain, upto=2) + ln.queries(domain, age="prefix") + ln.queries(domain, sex="identity", sum="Pay")
+    asked += ln.mean_queries(domain, of="pay", by=["sex"]) + ln.mean_queries(domain, of="pay")
+    asked += ln.cdf_queries(domain, of="age", by=["Sex"]) + ln.quantile_queries(domain, of="age", at=["1/4", "1/2"])
+    rows = pd.DataFrame({"sex": ["F", "x"] * 40, "Sex": "a", "age": np.arange(80) % 5, "pay": 4})
+    out = tmp_path_factory.mktemp("sdmx") / "out"
+    plan = ln.plan(asked, ln.PureDP(4), strategy="identity")
+    return out, ln.release(plan, rows, seed=3, out=out, options=ln.Options(formats=["sdmx"], below=10))
+
+
+def test_the_structures_define_every_component_and_code_of_the_messages(published):
+    out, release = published
+    tree = ET.parse(out / "structure.sdmx.xml").getroot()  # noqa: S314 - our own
+    lists = {
+        f"LEASTNOISE:{one.get('id')}(1.0.0)": [code.get("id") for code in one.iter(f"{STR}Code")] for one in tree.iter(f"{STR}Codelist")
+    }
+    assert all(len(set(own)) == len(own) for own in lists.values())
+    concepts = {one.get("id") for one in tree.iter(f"{STR}Concept")}
+    flows = {one.get("id"): one.find(f"{STR}Structure").text.split("=")[1] for one in tree.iter(f"{STR}Dataflow")}
+    structures = {f"LEASTNOISE:{one.get('id')}(1.0.0)": one for one in tree.iter(f"{STR}DataStructure")}
+    files = list((out / "answers").glob("*.sdmx.csv"))
+    assert len(files) == len(flows) == len(release.tables) + len(release.statistics)
+    for path in files:
+        with path.open(encoding="utf-8", newline="") as file:
+            head, *rows = list(csv.reader(file))
+        flow = rows[0][1].split(":")[1].split("(")[0]
+        parts = [one for kind in ("Dimension", "Attribute", "Measure") for one in structures[flows[flow]].iter(STR + kind) if one.get("id")]
+        assert {one.get("id") for one in parts} == {entry.split(": ")[0] for entry in head[3:]}
+        for one in parts:
+            assert one.find(f"{STR}ConceptIdentity").text.rsplit(".", 1)[1] in concepts
+            listed = one.find(f".//{STR}Enumeration")
+            if listed is not None:
+                place = [entry.split(": ")[0] for entry in head].index(one.get("id"))
+                assert {row[place].split(": ")[0] for row in rows} <= set(lists[listed.text.split("=")[1]])
+    names = {one.text for one in tree.iter(f"{COM}Name")}
+    assert {"<b>M & \ufffd", "\u00e9", "mean of pay by sex", "<= 3"} <= names
+
+
+def test_statistics_are_messages_with_their_intervals(published):
+    out, release = published
+    for made in release.statistics:
+        (path,) = (out / "answers").glob(f"{made.id}-*.sdmx.csv")
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [{name.split(": ")[0]: value for name, value in row.items()} for row in csv.DictReader(file)]
+        numbers = made.numbers()
+        for name, column in (("OBS_VALUE", made.value_name), ("LOW", "low"), ("HIGH", "high")):
+            assert [row[name] for row in rows] == ["" if np.isnan(value) else str(value) for value in numbers[column].tolist()]
+        assert ("STD_ERROR" in rows[0]) == (made.statistic.kind == "means")
+        gone = np.isnan(numbers[made.value_name]).tolist()
+        assert [row["OBS_STATUS"][0] for row in rows] == ["Q" if one else "E" for one in gone]
+
+
+def test_another_program_reads_the_messages_by_their_structures(published):
+    pysdmx = pytest.importorskip("pysdmx.io", reason="pip install 'pysdmx[xml]'")
+    out, _ = published
+    pysdmx.read_sdmx(out / "structure.sdmx.xml", validate=True)
+    for path in (out / "answers").glob("*.sdmx.csv"):
+        (data,) = pysdmx.get_datasets(path, out / "structure.sdmx.xml")
+        with path.open(encoding="utf-8", newline="") as file:
+            assert len(data.data) == len(list(csv.reader(file))) - 1
 
 
 # --- refused before anything is paid ------------------------------------------------------------------------------------------

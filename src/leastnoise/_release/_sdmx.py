@@ -1,26 +1,44 @@
-"""Answers as SDMX-CSV 2.0 data messages (SDMX 3.0): a file a table, each component with its id and name (``labels=both``).
+"""Answers as SDMX-CSV 2.0 data messages (SDMX 3.0), a file a table, and the structures that they follow as one SDMX-ML 3.0 message.
 
 Every table is a data flow ``LEASTNOISE:Q7_SEX(1.0.0)`` of its own: its attributes are the dimensions, the answer is ``OBS_VALUE``,
-and attributes of the observation say how exact it is.
+and attributes of the observation say how exact it is. In the files each component has its id and name (``labels=both``).
 """
 
 import csv
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leastnoise._release._columns import file_name
+
 if TYPE_CHECKING:
+    from leastnoise._check.arrays import Array
     from leastnoise._release._release import Release
+    from leastnoise._release._statistics import StatisticTable
     from leastnoise._release._tables import Table
 
 AGENCY = "LEASTNOISE"
-_TAKEN = ("STRUCTURE", "STRUCTURE_ID", "ACTION", "OBS_VALUE", "NOISE_STD", "LOW", "HIGH", "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
-_NUMBERS = {"OBS_VALUE": "answer", "NOISE_STD": "noise_std", "LOW": "low", "HIGH": "high"}
-_NAMES = ("Answer", "Standard error of the noise", "Lower end of the interval", "Upper end of the interval")
+NAME = "structure.sdmx.xml"
+_HEAD = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
+# of a table only those that it has
+_VALUES = {
+    "OBS_VALUE": "Answer",
+    "NOISE_STD": "Standard error of the noise",
+    "STD_ERROR": "Standard error",
+    "LOW": "Lower end of the interval",
+    "HIGH": "Upper end of the interval",
+    "OBS_STATUS": "Observation status",
+    "UNIT_MEASURE": "Unit of measure",
+    "CONF_LEVEL": "Coverage of the interval",
+}
+_STATUS = (("E", "Estimated value"), ("Q", "Missing value; suppressed"))
+_CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def check() -> None:
@@ -45,41 +63,144 @@ def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension of a data flow.
+
+    Args:
+        id: unlike the other components of the flow.
+        name: the attribute.
+        codes: one a label.
+        labels: as texts.
+    """
+
+    id: str
+    name: str
+    codes: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A data flow: a table, or means, quantiles or a distribution function.
+
+    Args:
+        id: of the flow and of its structure.
+        name: what is asked.
+        dimensions: at least one, as the standard wants it.
+        values: ids of the components behind the dimensions.
+        unit: id and name.
+    """
+
+    id: str
+    name: str
+    dimensions: tuple[Dimension, ...]
+    values: tuple[str, ...]
+    unit: tuple[str, str]
+
+
+def flow_of(query: str, name: str, axes: Mapping[str, Sequence[object]], numbers: Iterable[str], unit: str) -> Flow:
+    """The data flow of a table.
+
+    Args:
+        query: such as ``q1``.
+        name: what it asks.
+        axes: labels by attribute.
+        numbers: ids of its columns of numbers.
+        unit: of its answers; empty for rows.
+
+    >>> flow_of("q1", "total", {}, ["OBS_VALUE"], "").dimensions
+    (Dimension(id='ALL', name='all rows', codes=('_T',), labels=('total',)),)
+    """
+    taken = [*_HEAD, *_VALUES]
+    ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(axes, taken)]
+    texts = [tuple(map(str, labels)) for labels in axes.values()]
+    found = [Dimension(one, *known) for one, known in zip(ids, zip(axes, map(tuple, map(codes, texts)), texts, strict=True), strict=True)]
+    (flow,) = codes([f"{query} {name.replace(' x ', ' by ')}"])
+    present = {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"}
+    values = tuple(one for one in _VALUES if one in present)
+    every = Dimension("ALL", "all rows", ("_T",), ("total",))
+    return Flow(flow, name, tuple(found) or (every,), values, (codes([unit])[0], unit) if unit else ("ROWS", "rows"))
+
+
+@dataclass(slots=True)
 class Messages:
     """The messages of a release.
 
     Args:
         release: the release.
         directory: where; an existing directory.
+        flows: those that were written.
     """
 
-    def __init__(self, release: "Release", directory: Path) -> None:
-        self._level = f"{release.level:g}"
-        self._directory = directory
+    release: "Release"
+    directory: Path
+    flows: list[Flow] = field(default_factory=list)
 
     def add(self, table: "Table", stem: str) -> None:
         """Write a table beside its other files."""
-        names = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(table.product.attributes, _TAKEN)]
-        (flow,) = codes([f"{table.id} {table.name.replace(' x ', ' by ')}"])
-        unit = "ROWS" if table.product.measure is None else codes([table.product.measure])[0]
-        keys = [[f"{code}: {label}" for code, label in zip(codes(map(str, labels)), labels, strict=True)] for labels in table.labels]
-        head = [*_TAKEN[:3], *(f"{one}: {name}" for one, name in zip(names, table.product.attributes, strict=True))]
-        head += [f"{one}: {name}" for one, name in zip(_NUMBERS, _NAMES, strict=True)]
-        head += ["OBS_STATUS: Observation status", "UNIT_MEASURE: Unit of measure", "CONF_LEVEL: Coverage of the interval"]
-        numbers = table.numbers()
-        places = np.unravel_index(np.arange(table.cells), table.answer.shape) if table.labels else ()
-        columns = [numbers[name].tolist() for name in _NUMBERS.values()]
-        path = self._directory / f"{stem}.sdmx.csv"
-        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        known = table.numbers()
+        numbers = {"OBS_VALUE": known["answer"], "NOISE_STD": known["noise_std"], "LOW": known["low"], "HIGH": known["high"]}
+        axes = dict(zip(table.product.attributes, table.labels, strict=True))
+        self._write(flow_of(table.id, table.name, axes, numbers, table.product.measure or ""), table.answer.shape, numbers, stem)
+
+    def close(self) -> None:
+        """Write the means, quantiles and distribution functions, and then the structures of all."""
+        for made in self.release.statistics:
+            self._add_statistic(made)
+        (self.directory / NAME).write_text(self._structures(), encoding="utf-8", errors="replace", newline="\n")
+
+    def _add_statistic(self, made: "StatisticTable") -> None:
+        known = made.numbers()
+        numbers = {"OBS_VALUE": known[made.value_name], "LOW": known["low"], "HIGH": known["high"]}
+        if "std_error" in known:
+            numbers["STD_ERROR"] = known["std_error"]
+        axes = dict(zip(made.key_columns(), made.labels, strict=True))
+        unit = "share" if made.statistic.kind == "cdf" else made.statistic.of
+        stem = f"answers/{file_name(made.id, made.name, len(self.release.statistics))}"
+        self._write(flow_of(made.id, made.name, axes, numbers, unit), made.values.shape, numbers, stem)
+
+    def _write(self, flow: Flow, shape: tuple[int, ...], numbers: Mapping[str, "Array"], stem: str) -> None:
+        self.flows.append(flow)
+        keys = [[f"{code}: {label}" for code, label in zip(one.codes, one.labels, strict=True)] for one in flow.dimensions]
+        places = zip(*np.unravel_index(np.arange(math.prod(shape)), shape or (1,)), strict=True)
+        columns = [numbers[one].tolist() for one in flow.values if one in numbers]
+        end = [": ".join(flow.unit), f"{self.release.level:g}"]
+        with (self.directory / f"{stem}.sdmx.csv").open("w", encoding="utf-8", errors="replace", newline="") as file:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
-            rows.writerow(head)
-            begin = ["dataflow", f"{AGENCY}:{flow}(1.0.0): {table.name}", "I"]
-            end = [f"{unit}: {table.product.measure or 'rows'}", self._level]
-            cells = zip(*places, strict=True) if places else [()] * table.cells
-            for own, values in zip(cells, zip(*columns, strict=True), strict=True):
-                status = "Q: Missing value; suppressed" if math.isnan(values[0]) else "E: Estimated value"
+            heads = [*((one.id, one.name) for one in flow.dimensions), *((one, _VALUES[one]) for one in flow.values)]
+            rows.writerow([*_HEAD, *map(": ".join, heads)])
+            begin = ["dataflow", f"{AGENCY}:{flow.id}(1.0.0): {flow.name}", "I"]
+            for own, values in zip(places, zip(*columns, strict=True), strict=True):
+                status = ": ".join(_STATUS[math.isnan(values[0])])
                 known = ("" if math.isnan(value) else value for value in values)
                 rows.writerow([*begin, *(keys[axis][place] for axis, place in enumerate(own)), *known, status, *end])
 
-    def close(self) -> None:
-        """Every message is whole when its table was added."""
+    def _structures(self) -> str:
+        """Concepts, code lists, structures and flows; every list of labels once."""
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
+        dimensions = [one for flow in self.flows for one in flow.dimensions]
+        found = list(dict.fromkeys(one.name for one in dimensions))
+        concepts = dict(zip(found, codes(found, _VALUES), strict=True))
+        for one in dimensions:
+            own = (f"CL{len(lists) + 1}_{concepts[one.name]}", one.name, list(zip(one.codes, one.labels, strict=True)))
+            lists.setdefault((one.name, *one.labels), own)
+        fixed = {"OBS_STATUS": list(_STATUS), "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items())}
+        folder = Path(__file__).with_name("templates")
+        pages = Environment(
+            loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        text = pages.get_template(NAME).render(
+            agency=AGENCY,
+            release=self.release,
+            day=datetime.now(UTC).date().isoformat(),
+            flows=self.flows,
+            concepts=[*((code, name) for name, code in concepts.items()), *_VALUES.items()],
+            concept_of=concepts,
+            lists=[*lists.values(), *((f"CL_{one}", _VALUES[one], listed) for one, listed in fixed.items())],
+            list_of={one: lists[one.name, *one.labels][0] for one in dimensions},
+            enumerated={one: f"CL_{one}" for one in fixed},
+        )
+        return _CONTROL.sub("\ufffd", text)
