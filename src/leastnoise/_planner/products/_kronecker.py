@@ -169,6 +169,7 @@ HAAR = Planner(
     made_for="ranges",
     limits="attributes of 4096 cells",
     seconds=each_attribute(lambda cells: 20 * (cells / 4096) ** 3),
+    late=True,
 )
 LEVEL_TREE = Planner(
     name="level_tree",
