@@ -2,11 +2,21 @@
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
 from leastnoise._linop import dense
-from leastnoise._measurements import Measurements
+from leastnoise._measurements import Block, Measurements
+
+
+def added(plan: Measurements, block: Block, amounts: Mapping[str, int]) -> np.ndarray:
+    """What a row of some amounts adds to its cell of a block: one number, or its distances from both ends."""
+    if block.measure is None:
+        return np.ones(1)
+    bounds = plan.domain.measure(block.measure)
+    value = amounts[block.measure]
+    return np.array([value - bounds.low_units, bounds.high_units - value] if block.ends else [value])
 
 
 def rows_of(plan: Measurements) -> list[tuple[tuple[int, ...], np.ndarray]]:
@@ -17,14 +27,14 @@ def rows_of(plan: Measurements) -> list[tuple[tuple[int, ...], np.ndarray]]:
     for cells in itertools.product(*map(range, sizes.values())):
         at = dict(zip(sizes, cells, strict=True))
         for amounts in itertools.product(*((one.low_units, 0, one.high_units) for one in measures.values())):
-            value = {None: 1, **dict(zip(measures, amounts, strict=True))}
+            value = dict(zip(measures, amounts, strict=True))
             column = []
             for block in plan.blocks:
                 own = np.ones(1)
                 for factor in block.factors:
                     place = np.ravel_multi_index([at[name] for name in factor.attributes], [sizes[name] for name in factor.attributes])
                     own = np.kron(own, dense(factor.operator)[:, place] * factor.scaling)
-                column.append(own * value[block.measure] / float(block.scale))
+                column.append(np.kron(added(plan, block, value), own) / float(block.scale))
             found.append((cells, np.concatenate(column)))
     return found
 

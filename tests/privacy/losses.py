@@ -45,7 +45,7 @@ from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._session._guard import guard_measurements
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
-from measurements.spreading import worst
+from measurements.spreading import added, worst
 
 LEAST = 0.9  # below this share of the claim a reason is written down
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
@@ -141,10 +141,10 @@ def columns(plan: Measurements) -> np.ndarray:
                     sizes = [domain.kind(name).size for name in factor.attributes]
                     place = np.ravel_multi_index([at[name] for name in factor.attributes], sizes)
                     own = np.kron(own, dense(factor.operator)[:, place] * factor.scaling)
-                added = 1 if block.measure is None else value[block.measure]
+                amount = added(plan, block, value)
                 if block.limits is not None:
-                    added = min(added, int(block.limits.values[at.get(block.limits.attribute or "", 0)]))
-                column.append(own * added / float(block.scale))
+                    amount = np.minimum(amount, int(block.limits.values[at.get(block.limits.attribute or "", 0)]))
+                column.append(np.kron(amount, own) / float(block.scale))
             found.append(np.concatenate(column))
     return np.unique([*found, np.zeros_like(found[0])], axis=0)
 
@@ -244,6 +244,7 @@ def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Sums with and without limits and contrasts, beside counts."""
     a, b = Factor(("a",), Identity(2)), Factor(("b",), Identity(4))
+    prefix = Factor(("b",), Prefix(4), np.array([1, 3, 2, 1]))
     steps, each = Limits(np.array([1, 2, 4, 3]), "b"), Limits(np.array([3]))
     cases: dict[str, list[tuple[Block, float]]] = {
         "sums from 0": [(Block((b,), Fraction(1), "tips"), 1.0)],
@@ -254,6 +255,13 @@ def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         "counts and sums": [(Block((a, b), Fraction(1)), 1.0), (Block((b,), Fraction(1), "tips"), 0.5)],
         "counts and limited sums": [(Block((a, b), Fraction(1)), 1.0), (Block((b,), Fraction(1), "tips", steps), 0.5)],
         "two measures": [(Block((a,), Fraction(1), "pay"), 1.0), (Block((b,), Fraction(1), "tips"), 0.5)],
+        "both ends": [(Block((b,), Fraction(1), "pay", ends=True), 1.0)],
+        "both ends of totals": [(Block((), Fraction(1), "pay", ends=True), 1.0)],
+        "both ends and counts": [(Block((a, b), Fraction(1)), 1.0), (Block((prefix,), Fraction(1), "pay", ends=True), 0.3)],
+        "both ends of two measures": [
+            (Block((a,), Fraction(1), "pay", ends=True), 1.0),
+            (Block((b,), Fraction(1), "tips", ends=True), 1.0),
+        ],
     }
     contrasts = [(Block((), Fraction(1), "tips"), 1.0), (Block((Factor(("b",), Contrasts(4)),), Fraction(1), "tips"), 0.5)]
     for (name, blocks), (budget, (_, noise)) in itertools.product({**cases, "contrasts of sums": contrasts}.items(), KINDS.items()):
@@ -365,12 +373,15 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         "contrasts": [(), (across["a"],), (across["b"],), (across["a"], across["b"])],
         "tree": [(Factor(("a",), Tree.full(2, 2)), cells["b"])],
     }
-    for (name, measured), budget in itertools.product(together.items(), ("rho, Gaussian", "(epsilon, delta), Gaussian")):
+    at_ends = {"both ends": [(cells["b"],), (cells["a"],)], "both ends of totals": [(), (cells["b"],)]}
+    cases = [*together.items(), *at_ends.items()]
+    for (name, measured), budget in itertools.product(cases, ("rho, Gaussian", "(epsilon, delta), Gaussian")):
         declared, noise = KINDS[budget]
         claim, ratios = claim_of(declared, noise), {}
         for neighbours, rows in units:
             privacy = Privacy(declared, neighbours, "id", rows, PerCell(1, "b"))
-            plan = fit(DOMAIN, privacy, noise, [(Block(factors, Fraction(1)), 1.0) for factors in measured])
+            end = {"measure": "pay", "ends": True} if name in at_ends else {}
+            plan = fit(DOMAIN, privacy, noise, [(Block(factors, Fraction(1), **end), 1.0) for factors in measured])
             assert spent(plan) <= claim
             ratios[neighbours, rows] = worst(plan) / (2 if noise == Noise.DISCRETE_GAUSSIAN else 1) / float(claim)
         yield Row("bound", f"max_per_cell, {name}", budget, float(claim), ratios)

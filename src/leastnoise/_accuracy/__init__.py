@@ -6,7 +6,7 @@ from leastnoise._accuracy._bounds import lower_bound, nuclear_norm, nuclear_part
 from leastnoise._accuracy._covariance import MOST_COVARIANCES, covariances
 from leastnoise._accuracy._dense import DenseStructure
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
-from leastnoise._accuracy._form import Cells, Measured, Structure
+from leastnoise._accuracy._form import Cells, Known, Measured, Structure
 from leastnoise._accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows
@@ -28,7 +28,8 @@ from leastnoise._accuracy._promise import promised, structures, total_squared_er
 from leastnoise._accuracy._ratio import ratio_interval
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, row_space
 from leastnoise._accuracy._statistics import StatisticError, statistic_errors
-from leastnoise._accuracy._structure import structure
+from leastnoise._accuracy._structure import combined, quantity_structure, structure
+from leastnoise._accuracy._told import Told, attributes_told, middle, middles, sums_told, told
 
 __all__ = [
     "MOST_COVARIANCES",
@@ -41,6 +42,7 @@ __all__ = [
     "IdentityBasis",
     "IterativeStructure",
     "Joint",
+    "Known",
     "Measured",
     "PairStructure",
     "ProductStructure",
@@ -48,13 +50,16 @@ __all__ = [
     "Span",
     "StatisticError",
     "Structure",
+    "Told",
     "Undetermined",
     "UnsupportedQuery",
     "apply_gram",
+    "attributes_told",
     "available_memory",
     "basis",
     "block_rows",
     "block_variance",
+    "combined",
     "confidence_factor",
     "covariances",
     "explained",
@@ -65,12 +70,15 @@ __all__ = [
     "joint_rows",
     "lower_bound",
     "measured_along",
+    "middle",
+    "middles",
     "noise_variance",
     "nuclear_norm",
     "nuclear_parts",
     "pair_structure",
     "pair_terms",
     "promised",
+    "quantity_structure",
     "ratio_interval",
     "repetitions",
     "require_memory",
@@ -81,6 +89,8 @@ __all__ = [
     "structure",
     "structures",
     "subsets",
+    "sums_told",
+    "told",
     "total_squared_error",
     "used",
     "within_memory",

@@ -19,7 +19,7 @@ docs/mathematics.md.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, singledispatch
 
 import numpy as np
@@ -29,12 +29,14 @@ from leastnoise._accuracy._blocks import Names, subsets
 from leastnoise._accuracy._noise import noise_variance
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, singular_values
 from leastnoise._check import InternalError
-from leastnoise._domain import Domain
+from leastnoise._domain import Domain, Measure
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._linop import Identity, Operator
 from leastnoise._workload import Product, Workload
 
 _MOST_GRAM = 2048
+_SWEEPS = 2
+_SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that are its larger end
 
 
 @lru_cache(maxsize=256)
@@ -146,7 +148,8 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
     Returns:
         In squared counts, weights included, as ``Promise.total_squared_error``.
 
-    Guarantees: valid for every strategy with integer queries and least squares, at any dimension; loose for Laplace noise.
+    Guarantees: valid for every strategy with integer queries and least squares, at any dimension, also for one that measures counts and
+        sums together; loose for Laplace noise.
 
     >>> round(lower_bound(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP("0.01")), Noise.DISCRETE_LAPLACE))
     40000
@@ -157,13 +160,46 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
     def worth(names: Names) -> float:
         return 1.0 if bound is None else spread(privacy, workload.domain, names) / rows
 
-    norms = [nuclear_norm([product for product in workload if product.measure == measure], worth) for measure in workload.measures]
     replace = privacy.neighbours == "replace"
-    # Counts and sums share the sensitivity of a row, so their nuclear norms add up.
-    norm = sum(across if replace else whole for whole, across in norms)
+    norms = {}
+    for measure in workload.measures:
+        whole, across = nuclear_norm([product for product in workload if product.measure == measure], worth)
+        norms[measure] = across if replace else whole
+    norm = _together(workload.domain, norms)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
     unit = 2 * norm**2 if replace else max(norm**2, unit_bound)
     return unit * _least_variance(privacy, noise, rows)
+
+
+def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
+    """The nuclear norm of counts and sums together, from that of each; proved in docs/mathematics.md, section 8.
+
+    Let a measure's values be their larger end with some probability and else the other, and M the matrix of E t_i t_j, t_0 = 1 for
+    counts and else the value over the largest one. For any such probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
+    """
+    if len(norms) == 1:
+        return max(norms.values())
+    listed = list(norms)
+    ends = [(1.0, 1.0) if name is None else _ends(domain.measure(name)) for name in listed]
+    chosen = [0.5] * len(listed)
+    best = 0.0
+    for place in [place for _ in range(_SWEEPS) for place in range(len(listed))]:
+        for share in _SHARES:
+            tried = [*chosen[:place], share, *chosen[place + 1 :]]
+            mean = np.array([own * far + (1 - own) * near for own, (far, near) in zip(tried, ends, strict=True)])
+            square = np.array([own * far**2 + (1 - own) * near**2 for own, (far, near) in zip(tried, ends, strict=True)])
+            moments = np.outer(mean, mean) + np.diag(np.maximum(square - mean**2, 0.0))
+            weights = np.array(list(norms.values()))
+            found = float(np.sqrt(np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)).sum())
+            if found > best:
+                best, chosen = found, tried
+    return best
+
+
+def _ends(measure: Measure) -> tuple[float, float]:
+    """Both ends of a measure's values over the largest absolute one, that one first."""
+    low, high = measure.low_units / measure.largest, measure.high_units / measure.largest
+    return (high, low) if abs(high) >= abs(low) else (low, high)
 
 
 def _least_variance(privacy: Privacy, noise: Noise, rows: int) -> float:

@@ -19,14 +19,14 @@ class Measured:
     """What a table measured.
 
     Args:
-        block: the table.
+        block: the table; of distances from both ends, as if it were of counts or of centred sums alone.
         counts: its noisy answers in multiples of 1 / grid, shape (rows,).
         grid: of the plan.
         variance: of the noise of a row of weight 1.
     """
 
     block: Block
-    counts: SignedArray
+    counts: SignedArray | FloatArray
     grid: int
     variance: float
 
@@ -64,8 +64,8 @@ class JointCells:
         return self.cube.sum(axis=tuple(axis for axis, name in enumerate(self.names) if name not in names))
 
 
-class Structure(ABC):
-    """The covariance of least squares from the blocks of one measure, in one of its forms.
+class Known(ABC):
+    """The covariance of least squares for the counts or the sums of one measure.
 
     Every question about a product refuses one that the measurements do not determine.
     """
@@ -96,6 +96,12 @@ class Structure(ABC):
     @abstractmethod
     def covariance(self, one: Product, other: Product) -> FloatArray:
         """Covariance of every answer of a product with every answer of another, shape (one.rows, other.rows)."""
+
+
+class Structure(Known):
+    """The same from blocks that all tell of one table of cells, in one of its forms, with the estimate of these cells."""
+
+    __slots__ = ()
 
     @abstractmethod
     def cells(self, measured: Sequence[Measured]) -> Cells:

@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from leastnoise._accuracy._bounds import lower_bound
-from leastnoise._accuracy._form import Structure
-from leastnoise._accuracy._structure import structure
+from leastnoise._accuracy._form import Known
+from leastnoise._accuracy._structure import combined, quantity_structure
+from leastnoise._accuracy._told import middles
 from leastnoise._check import InputError
 from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import Workload
 
 
-def structures(workload: Workload, plan: Measurements) -> dict[str | None, Structure]:
+def structures(workload: Workload, plan: Measurements) -> dict[str | None, Known]:
     """The covariance structure of every measure that a workload asks about.
 
     Raises:
@@ -24,7 +25,9 @@ def structures(workload: Workload, plan: Measurements) -> dict[str | None, Struc
     >>> list(structures(marginals(domain, ways=0), plan))
     [None]
     """
-    return {measure: structure(plan, measure) for measure in workload.measures}
+    quantities = dict.fromkeys(quantity for measure in workload.measures for quantity in middles(plan, measure))
+    known = {quantity: quantity_structure(plan, quantity) for quantity in quantities}
+    return {measure: combined(plan, measure, known) for measure in workload.measures}
 
 
 def total_squared_error(workload: Workload, plan: Measurements) -> float:

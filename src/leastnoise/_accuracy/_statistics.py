@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from leastnoise._accuracy._told import middles
 from leastnoise._plan import Plan, TableError
 from leastnoise._workload import Statistic
 
@@ -71,4 +72,8 @@ def _error(plan: Plan, asked: Statistic, tables: list[TableError]) -> float:
         return tables[0].rmse
     counts, sums = tables
     measure = plan.domain.measure(asked.of)
-    return math.hypot(sums.rmse, measure.largest * counts.rmse) * float(measure.unit)
+    # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0 where sums are not centred.
+    apart = middles(plan.measured(), asked.of).get(None, 0.0)
+    farthest = max(abs(measure.low_units - apart), abs(measure.high_units - apart))
+    variance = sums.rmse**2 + (farthest**2 - apart**2) * counts.rmse**2
+    return math.sqrt(max(0.0, variance)) * float(measure.unit)

@@ -18,15 +18,17 @@ import math
 from collections.abc import Mapping, Sequence
 
 from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
-from leastnoise._accuracy._blocks import Names, block_variance, explained, measured_along
+from leastnoise._accuracy._blocks import Names, explained, measured_along
 from leastnoise._accuracy._dense import dense_structure
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
-from leastnoise._accuracy._form import Structure
+from leastnoise._accuracy._form import Known, Structure
 from leastnoise._accuracy._iterative import IterativeStructure
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._pair import is_pair, pair_structure
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._row_space import MOST_DENSE
+from leastnoise._accuracy._sums import SumKnown
+from leastnoise._accuracy._told import middles, told
 from leastnoise._accuracy._without_total import basis_without_total, contrast_strength, leaves_out_total
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
@@ -34,12 +36,12 @@ from leastnoise._measurements import Block, Factor, Measurements
 _MOST_LISTED = 10
 
 
-def structure(plan: Measurements, measure: str | None) -> Structure:
-    """The covariance of least squares from the blocks of one measure.
+def structure(plan: Measurements, measure: str | None) -> Known:
+    """The covariance of least squares for the counts or the sums of one measure.
 
     Args:
         plan: the plan.
-        measure: whose blocks to use; None for counts.
+        measure: whose sums; None for counts.
 
     Raises:
         InputError: the blocks have no product form and their joint domain has more than 2^24 cells, or nothing of the measure is measured.
@@ -50,10 +52,48 @@ def structure(plan: Measurements, measure: str | None) -> Structure:
     >>> structure(plan, None).variances(marginals(domain, ways=1).products[0]).round(3)
     array([1.841, 1.841])
     """
-    plan.limits(measure)  # refuses sums that are not of the same values
-    blocks = [block for block in plan.blocks if block.measure == measure]
-    if not blocks:
-        raise UnsupportedQuery(f"The plan measures nothing of {measure or 'the counts'}.")
+    return combined(plan, measure, {quantity: quantity_structure(plan, quantity) for quantity in middles(plan, measure)})
+
+
+def combined(plan: Measurements, measure: str | None, known: Mapping[str | None, Structure]) -> Known:
+    """What `structure` says, from the structures of the quantities that the sums are made of.
+
+    Args:
+        plan: the plan.
+        measure: whose sums; None for counts.
+        known: of every quantity of ``middles``.
+
+    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> ends = Block((), Fraction(4), "pay", ends=True)
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
+    >>> known = combined(plan, "pay", {quantity: quantity_structure(plan, quantity) for quantity in (None, "pay")})
+    >>> round(known.total(queries(domain, sum="pay").products[0]), 2)
+    31.83
+    """
+    parts = middles(plan, measure)
+    return SumKnown(known[measure], known[None], parts[None]) if len(parts) > 1 else known[measure]
+
+
+def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
+    """The covariance of least squares, and its estimate, from the blocks that tell of one table of cells.
+
+    Args:
+        plan: the plan.
+        quantity: None for counts, else a measure, whose sums are centred where distances from both ends are measured.
+
+    Raises:
+        InputError: as `structure`.
+
+    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> ends = Block((), Fraction(4), "pay", ends=True)
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
+    >>> round(quantity_structure(plan, None).total(queries(domain).products[0]), 2)
+    3.98
+    """
+    tables = [(one.block, one.variance) for one in told(plan, quantity)]
+    if not tables:
+        raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
+    blocks = [block for block, _ in tables]
     span = Span.of(plan.domain, blocks)
     factors: dict[str, Factor] = {}
     seen: set[Factor] = set()
@@ -70,23 +110,22 @@ def structure(plan: Measurements, measure: str | None) -> Structure:
             bases = {name: basis_without_total(own) if leaves_out_total(own) else basis(own) for name, own in factors.items()}
             # Along an attribute that nothing measures only multiples of the total are known.
             summed = {name: IdentityBasis(plan.domain.kind(name).size) for name in plan.domain.names}
-            return _product_structure(plan, blocks, {**summed, **bases}, span)
+            return _product_structure(tables, {**summed, **bases}, span)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             pass
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}
-    tables = [(block, block_variance(plan, block)) for block in blocks]
     if math.prod(sizes.values()) > MOST_DENSE and is_pair(sizes, blocks, MOST_JOINT):
         return pair_structure(sizes, tables, span)
     joint = Joint.of(plan.domain, tables)
     return dense_structure(plan.domain, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)
 
 
-def _product_structure(plan: Measurements, blocks: Sequence[Block], bases: Mapping[str, Basis], span: Span) -> ProductStructure:
+def _product_structure(tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span) -> ProductStructure:
     narrow: dict[Names, float] = {}
     wide = []
-    for block in blocks:
+    for block, variance in tables:
         names, across = measured_along(block)
-        precision = math.prod((contrast_strength(factor) or 1.0 for factor in block.factors), start=1 / block_variance(plan, block))
+        precision = math.prod((contrast_strength(factor) or 1.0 for factor in block.factors), start=1 / variance)
         if len(names) - len(across) > _MOST_LISTED:
             wide.append((names, across, precision))
             continue

@@ -174,8 +174,7 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     found: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
-        added = _added(block, row)
-        entries = {0: added} if added else {}
+        entries = {place: added for place, added in enumerate(_added(plan.domain, block, row)) if added}
         for factor in block.factors:
             sizes = [plan.domain.kind(name).size for name in factor.attributes]
             cell = np.zeros(factor.operator.size, dtype=np.int64)
@@ -187,13 +186,17 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     return found
 
 
-def _added(block: Block, row: Row) -> int:
+def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
+    """What a row adds to its cell; to the cells of both distances where these are measured."""
     if block.measure is None:
-        return 1
+        return (1,)
+    value, measure = row[block.measure], domain.measure(block.measure)
+    if block.ends:
+        return value - measure.low_units, measure.high_units - value
     if block.limits is None:
-        return row[block.measure]
+        return (value,)
     name = block.limits.attribute
-    return min(row[block.measure], int(block.limits.values[0 if name is None else row[name]]))
+    return (min(value, int(block.limits.values[0 if name is None else row[name]])),)
 
 
 def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> tuple[IntArray, IntArray]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import interval_multiplier
+from leastnoise._accuracy import interval_multiplier, middles, told
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Estimate
@@ -240,7 +240,7 @@ def few_draws(estimate: Estimate, level: float) -> int:
     199
     """
     measured = estimate.observation.measurements
-    rows = sum(block.rows for block in measured.blocks if block.measure is None)
+    rows = sum(measured.blocks[one.place].rows for one in told(measured, None))
     draws = max(_FEWER, _fewest(level))
     return draws if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK and not estimate.needs_solver(None) else 0
 
@@ -266,7 +266,7 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     [(), (), ()]
     """
     plan = estimate.observation.measurements
-    places = [place for place, block in enumerate(plan.blocks) if block.measure == product.measure]
+    places = sorted({one.place for quantity in middles(plan, product.measure) for one in told(plan, quantity)})
     rows = sum(plan.blocks[place].rows for place in places)
     if not rows * draws <= _MOST_NOISE:
         raise InputError(

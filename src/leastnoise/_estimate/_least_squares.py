@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leastnoise._accuracy import Cells, Measured, Structure, block_variance, structure
+from leastnoise._accuracy import Cells, Known, Measured, Structure, combined, middles, quantity_structure, told
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._linop import along, apply
@@ -42,21 +42,21 @@ class Estimate:
         """Whether every estimate has to be solved for, which takes long."""
         return bool(self._structure(measure).solver_cells)
 
-    def _structure(self, measure: str | None) -> Structure:
-        if measure not in self._structures:
-            self._structures[measure] = structure(self.observation.measurements, measure)
-        return self._structures[measure]
+    def _structure(self, measure: str | None) -> Known:
+        plan = self.observation.measurements
+        return combined(plan, measure, {quantity: self._alone(quantity) for quantity in middles(plan, measure)})
 
-    def _solved(self, measure: str | None) -> Cells:
-        if measure not in self._cells:
-            made = self.observation.measurements
-            measured = [
-                Measured(block, counts, made.grid, block_variance(made, block))
-                for block, counts in zip(made.blocks, self.observation.values, strict=True)
-                if block.measure == measure
-            ]
-            self._cells[measure] = self._structure(measure).cells(measured)
-        return self._cells[measure]
+    def _alone(self, quantity: str | None) -> Structure:
+        if quantity not in self._structures:
+            self._structures[quantity] = quantity_structure(self.observation.measurements, quantity)
+        return self._structures[quantity]
+
+    def _solved(self, quantity: str | None) -> Cells:
+        if quantity not in self._cells:
+            made, values = self.observation.measurements, self.observation.values
+            measured = [Measured(one.block, one.values(values[one.place]), made.grid, one.variance) for one in told(made, quantity)]
+            self._cells[quantity] = self._alone(quantity).cells(measured)
+        return self._cells[quantity]
 
     def marginal(self, names: Names, measure: str | None = None) -> FloatArray:
         """The estimated cells of a marginal.
@@ -85,7 +85,13 @@ class Estimate:
         Returns:
             As ``marginal``, without its refusal; never an answer by itself.
         """
-        known = self._solved(measure)
+        parts = middles(self.observation.measurements, measure)
+        if len(parts) == 1:
+            return self._spread(names, measure)
+        return np.asarray(sum(often * self._spread(names, quantity) for quantity, often in parts.items()))
+
+    def _spread(self, names: Names, quantity: str | None) -> FloatArray:
+        known = self._solved(quantity)
         cube = known.marginal(tuple(name for name in names if name in known.names))
         for axis, name in enumerate(names):
             if name not in known.names:  # all tables sum over it: spread evenly

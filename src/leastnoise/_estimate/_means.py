@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import interval_multiplier, ratio_interval
+from leastnoise._accuracy import interval_multiplier, middles, ratio_interval, told
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
@@ -82,7 +82,8 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
     Guarantees: post-processing. Fieller intervals cover each true mean with probability at least ``level`` as far as the multiplier of the
         release's own intervals does; where the count is not clear of 0 they are the measure's public bounds.
 
-    Source: Fieller 1954; sums and counts have independent noise.
+    Source: Fieller 1954; sums, or centred sums where the plan measures distances from both ends, have noise that is uncorrelated with that
+    of the counts.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sex="identity", sum="pay"), ln.PureDP(1))
@@ -96,26 +97,23 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
     bounds = plan.domain.measure(measure)
     level = checked_level(level)
     names = attributes_of(plan.domain, by, "the groups of means")
-    if {block.measure for block in plan.blocks} & {None, measure} != {None, measure}:
+    if not (told(plan, measure) and told(plan, None)):
         raise InputError(f"A mean of {measure} needs its sums and the counts, both measured. Ask for both in the workload.")
     sets: dict[str, Any] = {name: identity() for name in names}
     summed, counted = queries(plan.domain, sets, sum=measure).products[0], queries(plan.domain, sets).products[0]
     above, below = estimate.estimate(summed), estimate.estimate(counted)
     sums, counts = above.values, below.values
     times = interval_multiplier(plan.noise, level)
-    ends = (float(bounds.low_units), float(bounds.high_units))
-    low, high = ratio_interval(
-        sums,
-        counts,
-        above.noise_std**2,
-        below.noise_std**2,
-        times,
-        ends,
-        steps=(0.5 / plan.grid, 0.5 / plan.grid),
-    )
-    quotient = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), np.mean(ends))
+    # The part of the sums whose errors are uncorrelated with those of the counts: all, or what is left without ``apart`` times the counts.
+    apart = middles(plan, measure).get(None, 0.0)
+    variance = np.maximum(above.noise_std**2 - apart**2 * below.noise_std**2, 0.0)
+    ends = (bounds.low_units - apart, bounds.high_units - apart)
+    steps = (0.5 / plan.grid, 0.5 / plan.grid)
+    found = ratio_interval(sums - apart * counts, counts, variance, below.noise_std**2, times, ends, steps=steps)
+    low, high = (end + apart for end in found)
+    quotient = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), (bounds.low_units + bounds.high_units) / 2)
     unit = float(bounds.unit)
-    spread = np.sqrt(above.noise_std**2 + np.clip(quotient, low, high) ** 2 * below.noise_std**2)
+    spread = np.sqrt(variance + (np.clip(quotient, low, high) - apart) ** 2 * below.noise_std**2)
     clear = counts > times * below.noise_std
     return Means(
         measure=measure,

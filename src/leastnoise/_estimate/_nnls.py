@@ -24,7 +24,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from leastnoise._accuracy import Joint, Structure, block_variance, structure
+from leastnoise._accuracy import Joint, Known, structure, sums_told
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
@@ -69,7 +69,7 @@ class NonNegativeCells:
     steps: int
     measure: str | None = None
     _simulated: dict[tuple[int, int], list[FloatArray]] = field(default_factory=dict, repr=False)
-    _structures: list[Structure] = field(default_factory=list, repr=False)
+    _structures: list[Known] = field(default_factory=list, repr=False)
 
     def estimate(self, product: Product, repetitions: int = REPETITIONS, *, seed: int = _SEED) -> Answer:
         """The answers that these cells give to a product; they agree with each other.
@@ -117,7 +117,8 @@ class NonNegativeCells:
             step = max(1, min(repetitions, 2**21 // self.joint.cells))
             for start in range(0, repetitions, step):
                 columns = min(step, repetitions - start)
-                noise = self.joint.gather([_noise(self.plan, place, columns, generator) for place in _places(self.plan, self.measure)])
+                drawn = [one.values(_noise(self.plan, one.place, columns, generator)) for one in sums_told(self.plan, self.measure)]
+                noise = self.joint.gather(drawn)
                 batches.append(_solved(self.joint, exact + noise, self.keep, self.levels, GAP, insist=False)[0])
             self._simulated[repetitions, seed] = batches
         return self._simulated[repetitions, seed]
@@ -196,7 +197,7 @@ def nnls(
             f"the variance of its total is {weak_total(plan, measure):.3g} times that of a cell, at most {WEAK_TOTAL:g} "
             "is allowed. Keep the total (keep='total'), or measure with a hierarchy of equal weights."
         )
-    values = [observation.values[place].astype(float)[:, None] / plan.grid for place in _places(plan, measure)]
+    values = [one.values(observation.values[one.place]).astype(float)[:, None] / plan.grid for one in sums_told(plan, measure)]
     cells, reached, steps = _solved(joint, joint.gather(values), keep, chosen, gap, insist=insist)
     return NonNegativeCells(
         plan=plan,
@@ -211,18 +212,13 @@ def nnls(
 
 
 def _joint(plan: Measurements, measure: str | None) -> Joint:
-    plan.limits(measure)  # refuses sums that are not of the same values
-    blocks = [(block, block_variance(plan, block)) for block in plan.blocks if block.measure == measure]
+    blocks = [(one.block, one.variance) for one in sums_told(plan, measure)]
     if not blocks:
         raise InputError(f"The plan measures nothing of {measure or 'the counts'}.")
     joint = Joint.of(plan.domain, blocks)
     if not joint.cells <= MOST_CELLS:
         raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
     return joint
-
-
-def _places(plan: Measurements, measure: str | None) -> list[int]:
-    return [place for place, block in enumerate(plan.blocks) if block.measure == measure]
 
 
 def _levels(plan: Measurements, joint: Joint, keep: str | None, levels: Iterable[Sequence[str]]) -> tuple[Names, ...]:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import block_variance
+from leastnoise._accuracy import Told, told
 from leastnoise._check import InputError, refuse
 from leastnoise._exports._export import Export, Published
 from leastnoise._linop import Identity, dense
-from leastnoise._measurements import Block, Measurements
 from leastnoise._workload import queries
 
 FORMAT = 1
@@ -22,7 +21,8 @@ def linear_measurements(published: Published) -> str:
     """The counts that were measured, as JSON.
 
     Args:
-        published: the release; sums of measures are left out, because mbi estimates distributions of rows.
+        published: the release; sums of measures are left out, because mbi estimates distributions of
+            rows; of both ends it takes the counts.
 
     Returns:
         ``format``, ``domain`` (mbi's own ``domain.json``: cells of every attribute), ``labels``, ``total`` (rows), and ``measurements``:
@@ -35,11 +35,7 @@ def linear_measurements(published: Published) -> str:
     release = published.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
     measured, values = release.measurements, release.observation.values
-    listed = [
-        _measurement(measured, block, counted / measured.grid)
-        for block, counted in zip(measured.blocks, values, strict=True)
-        if block.measure is None
-    ]
+    listed = [_measurement(one, one.values(values[one.place]) / measured.grid) for one in told(measured, None)]
     if not listed:
         raise InputError(_SHARED + "This release measured sums alone; ask for counts too.")
     domain = measured.domain
@@ -68,13 +64,14 @@ def _total(published: Published) -> dict[str, float] | None:
     return {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
 
 
-def _measurement(measured: Measurements, block: Block, values: Any) -> dict[str, Any]:
-    """One table, its rows scaled to equal noise."""
+def _measurement(one: Told, values: Any) -> dict[str, Any]:
+    """What a table tells of counts, its rows scaled to equal noise."""
+    block = one.block
     if block.limits is not None:
         raise InputError(_SHARED + "This release cut what a row adds by a rule of its own.")
     found = {
         "clique": list(block.attributes),
-        "stddev": math.sqrt(block_variance(measured, block)),
+        "stddev": math.sqrt(one.variance),
         "noisy_measurement": (values * block.scaling()).tolist(),
     }
     if all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):

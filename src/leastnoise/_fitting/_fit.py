@@ -95,7 +95,7 @@ def fit(
         raise InternalError("A strategy gave a block a weight that is not above 0; such blocks must be left out.")
     # Many blocks share few weights: what follows is worked out once for each.
     ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in {weight for _, weight in blocks}}
-    relative = tuple(Block(block.factors, ratios[weight], block.measure, block.limits) for block, weight in blocks)
+    relative = tuple(replace(block, scale=ratios[weight]) for block, weight in blocks)
     plan = Measurements(
         domain=domain,
         privacy=privacy,
@@ -116,7 +116,7 @@ def fit(
     # Sums that were rounded up do not scale exactly: a hair more noise then meets the budget.
     for margin in (Fraction(1), 1 + Fraction(1, 2**40)):
         scales = {kind: _drawable(kind[0] * factor * margin, kind[1], grid, contrasts=kind[2]) for kind in distinct}
-        scaled = tuple(Block(block.factors, scales[kind], block.measure, block.limits) for block, kind in zip(relative, kinds, strict=True))
+        scaled = tuple(replace(block, scale=scales[kind]) for block, kind in zip(relative, kinds, strict=True))
         fitted = replace(plan, blocks=scaled, grid=grid)
         if covers(privacy.budget, cost(fitted)):
             return fitted

@@ -23,7 +23,7 @@ is added modulo 2^64 too, so a value beyond would be a wrong answer and no leak:
 raised because of a row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -108,19 +108,29 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
 
 def _answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
     """A x of every block in multiples of 1 / grid, exact; never leaves this module without noise."""
-    groups: dict[tuple[str | None, Limits | None], dict[tuple[str, ...], list[int]]] = {}
+    groups: dict[tuple[str | None, Limits | None, bool], dict[tuple[str, ...], list[int]]] = {}
     for place, block in enumerate(measurements.blocks):
-        groups.setdefault((block.measure, block.limits), {}).setdefault(block.attributes, []).append(place)
-    for (summed, limits), places in groups.items():
-        for names, cells in count(table, places, summed, None if limits is None else (limits.attribute, limits.values)):
+        groups.setdefault((block.measure, block.limits, block.ends), {}).setdefault(block.attributes, []).append(place)
+    for (summed, limits, ends), places in groups.items():
+        found = count(table, places, summed, None if limits is None else (limits.attribute, limits.values))
+        for names, cells in _from_ends(table, found, places, summed) if ends and summed is not None else found:
             for place in places[names]:
                 yield place, _apply(measurements.blocks[place], cells) * measurements.grid
 
 
+def _from_ends(
+    table: Table, sums: Iterator[tuple[tuple[str, ...], IntArray]], places: Iterable[tuple[str, ...]], measure: str
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """The sums of v - low, and behind them those of high - v, from the sums of v and the rows in each cell."""
+    bounds = table.domain.measure(measure)
+    for (names, summed), (_, rows) in zip(sums, count(table, places), strict=True):
+        yield names, np.concatenate([summed - bounds.low_units * rows, bounds.high_units * rows - summed])
+
+
 def _apply(block: Block, cells: IntArray) -> IntArray:
     """The block's queries on the cells of its table, flat in row-major order."""
-    cube = cells.reshape([factor.operator.size for factor in block.factors])
-    for axis, factor in enumerate(block.factors):
+    cube = cells.reshape([block.copies, *(factor.operator.size for factor in block.factors)])
+    for axis, factor in enumerate(block.factors, 1):
         cube = along(apply, factor.operator, cube, axis)
     return np.ascontiguousarray(cube).reshape(-1)
 

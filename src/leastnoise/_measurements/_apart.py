@@ -124,6 +124,9 @@ def _simple(plan: Measurements, block: Block) -> list[Factor]:
     measure = plan.domain.measure(block.measure)
     low, high = min(measure.low_units, 0), max(measure.high_units, 0)
     # No attribute and no measure has a control character in its name, so an axis of values is never taken for another one.
+    if block.ends:  # an axis of its own, of the value's two ends
+        apart = measure.high_units - measure.low_units
+        return [*found, Factor((f"\0{block.measure}\0ends",), Dense(np.array([[0, apart], [apart, 0]])))]
     if block.limits is None:
         return [*found, Factor((f"\0{block.measure}",), Dense(np.array([[low, high]])))]
     # Every set of limits has values of its own: that the rows choose them apart only adds to the distance.

@@ -108,12 +108,15 @@ class Block:
         scale: noise scale of a row of weight 1, in rows (or in units of the measure), exact.
         measure: the measure that is summed, None for counts.
         limits: None, or the most that a row may add to the sum, within the measure's bounds.
+        ends: whether instead of the sums of the values those of their distances from both bounds of the measure are measured: every query
+            twice, first on the sums of v - low, then on those of high - v. A row adds high - low to the two together, whatever v is.
     """
 
     factors: tuple[Factor, ...]
     scale: Fraction
     measure: str | None = None
     limits: Limits | None = None
+    ends: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", tuple(self.factors))
@@ -126,13 +129,18 @@ class Block:
         return tuple(name for factor in self.factors for name in factor.attributes)
 
     @property
+    def copies(self) -> int:
+        """How often each query is measured."""
+        return 2 if self.ends else 1
+
+    @property
     def rows(self) -> int:
         """Number of measured queries."""
-        return math.prod(factor.operator.rows for factor in self.factors)
+        return math.prod((factor.operator.rows for factor in self.factors), start=self.copies)
 
     def row_weights(self) -> IntArray:
         """The product of the factors' row weights, int64 of shape (rows,)."""
-        return _outer([factor.weights for factor in self.factors])
+        return _outer([factor.weights for factor in self.factors], self.copies)
 
     def scaling(self) -> FloatArray:
         """What each row must be multiplied by to have the block's noise, shape (rows,)."""
@@ -140,11 +148,11 @@ class Block:
 
     def row_squares(self) -> IntArray:
         """The product of the factors' squared norms, int64 of shape (rows,)."""
-        return _outer([factor.squares for factor in self.factors])
+        return _outer([factor.squares for factor in self.factors], self.copies)
 
 
-def _outer(parts: Sequence[IntArray]) -> IntArray:
-    whole_product = np.ones(1, dtype=np.int64)
+def _outer(parts: Sequence[IntArray], copies: int) -> IntArray:
+    whole_product = np.ones(copies, dtype=np.int64)
     for part in parts:
         whole_product = np.multiply.outer(whole_product, part).reshape(-1)
     return whole_product
@@ -200,6 +208,7 @@ class Measurements:
             ("the blocks of measurements", self.blocks, (Block,)),
             ("the factors of a block", [factor for factors_of in parts for factor in factors_of], (Factor,)),
             ("the limits of a block", [block.limits for block in self.blocks if type(block) is Block], (Limits, type(None))),
+            ("the ends of a block", [block.ends for block in self.blocks if type(block) is Block], (bool,)),
             ("the operator of a factor", [factor.operator for factor in factors], operators()),
         ):
             if strange := {*map(type, values)} - {*kinds}:
@@ -232,7 +241,10 @@ class Measurements:
             raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
         if block.measure is not None and block.measure not in self.domain.measures:
             raise refuse("the measure of a block", block.measure, "a measure of the domain")
+        if block.ends and (block.measure is None or block.limits is not None):
+            raise refuse("the ends of a block", "of counts or limited sums", "those of a measure without limits", "Name the measure alone.")
         largest = self.domain.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
+        largest = max(largest, int(self.largest_values(block)[0])) if block.ends else largest
         # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
         most = MOST_ROWS * largest * math.prod(entries[factor] for factor in block.factors) * self.grid
         if not most < 2**62:
@@ -269,8 +281,11 @@ class Measurements:
     def largest_values(self, block: Block) -> IntArray:
         """The most that one row can add to or take from a sum of a block: one number for each of its limits, else one alone.
 
-        Limits cut from above; the lower bound of the measure stays.
+        Limits cut from above; the lower bound of the measure stays. Of distances from both ends it is what a row adds to the two together.
         """
+        if block.ends and block.measure is not None:
+            measure = self.domain.measure(block.measure)
+            return np.array([measure.high_units - measure.low_units], dtype=np.int64)
         if block.measure is None or block.limits is None:
             return np.array([self.domain.largest_value(block.measure)], dtype=np.int64)
         return np.maximum(block.limits.values, -min(self.domain.measure(block.measure).low_units, 0))
@@ -305,6 +320,7 @@ class Measurements:
                 "scale": str(block.scale),
                 "measure": block.measure,
                 **({} if block.limits is None else {"limits": limits.setdefault(block.limits, len(limits))}),
+                **({"ends": True} if block.ends else {}),
             }
             for block in self.blocks
         ]

@@ -81,7 +81,7 @@ def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:
 
 
 def _all_non_negative(plan: Measurements) -> bool:
-    measures = {block.measure for block in plan.blocks} - {None}
+    measures = {block.measure for block in plan.blocks if not block.ends} - {None}
     operators = {factor.operator for block in plan.blocks for factor in block.factors}
     return all(plan.domain.measures[name].low_units >= 0 for name in measures if name) and all(
         non_negative(operator) for operator in operators
@@ -110,9 +110,7 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
         for factor in block.factors:
             if factor not in known:
                 known[factor] = _Column(factor.attributes, *_column_sums(factor, power))
-        columns, largest = [known[factor] for factor in block.factors], plan.domain.largest_value(block.measure)
-        if block.limits is not None:
-            columns, largest = _limited(plan, block, columns, power)
+        columns, largest = _limited(plan, block, [known[factor] for factor in block.factors], power)
         if all(column.entries is None for column in columns):
             # Blocks of one scale and the same columns are added up by their number.
             alike[largest, block.scale.as_integer_ratio(), tuple(column.top.as_integer_ratio() for column in columns)] += 1

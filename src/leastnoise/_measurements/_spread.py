@@ -32,16 +32,16 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
     Fraction(12, 1)
     """
     apart, together = plan.privacy.squares, plan.privacy.max_rows**2  # S2
-    weights: dict[tuple[frozenset[str], frozenset[Factor], str | None, Limits | None, int], Fraction] = {}
+    weights: dict[tuple[frozenset[str], frozenset[Factor], str | None, Limits | None, bool, int], Fraction] = {}
     for block in plan.blocks:
         worth = int(plan.largest_values(block).max())
         for cells, rest, share in _forms(block, bound):
-            key = (cells, rest, block.measure, block.limits, worth)
+            key = (cells, rest, block.measure, block.limits, block.ends, worth)
             weights[key] = weights.get(key, Fraction(0)) + share / block.scale**2
     replace, found = plan.privacy.neighbours == "replace", []
-    for (cells, rest, measure, _, worth), weight in weights.items():
-        signed = measure is not None and plan.domain.measure(measure).low_units < 0
-        pairs = 1 if not replace else 4 if signed else 2 if cells or rest else 1  # S4
+    for (cells, rest, measure, _, ends, worth), weight in weights.items():
+        signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
+        pairs = 1 if not replace else 4 if signed else 2 if cells or rest or ends else 1  # S4
         norm = worth**2 * math.prod((_norm(factor, replace=replace) for factor in rest), start=Fraction(pairs))
         found.append((apart if cells == {*bound.attributes} else together, max(weight, Fraction(0)) * norm))  # S3
     return sum_up(found)

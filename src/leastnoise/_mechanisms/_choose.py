@@ -2,8 +2,9 @@
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters, readable
 from leastnoise._accuracy import promised
@@ -12,7 +13,7 @@ from leastnoise._fitting import fit
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms._protocol import SECONDS, Progress, Search
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Planner, Task, reweighted_strategy
+from leastnoise._planner import PLANNERS, Planner, Strategy, Task, reweighted_strategy, shared_measures, together
 from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
@@ -85,16 +86,25 @@ def candidates(
         if tell is not None:
             tell(planner.name)
         start = time.perf_counter()
-        plan, reason = None, ""
-        try:
-            proposal = planner.strategy(task)
-            fitted = fit(workload.domain, privacy, task.noise, proposal.blocks)
-            plan = promised(workload, fitted, proposal.name, details=proposal.details, iterate=strategy != "auto")
-        except InputError as error:
-            reason = str(error)
-        except MemoryError as error:
-            reason = too_large(error)
+        apart, reason = _planned(planner.strategy, task, iterate=strategy != "auto")
+        both, _ = _planned(partial(together, planner), task, iterate=strategy != "auto")
+        plan = min(
+            (one for one in (apart, both) if one is not None), key=lambda one: one.expected_error().total_squared_error, default=None
+        )
+        reason = reason if plan is None else ""
         yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, wanted if wanted > task.seconds else 0.0)
+
+
+def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
+    """The plan of what is proposed, or None and why there is none."""
+    try:
+        proposal = propose(task)
+        fitted = fit(task.workload.domain, task.privacy, task.noise, proposal.blocks)
+        return promised(task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate), ""
+    except InputError as error:
+        return None, str(error)
+    except MemoryError as error:
+        return None, too_large(error)
 
 
 def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[Planner, Task]]:
@@ -103,7 +113,8 @@ def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[
     Shares are of estimates, so that the same workload has the same plan on every machine.
     """
     left = seconds
-    costs = {planner: planner.seconds(workload) for planner in PLANNERS.values() if planner.automatic}
+    ways = _ways(workload)
+    costs = {planner: ways * planner.seconds(workload) for planner in PLANNERS.values() if planner.automatic}
     tasks = []
     for late in (False, True):
         found = []
@@ -114,9 +125,9 @@ def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[
                 left -= share
                 found.append((planner, noise, share))
         for planner, noise, share in found:
-            more = min(left, max(0.0, planner.most(workload) - share)) if planner.most is not None and share > 0 else 0.0
+            more = min(left, max(0.0, ways * planner.most(workload) - share)) if planner.most is not None and share > 0 else 0.0
             left -= more
-            tasks.append((planner, Task(workload, privacy, noise, share + more)))
+            tasks.append((planner, Task(workload, privacy, noise, (share + more) / ways)))
     return tasks
 
 
@@ -145,7 +156,14 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     >>> planning_seconds(queries(Domain(age=Integers(0, 1023)), age="prefix"), Privacy(PureDP(1)), Search(seconds=9)) <= 9
     True
     """
-    return 0.0 if search.strategy != "auto" else sum(task.seconds for _, task in _within(workload, privacy, search.seconds))
+    if search.strategy != "auto":
+        return 0.0
+    return _ways(workload) * sum(task.seconds for _, task in _within(workload, privacy, search.seconds))
+
+
+def _ways(workload: Workload) -> int:
+    """How often each strategy is planned: twice where counts and sums may be measured apart or together."""
+    return 2 if shared_measures(workload) else 1
 
 
 def too_large(error: MemoryError) -> str:

@@ -66,6 +66,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
                 fraction_from_text("scale", entry["scale"]),
                 entry["measure"],
                 limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)] if "limits" in entry else None,
+                entry.get("ends", False),
             )
             for entry in value["blocks"]
         ),

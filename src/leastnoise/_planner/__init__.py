@@ -2,6 +2,7 @@
 
 from leastnoise._planner._registry import PLANNERS
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner._together import shared_measures, together
 from leastnoise._planner.aware._buckets import (
     MOST_BUCKETS,
     bucket_gram,
@@ -46,5 +47,7 @@ __all__ = [
     "on_rectangles",
     "plane_regime",
     "reweighted_strategy",
+    "shared_measures",
+    "together",
     "total_cost",
 ]

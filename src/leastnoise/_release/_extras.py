@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from leastnoise._accuracy import structure
+from leastnoise._accuracy import attributes_told, structure
 from leastnoise._check import InputError, quoted, refuse
 from leastnoise._domain import Domain
 from leastnoise._estimate import (
@@ -182,4 +182,4 @@ def _cells(domain: Domain, names: Iterable[str]) -> int:
 
 
 def _joint_cells(measurements: Measurements, measure: str | None) -> int:
-    return _cells(measurements.domain, {name for block in measurements.blocks if block.measure == measure for name in block.attributes})
+    return _cells(measurements.domain, attributes_told(measurements, measure))

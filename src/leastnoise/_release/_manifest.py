@@ -57,7 +57,8 @@ def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
         measurements: what was measured.
 
     Returns:
-        Attributes, number of queries, exact scale, noise variance of a query of weight 1 (squared rows or units) and the measure.
+        Attributes, number of queries, exact scale, noise variance of a query of weight 1 (squared rows or units), the measure, and ``ends``
+        where the distances of its values from both ends are measured.
     """
     return [
         {
@@ -67,6 +68,7 @@ def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
             "variance": block_variance(measurements, block),
             "row_weights": any(factor.row_weights is not None for factor in block.factors),
             "measure": block.measure,
+            **({"ends": True} if block.ends else {}),
         }
         for block in measurements.blocks
     ]

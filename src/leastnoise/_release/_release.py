@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import Privacy, charge_text, whole_budget
-from leastnoise._accuracy import Structure, covariances, interval_multiplier, structure
+from leastnoise._accuracy import Known, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, Finding, Outcome
@@ -48,7 +48,7 @@ class Release:
     tables: Tables
     statistics: Statistics
     _digests: list[str] = field(default_factory=list, init=False, repr=False)
-    _structures: dict[str | None, Structure] = field(default_factory=dict, init=False, repr=False)
+    _structures: dict[str | None, Known] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
         return f"Release({self._what()}; {', '.join(text for _, text in self._facts()[1:])})"

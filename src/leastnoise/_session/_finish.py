@@ -115,7 +115,8 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
         return None
     tables: dict[str | None, list[tuple[str, ...]]] = {}
     for block in plan.measurements.blocks:
-        tables.setdefault(block.measure, []).append(block.attributes)
+        for measure in (block.measure, None) if block.ends else (block.measure,):
+            tables.setdefault(measure, []).append(block.attributes)
     return tables
 
 

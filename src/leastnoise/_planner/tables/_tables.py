@@ -184,7 +184,7 @@ def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], 
         signs = tuple(factor.attributes[0] for factor in block.factors if factor.operator == _DIFFERENCE)
         plain = [factor for factor in block.factors if factor.operator != _DIFFERENCE]
         apart = all(len(factor.attributes) == 1 for factor in block.factors)
-        if not apart or block.limits is not None or any(along.setdefault(one.attributes[0], one) != one for one in plain):
+        if not apart or block.limits is not None or block.ends or any(along.setdefault(one.attributes[0], one) != one for one in plain):
             raise NotApplicable("the strategy is none of tables with one strategy along every attribute")
         tables.setdefault(block.measure, []).append(block.attributes)
         signed.setdefault(block.measure, []).append(signs)

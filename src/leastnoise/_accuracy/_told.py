@@ -1,0 +1,156 @@
+"""What the blocks of a plan tell of counts and of the sums of a measure, where some measure distances from both ends of its values.
+
+Let R = high - low, m the middle of the two, x and y noise of one variance. A query on both ends gives
+
+    a = sum of (v - low) + x,    b = sum of (high - v) + y,    so that
+    (a + b) / R = count + (x + y) / R,    (a - b) / 2 = sum of (v - m) + (x - y) / 2.
+
+The noise of the two is uncorrelated, and counts and *centred sums*, of v - m, are two unknown tables. So least squares falls apart: counts
+are estimated from what tells of counts, centred sums from what tells of these, as if they had been measured apart; the sum of v is the
+centred one plus m times the count, and the variances of both parts add up. Proved in docs/mathematics.md, section 8.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accuracy._blocks import block_variance
+from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import Measure
+from leastnoise._measurements import Block, Measurements
+
+Quantity = str | None
+"""Counts (None); or of a measure its sums, centred where distances from both ends are measured."""
+_WHOLE = (1.0,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What a block tells of a quantity.
+
+    Args:
+        place: of the block in the plan.
+        block: the queries, as if they were of the quantity alone.
+        variance: of the noise of a row of weight 1.
+        shares: by which the block's answers are added up: of the only one, or of those on both ends.
+    """
+
+    place: int
+    block: Block
+    variance: float
+    shares: tuple[float, ...] = _WHOLE
+
+    def values(self, measured: Any) -> FloatArray:
+        """Answers about the quantity, shape (rows, ...).
+
+        Args:
+            measured: the block's answers, in the order of its rows along the first axis.
+        """
+        if self.shares == _WHOLE:
+            return np.asarray(measured)
+        parts = zip(self.shares, np.split(np.asarray(measured, dtype=np.float64), len(self.shares)), strict=True)
+        return np.asarray(sum(share * part for share, part in parts))
+
+
+def told(plan: Measurements, quantity: Quantity) -> list[Told]:
+    """What every block that tells something of a quantity tells of it, in the order of the plan.
+
+    Args:
+        plan: the plan.
+        quantity: None for counts, or a measure.
+
+    Raises:
+        InputError: sums of the measure are measured in more than one way.
+
+    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> ends = Block((), Fraction(4), "pay", ends=True)
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
+    >>> [(one.values([12.0, 8.0]).tolist(), round(one.variance, 2)) for name in (None, "pay") for one in told(plan, name)]
+    [([5.0], 3.98), ([2.0], 15.92)]
+    """
+    if quantity is None:
+        return [_of(plan, place, (1 / _apart(plan, block),) * 2 if block.ends else _WHOLE) for place, block in _blocks(plan, None)]
+    return [_of(plan, place, (0.5, -0.5) if block.ends else _WHOLE) for place, block in _blocks(plan, quantity)]
+
+
+def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
+    """What every block tells of the counts or of the sums of a measure by itself: sums are not centred.
+
+    Args:
+        plan: the plan.
+        measure: None for counts.
+
+    Raises:
+        InputError: as `told`.
+
+    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> ends = Block((), Fraction(4), "pay", ends=True)
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
+    >>> sums_told(plan, "pay")[0].values([12.0, 8.0]).tolist()
+    [12.0]
+    """
+    if measure is None:
+        return told(plan, None)
+    bounds = plan.domain.measure(measure)
+    apart = bounds.high_units - bounds.low_units
+    both = (bounds.high_units / apart, bounds.low_units / apart)
+    return [_of(plan, place, both if block.ends else _WHOLE) for place, block in _blocks(plan, measure)]
+
+
+def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
+    """Of which quantities the counts or the sums of a measure are made, and how often each counts.
+
+    >>> domain = ln.Domain(a=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> ends = Block((), Fraction(4), "pay", ends=True)
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(ends,))
+    >>> middles(plan, "pay"), middles(plan, None)
+    ({'pay': 1.0, None: 2.0}, {None: 1.0})
+    """
+    if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
+        return {measure: 1.0}
+    return {measure: 1.0, None: middle(plan.domain.measure(measure))}
+
+
+def middle(measure: Measure) -> float:
+    """The middle of a measure's bounds, in units.
+
+    >>> middle(ln.Measure("pay", 0, 3))
+    1.5
+    """
+    return (measure.low_units + measure.high_units) / 2
+
+
+def attributes_told(plan: Measurements, measure: Quantity) -> frozenset[str]:
+    """The attributes by which counts, or sums of a measure, are measured.
+
+    >>> block = Block((Factor(("age",), Identity(2)),), Fraction(1))
+    >>> domain = Domain(age=["a", "b"])
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    >>> attributes_told(plan, None)
+    frozenset({'age'})
+    """
+    return frozenset(name for _, block in _blocks(plan, measure) for name in block.attributes)
+
+
+def _blocks(plan: Measurements, quantity: Quantity) -> Sequence[tuple[int, Block]]:
+    plan.limits(quantity)  # refuses sums that are not of the same values
+    found = [(p, block) for p, block in enumerate(plan.blocks) if block.measure == quantity or (quantity is None and block.ends)]
+    if quantity is not None and len({block.ends for _, block in found}) > 1:
+        raise InputError(
+            f"Sums of {quantity} by themselves and distances from both ends of its values are not estimated together. "
+            "Measure all of them in one of the two ways."
+        )
+    return found
+
+
+def _apart(plan: Measurements, block: Block) -> float:
+    return float(plan.largest_values(block)[0])
+
+
+def _of(plan: Measurements, place: int, shares: tuple[float, ...]) -> Told:
+    block = plan.blocks[place]
+    noise = block_variance(plan, block)
+    return Told(place, replace(block, ends=False) if block.ends else block, noise * sum(share**2 for share in shares), shares)

@@ -1,0 +1,161 @@
+"""Counts and sums of one measure at the price of one: a planner's tables, measured by the distances of values from both ends.
+
+What a planner finds for counts alone can be measured on both ends of a measure at the same price, and then tells of counts and of sums: of
+a variance s^2 for both ends the counts get 2 s^2 / R^2, the sums s^2 / 2 and m^2 times that of the counts (R the distance of the ends, m
+their middle). So the planner is asked for counts that matter as much as counts and sums together. What is asked about counts alone is
+planned apart; under Gaussian noise so are the counts of all tables once more, as both ends give counts and centred sums in one proportion
+alone. How the parts share the budget is found by trying: the error is exact. Docs: mathematics, section 8.
+"""
+
+import math
+from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from leastnoise._accuracy import middle, structures
+from leastnoise._fitting import fit
+from leastnoise._measurements import Block
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._workload import Product, Workload
+
+_BITS = 30  # of weights
+_WIDEST = 5.0  # a part is tried from 2^-5 to 2^5 times as strong as by itself
+_TRIES = 9
+_MOST_TRIED = 2**20, 256  # queries and blocks up to which shares of the budget are tried
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_UNIT_BOUND = "unit_bound"
+
+Weighted = Sequence[tuple[Block, float]]
+
+
+def together(planner: Planner, task: Task) -> Strategy:
+    """What a planner proposes where counts and sums are measured together.
+
+    Args:
+        planner: whose tables are measured.
+        task: what is asked.
+
+    Raises:
+        NotApplicable: no table is asked for as counts and as sums, or the planner cannot be used.
+
+    >>> domain = ln.Domain(a=ln.Coded(3), measures={"pay": ln.Measure("pay", 0, 100)})
+    >>> found = together(PLANNERS["identity"], Task(ln.mean_queries(domain, "pay", by=["a"]), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE))
+    >>> [(block.attributes, block.measure, block.ends) for block, _ in found.blocks]
+    [(('a',), 'pay', True)]
+    """
+    if not planner.automatic:
+        raise NotApplicable("a strategy of a paper is measured as it is published")
+    measures = shared_measures(task.workload)
+    if not measures:
+        raise NotApplicable("no table is asked for both as counts and as sums of one measure")
+    parts: list[Weighted] = []
+    details: dict[str, Any] = {}
+    asked = [(measure, _at_ends(task.workload, measure, len(measures))) for measure in measures]
+    wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, measures))] if products]
+    for measure, products in wanted:
+        part = Workload(task.workload.domain, tuple(products))
+        made = planner.strategy(replace(task, workload=part, seconds=max(task.seconds / len(wanted), planner.seconds(part))))
+        details |= made.details
+        blocks = [(block if measure is None else replace(block, measure=measure, ends=True), weight) for block, weight in made.blocks]
+        alone = fit(task.workload.domain, task.privacy, task.noise, blocks)
+        parts.append([(block, 1 / float(block.scale)) for block in alone.blocks])
+    # A bound for counts alone is none for counts and sums.
+    kept = {name: value for name, value in details.items() if name != _UNIT_BOUND}
+    return Strategy(planner.name, tuple(_balanced(task, parts)), kept)
+
+
+def shared_measures(workload: Workload) -> list[str]:
+    """The measures whose sums are asked for by a table that is asked for as counts too.
+
+    >>> domain = ln.Domain(a=ln.Coded(3), measures={"pay": ln.Measure("pay", 0, 100)})
+    >>> shared_measures(ln.mean_queries(domain, "pay", by=["a"])), shared_measures(ln.queries(domain, a="identity", sum="pay"))
+    (['pay'], [])
+    """
+    counted = {_table(product) for product in workload if product.measure is None}
+    return list(dict.fromkeys(product.measure for product in workload if product.measure is not None and _table(product) in counted))
+
+
+def _table(product: Product) -> tuple[object, ...]:
+    """What is asked, of counts or of sums."""
+    return product.question[1:]
+
+
+def _counts(product: Product, importance: float) -> Product:
+    """The same table of counts, a squared error of which counts so much."""
+    mantissa, exponent = math.frexp(math.sqrt(importance))
+    weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
+    return replace(product, measure=None, weight=weight, target=None, size=None)
+
+
+def _at_ends(workload: Workload, measure: str, shared: int) -> list[Product]:
+    """The tables of a measure as counts, with the importance of what both ends tell in place of counts: of one in ``shared`` measures."""
+    bounds = workload.domain.measure(measure)
+    apart = bounds.high_units - bounds.low_units
+    counts = {_table(product): product.importance / shared for product in workload if product.measure is None}
+    worth = apart**2 / 2 + 2 * middle(bounds) ** 2
+    sums = [product for product in workload if product.measure == measure]
+    return [_counts(product, product.importance * worth + 2 * counts.get(_table(product), 0.0)) for product in sums]
+
+
+def _beside(task: Task, measures: Container[str | None]) -> list[Product]:
+    """What is measured beside both ends: the other tables, and under Gaussian noise the counts of all of them once more."""
+    workload = task.workload
+    known = {_table(product) for product in workload if product.measure in measures}
+    if task.norm == 1:
+        return [
+            product
+            for product in workload
+            if product.measure not in measures and not (product.measure is None and _table(product) in known)
+        ]
+    worth: dict[tuple[object, ...], tuple[Product, float]] = {}
+    for product in workload:
+        if product.measure is None or product.measure in measures:
+            often = 1.0 if product.measure is None else middle(workload.domain.measure(product.measure))
+            before = worth.get(_table(product), (product, 0.0))[1]
+            worth[_table(product)] = product, before + product.importance * often**2
+    others = [product for product in workload if product.measure is not None and product.measure not in measures]
+    return [_counts(product, own) for product, own in worth.values() if own > 0] + others
+
+
+def _balanced(task: Task, parts: Sequence[Weighted]) -> Weighted:
+    """All parts, each with the strength beside the others that leaves the least error."""
+
+    def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
+        return [(block, weight * 2**own) for part, own in zip(parts, strengths, strict=True) for block, weight in part]
+
+    def error(strengths: Sequence[float]) -> float:
+        measured = fit(task.workload.domain, task.privacy, task.noise, joined(strengths))
+        known = structures(task.workload, measured)
+        if any(own.solver_cells for own in known.values()):
+            return math.inf
+        return math.fsum(product.importance * known[product.measure].total(product) for product in task.workload)
+
+    def changed(place: int, own: float) -> float:
+        return error([*strengths[:place], own, *strengths[place + 1 :]])
+
+    strengths = [0.0] * len(parts)
+    blocks = [block for part in parts for block, _ in part]
+    if sum(block.rows for block in blocks) > _MOST_TRIED[0] or len(blocks) > _MOST_TRIED[1]:
+        return joined(strengths)
+    for place in [*range(1, len(parts))] * (1 if len(parts) <= 2 else 2):
+        strengths[place] = _least(partial(changed, place))
+    return joined(strengths)
+
+
+def _least(error: Callable[[float], float]) -> float:
+    """Where an error is least, by golden sections."""
+    low, high = -_WIDEST, _WIDEST
+    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+    found = [error(own) for own in inner]
+    for _ in range(_TRIES):
+        if found[0] <= found[1]:
+            high, inner, found = inner[1], [0.0, inner[0]], [0.0, found[0]]
+            inner[0] = high - _GOLDEN * (high - low)
+            found[0] = error(inner[0])
+        else:
+            low, inner, found = inner[0], [inner[1], 0.0], [found[1], 0.0]
+            inner[1] = low + _GOLDEN * (high - low)
+            found[1] = error(inner[1])
+    return inner[0] if found[0] <= found[1] else inner[1]

@@ -1,0 +1,173 @@
+"""Counts and sums measured together, by the distances of values from both ends: what is measured, its error, estimates and intervals."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._accuracy import block_rows, block_variance, promised, statistic_errors, structure
+from leastnoise._check import InputError
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._estimate import Estimate, means, nnls
+from leastnoise._fitting import fit
+from leastnoise._kernel import SeededEntropy, rehearse, simulate
+from leastnoise._linop import Identity, Prefix, Tree
+from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
+from leastnoise._plan import Plan
+from leastnoise._table import Table
+from leastnoise._workload import mean_queries, queries
+
+DOMAIN = Domain(a=Coded(3), b=Integers(0, 3), measures={"pay": Measure("pay", -2, 6), "tips": Measure("tips", 1, 5)})
+GENERATOR = np.random.default_rng(5)
+ROWS = 400
+CODES = {"a": GENERATOR.integers(0, 3, ROWS), "b": GENERATOR.integers(0, 4, ROWS)}
+VALUES = {"pay": GENERATOR.integers(-2, 7, ROWS), "tips": GENERATOR.integers(1, 6, ROWS)}
+A, B = Factor(("a",), Identity(3)), Factor(("b",), Identity(4))
+PREFIX, TREE = Factor(("b",), Prefix(4), np.array([1, 3, 2, 1])), Factor(("b",), Tree.full(4, 2))
+LAPLACE, GAUSS = (Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE), (Privacy(ZCDP("1/7")), Noise.DISCRETE_GAUSSIAN)
+
+
+def ends(factors: tuple[Factor, ...], measure: str) -> Block:
+    return Block(factors, Fraction(1), measure, ends=True)
+
+
+CASES = {
+    "both alone": [(ends((A,), "pay"), 1.0)],
+    "and counts": [(ends((A,), "pay"), 1.0), (Block((A, B), Fraction(1)), 3.0), (ends((A, B), "pay"), 0.4), (Block((), Fraction(1)), 2.0)],
+    "two measures": [(ends((A,), "pay"), 1.0), (ends((A,), "tips"), 2.0), (ends((), "tips"), 0.7)],
+    "no product form": [(ends((A, PREFIX), "pay"), 1.0), (ends((TREE,), "pay"), 2.0), (Block((B,), Fraction(1)), 1.5)],
+}
+
+
+def test_the_kernel_measures_both_distances_exactly() -> None:
+    """With noise that vanishes; queries along an axis after that of the two ends."""
+    blocks = (Block((A, PREFIX), Fraction(1, 200), "pay", ends=True), Block((), Fraction(1, 200), "tips", ends=True))
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(2**20)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    table = Table(DOMAIN, CODES, VALUES)
+    first, second = simulate(plan, table, SeededEntropy(1)).values
+    cells = np.zeros((2, 3, 4), dtype=np.int64)
+    np.add.at(cells[0], (CODES["a"], CODES["b"]), VALUES["pay"] + 2)
+    np.add.at(cells[1], (CODES["a"], CODES["b"]), 6 - VALUES["pay"])
+    assert first.tolist() == cells.cumsum(axis=2).reshape(-1).tolist()
+    assert second.tolist() == [int((VALUES["tips"] - 1).sum()), int((5 - VALUES["tips"]).sum())]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", [LAPLACE, GAUSS], ids=["laplace", "gaussian"])
+def test_estimates_and_errors_are_those_of_dense_least_squares_over_counts_and_sums_together(
+    case: str, kind: tuple[Privacy, Noise]
+) -> None:
+    """Unknown are the counts and the sums of every joint cell; nothing here knows that centred sums fall apart from counts."""
+    plan = fit(DOMAIN, *kind, CASES[case])
+    measures = [None, *dict.fromkeys(block.measure for block in plan.blocks if block.measure)]
+    names = DOMAIN.names
+    rows, precision = [], []
+    for block in plan.blocks:
+        plain = block_rows(DOMAIN, names, Block(block.factors, block.scale))
+        bounds = DOMAIN.measures.get(block.measure or "")
+        parts = (
+            [{None: 1.0}]
+            if bounds is None
+            else [{None: -bounds.low_units, block.measure: 1.0}, {None: bounds.high_units, block.measure: -1}]
+        )
+        for part in parts:
+            rows.append(np.hstack([part.get(measure, 0.0) * plain for measure in measures]))
+            precision.append(np.full(len(plain), 1 / block_variance(plan, block)))
+    design, weights = np.vstack(rows), np.concatenate(precision)
+    inverse = np.linalg.pinv(design.T @ (weights[:, None] * design), rcond=1e-11)
+    drawn = [np.round(GENERATOR.normal(0, 30, block.rows)).astype(np.int64) for block in plan.blocks]
+    scaled = [values * block.scaling() for values, block in zip(drawn, plan.blocks, strict=True)]
+    solved = inverse @ (design.T @ (weights * np.concatenate(scaled)))
+    estimate = Estimate(Observation(plan, tuple(drawn), "", private=False))
+    for place, measure in enumerate(measures):
+        (product,) = queries(DOMAIN, a="identity", sum=measure)
+        asked = block_rows(DOMAIN, names, Block((Factor(("a",), product.operators[0]),), Fraction(1)))
+        every = np.hstack([asked if place == other else 0 * asked for other in range(len(measures))])
+        found = structure(plan, measure)
+        covariance = every @ inverse @ every.T
+        assert np.allclose(found.variances(product).reshape(-1), np.diag(covariance), rtol=1e-6)
+        assert np.allclose(estimate.values(product).reshape(-1), every @ solved, rtol=1e-6)
+        assert np.isclose(found.total(product), np.trace(covariance), rtol=1e-6)
+        assert np.isclose(found.errors(product).largest, np.diag(covariance).max(), rtol=1e-6)
+        if not found.solver_cells:
+            assert np.allclose(found.covariance(product, product), covariance, atol=1e-6 * covariance.max())
+
+
+def test_counts_and_sums_cost_what_one_of_them_did() -> None:
+    """The published standard errors, 2.00 and 1.41 R at epsilon 1, where half of the budget for each gave 2.83 and 2.83 R."""
+    domain = Domain(a=Coded(3), measures={"pay": Measure("pay", 0, 1000)})
+    plan = fit(domain, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(Block((A,), Fraction(1), "pay", ends=True), 1.0)])
+    assert plan.blocks[0].scale == 1000
+    counts, sums = (promised(queries(domain, a="identity", sum=name), plan).expected_error().tables[0].rmse for name in (None, "pay"))
+    assert (round(counts, 3), round(sums / 1000, 3)) == (2.0, 1.414)
+
+
+def drawn(kind: tuple[Privacy, Noise], count: int) -> tuple[Plan, list[Estimate]]:
+    """Means by a and counts by b, from releases with noise of the kernel's own."""
+    asked = mean_queries(DOMAIN, "pay", by=["a"], size=130) + queries(DOMAIN, b="identity")
+    plan = fit(DOMAIN, *kind, [(ends((A,), "pay"), 1.0), (Block((B,), Fraction(1)), 2.5)])
+    made = rehearse(plan, {n: c.tolist() for n, c in CODES.items()}, {n: v.tolist() for n, v in VALUES.items()}, count, SeededEntropy(3))
+    first = Estimate(Observation(plan, tuple(values[:, 0].copy() for values in made), "", private=False))
+    every = [first.like(Observation(plan, tuple(values[:, at].copy() for values in made), "", private=False)) for at in range(count)]
+    return promised(asked, plan), every
+
+
+@pytest.mark.parametrize("kind", [LAPLACE, GAUSS], ids=["laplace", "gaussian"])
+def test_simulated_errors_and_intervals(kind: tuple[Privacy, Noise]) -> None:
+    plan, every = drawn(kind, 400)
+    truth = {None: np.bincount(CODES["a"], minlength=3), "pay": np.bincount(CODES["a"], weights=VALUES["pay"], minlength=3)}
+    for measure, true in truth.items():
+        (product,) = queries(DOMAIN, a="identity", sum=measure)
+        errors = np.array([one.values(product) for one in every]) - true
+        promised_table = next(t for t in plan.expected_error().tables if t.name == product.name)
+        assert abs(float(np.sqrt((errors**2).mean())) / promised_table.rmse - 1) < 0.1
+        assert np.all(np.abs(errors.mean(axis=0)) < 4 * promised_table.rmse / 400**0.5)
+    made = [means(one, "pay", by=["a"], level=0.9) for one in every[:200]]
+    true_means = truth["pay"] / truth[None]
+    covered = np.mean([(one.low <= true_means) & (true_means <= one.high) for one in made])
+    assert covered > 0.9 - 3 * (0.09 / 600) ** 0.5
+    spread = float(np.sqrt(np.mean((np.array([one.mean for one in made]) - true_means) ** 2)))
+    assert 0.6 < float(np.nanmean([one.std_error for one in made])) / spread < 1.5
+    (said,) = statistic_errors(plan)
+    assert said.std_error is not None
+    assert said.std_error > 0.9 * spread
+
+
+def test_the_bound_on_the_error_of_means_is_reached_at_both_ends() -> None:
+    """For every r the error of a sum less r counts is at most that said, and at the ends of the values it is that."""
+    plan, _ = drawn(LAPLACE, 3)
+    (said,) = statistic_errors(plan)
+    assert said.std_error is not None
+    ways = {}
+    for rate in range(-2, 7):
+        counts, sums = (structure(plan.measured(), name) for name in (None, "pay"))
+        (cells,) = queries(DOMAIN, a="identity")
+        (summed,) = queries(DOMAIN, a="identity", sum="pay")
+        # Cov(sum, count) = 2 Var(count), 2 the middle of -2 and 6
+        ways[rate] = float(np.sqrt((sums.variances(summed) + (rate**2 - 2 * rate * 2) * counts.variances(cells))[0]))
+    assert max(ways.values()) == pytest.approx(ways[-2]) == pytest.approx(ways[6]) == pytest.approx(said.std_error * 130)
+
+
+def test_cells_without_negative_numbers() -> None:
+    """From the distances themselves; counts, and sums of a measure from 1."""
+    plan = fit(DOMAIN, *LAPLACE, [(ends((A,), "tips"), 1.0)])
+    observed = simulate(plan, Table(DOMAIN, CODES, VALUES), SeededEntropy(4))
+    assert np.abs(nnls(observed).cells - np.bincount(CODES["a"])).max() < 60
+    summed = nnls(observed, measure="tips")
+    assert np.abs(summed.cells - np.bincount(CODES["a"], weights=VALUES["tips"])).max() < 200
+    (product,) = queries(DOMAIN, a="identity", sum="tips")
+    assert np.all(summed.estimate(product, 20).std > 0)
+
+
+def test_both_ends_are_of_a_measure_without_limits_and_not_beside_its_sums() -> None:
+    for block in (Block((A,), Fraction(1), ends=True), Block((A,), Fraction(1), "pay", Limits([3]), ends=True)):
+        with pytest.raises(
+            InputError, match="the ends of a block must be those of a measure without limits; got 'of counts or limited sums'"
+        ):
+            fit(DOMAIN, *LAPLACE, [(block, 1.0)])
+    with pytest.raises(InputError, match="the ends of a block must be bool; got 'int'"):
+        fit(DOMAIN, *LAPLACE, [(Block((A,), Fraction(1), "pay", ends=1), 1.0)])  # type: ignore[arg-type]
+    plan = fit(DOMAIN, *LAPLACE, [(ends((A,), "pay"), 1.0), (Block((A,), Fraction(1), "pay"), 1.0)])
+    with pytest.raises(InputError, match="Sums of pay by themselves and distances from both ends of its values are not estimated together"):
+        structure(plan, "pay")

@@ -1,0 +1,125 @@
+"""Counts and sums that are measured together: chosen where that is better, with the error that is known to be possible."""
+
+import numpy as np
+import pytest
+
+from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
+from leastnoise._accuracy import total_squared_error
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._fitting import fit
+from leastnoise._measurements import cost
+from leastnoise._mechanisms import Search, choose, noises
+from leastnoise._mechanisms._choose import _within
+from leastnoise._plan import Plan
+from leastnoise._planner import PLANNERS, NotApplicable, Task, together
+from leastnoise._workload import Workload, marginals, mean_queries, queries
+
+KINDS = {"cells": Coded(5), "age": Integers(0, 15)}
+
+
+def domain(low: int = 0, high: int = 1000) -> Domain:
+    return Domain(KINDS, measures={"pay": Measure("pay", low, high), "tips": Measure("tips", 0, 10)})
+
+
+def planned(workload: Workload, budget: Budget, strategy: str = "auto", neighbours: str = "add_remove") -> Plan:
+    plan, _ = choose(workload, Privacy(budget, neighbours), Search(strategy))  # type: ignore[arg-type]
+    measured = plan.measured()
+    assert covers(budget, cost(measured))
+    promise = plan.expected_error()
+    assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
+    assert total_squared_error(workload, measured) == pytest.approx(promise.total_squared_error)
+    return plan
+
+
+def apart(workload: Workload, budget: Budget, strategy: str, neighbours: str = "add_remove") -> float:
+    """The error of what the planner proposes for counts and sums as two data vectors."""
+    privacy = Privacy(budget, neighbours)  # type: ignore[arg-type]
+    noise = noises(privacy)[0]
+    return total_squared_error(
+        workload, fit(workload.domain, privacy, noise, PLANNERS[strategy].strategy(Task(workload, privacy, noise)).blocks)
+    )
+
+
+def at_ends(plan: Plan) -> set[str | None]:
+    return {block.measure for block in plan.measured().blocks if block.ends}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1000), (-400, 1200), (200, 1000), (-1000, 1000)])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None:
+    """A count has the variance 4, a sum 2 high^2 and 2 low^2 over R^2 each: v - low and high - v with one noise."""
+    twice = 2 if neighbours == "replace" else 1
+    plan = planned(mean_queries(domain(low, high), "pay", by=["cells"]), PureDP(1), neighbours=neighbours)
+    assert at_ends(plan) == {"pay"}
+    counts, sums = (table.rmse for table in plan.expected_error().tables)
+    assert counts == pytest.approx(2 * twice, rel=1e-3)
+    assert sums == pytest.approx(twice * (2 * (low**2 + high**2)) ** 0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize(("low", "high", "total"), [(0, 1000, ((5**0.5 + 1) / 2) ** 2), (-400, 1200, None), (-1000, 1000, 4.0)])
+def test_means_under_gaussian_noise_reach_the_lower_bound(low: int, high: int, total: float | None) -> None:
+    """With counts beside both ends; where the ends are alike there is nothing to be gained, and the plan apart is as good."""
+    plan = planned(mean_queries(domain(low, high), "pay", by=["cells"]), ZCDP("1/2"))
+    promise = plan.expected_error()
+    assert promise.total_squared_error == pytest.approx(promise.lower_bound, rel=2e-3)
+    if total is not None:
+        assert promise.total_squared_error / 5 == pytest.approx(total, rel=2e-3)
+
+
+WORKLOADS = {
+    "groups and tables": mean_queries(domain(), "pay", by=["cells"]) + marginals(domain(), upto=2),
+    "two measures": mean_queries(domain(), "pay", by=["cells"]) + mean_queries(domain(), "tips", by=["cells"]),
+    "one of two measures": mean_queries(domain(), "pay", by=["cells"]) + queries(domain(), age="identity", sum="tips"),
+    "sums by more": mean_queries(domain(), "pay", by=["cells"]) + queries(domain(), age="identity", sum="pay", weight=2),
+}
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("budget", [PureDP("1/100"), ZCDP("1/20000")], ids=["pure", "gaussian"])
+def test_what_is_measured_together_is_better_than_apart(name: str, budget: Budget) -> None:
+    workload = WORKLOADS[name]
+    for strategy in ("marginals", "workload"):
+        plan = planned(workload, budget, strategy)
+        assert "pay" in at_ends(plan)
+        assert plan.expected_error().total_squared_error < 0.97 * apart(workload, budget, strategy)
+
+
+def test_prefix_sums_of_both_have_a_strategy_for_counts() -> None:
+    workload = queries(domain(), age="prefix") + queries(domain(), age="prefix", sum="pay")
+    for budget in (PureDP(1), ZCDP("1/2")):
+        plan = planned(workload, budget, "hierarchy")
+        assert at_ends(plan) == {"pay"}
+        assert plan.expected_error().total_squared_error < 0.8 * apart(workload, budget, "hierarchy")
+    assert "unit_bound" not in planned(workload, ZCDP("1/2"), "gaussian_optimum").details
+
+
+def test_the_error_is_that_of_any_split_of_the_budget_or_less() -> None:
+    """Golden sections find the strength of the parts: none of many others is better."""
+    workload, privacy = WORKLOADS["groups and tables"], Privacy(PureDP("1/100"))
+    noise = noises(privacy)[0]
+    found = together(PLANNERS["marginals"], Task(workload, privacy, noise))
+    best = total_squared_error(workload, fit(workload.domain, privacy, noise, found.blocks))
+    for strength in np.geomspace(1 / 8, 8, 13):
+        blocks = [(block, weight * (strength if block.ends else 1)) for block, weight in found.blocks]
+        assert best <= 1.002 * total_squared_error(workload, fit(workload.domain, privacy, noise, blocks))
+
+
+def test_counts_or_sums_alone_and_papers_are_measured_as_they_were() -> None:
+    alone = queries(domain(), cells="identity", sum="pay") + queries(domain(), age="identity")
+    task = Task(alone, Privacy(PureDP(1)), noises(Privacy(PureDP(1)))[0])
+    with pytest.raises(NotApplicable, match="no table is asked for both as counts and as sums of one measure"):
+        together(PLANNERS["marginals"], task)
+    assert at_ends(planned(alone, PureDP(1))) == set()
+    means = mean_queries(domain(), "pay", by=["cells"])
+    with pytest.raises(NotApplicable, match="a strategy of a paper is measured as it is published"):
+        together(PLANNERS["workload_even"], Task(means, Privacy(PureDP(1)), noises(Privacy(PureDP(1)))[0]))
+    assert at_ends(planned(means, PureDP(1), "workload_even")) == set()
+
+
+def test_the_time_of_a_plan_counts_both_ways() -> None:
+    """What is tried is planned apart and together, so each way gets half."""
+    for workload, ways in ((WORKLOADS["two measures"], 2), (marginals(domain(), ways=1), 1)):
+        shares = [task.seconds for _, task in _within(workload, Privacy(ZCDP(1)), 10.0)]
+        assert 0 < ways * sum(shares) <= 10.0
+        least = {planner.name: task.seconds for planner, task in _within(workload, Privacy(ZCDP(1)), 10.0)}
+        assert least["identity"] == pytest.approx(PLANNERS["identity"].seconds(workload))
