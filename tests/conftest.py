@@ -9,7 +9,7 @@ import pytest
 
 # Pictures take a second a release, and more where the machine is busy; the tests of charts and of the report ask for them.
 os.environ["LEASTNOISE_CHARTS"] = "never"
-# Every test plans for itself, but for those of kept plans and of the command line, which have folders of their own.
+# Every test plans for itself, but for those that ask for `kept_plans`, as all of the command line do.
 os.environ["LEASTNOISE_CACHE"] = "off"
 
 # Raise it when tests are added; a full run that collects fewer fails, so tests cannot get lost in silence.
@@ -17,6 +17,13 @@ LEAST_NUMBER_OF_TESTS = 6500
 
 hypothesis.settings.register_profile("project", deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("project")
+
+
+@pytest.fixture
+def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are kept for the run of the tests, so that a question is planned once; what is read again is checked as a plan from a file."""
+    base = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("LEASTNOISE_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "plans"))
 
 
 def is_full_run(config: pytest.Config) -> bool:

@@ -26,13 +26,18 @@ class Case:
 
     def strategy(self, measure: str | None) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the measured queries and the variance of their noise."""
-        rows, variances = [], []
-        for block in self.plan.blocks:
-            if block.measure == measure:
-                scaling = block.scaling()[:, None]
-                rows.append(block_rows(DOMAIN, NAMES, block) / scaling)
-                variances.append(np.full(block.rows, block_variance(self.plan, block)) / scaling[:, 0] ** 2)
-        return np.vstack(rows), np.concatenate(variances)
+        return dense_strategy(self.plan, measure)
+
+
+def dense_strategy(plan: Measurements, measure: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the measured queries over all cells, and the variance of their noise."""
+    rows, variances = [], []
+    for block in plan.blocks:
+        if block.measure == measure:
+            scaling = block.scaling()[:, None]
+            rows.append(block_rows(plan.domain, plan.domain.names, block) / scaling)
+            variances.append(np.full(block.rows, block_variance(plan, block)) / scaling[:, 0] ** 2)
+    return np.vstack(rows), np.concatenate(variances)
 
 
 def factor(name: str, operator: object, weights: object = None) -> Factor:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from accuracy.inverses import check_answers
 from leastnoise._accuracy import basis
 from leastnoise._accuracy._nested import NestedInverse
 from leastnoise._check import InputError
@@ -36,20 +37,7 @@ def test_every_answer_is_that_of_the_matrix(name: str) -> None:
     known, size = basis(STRATEGIES[name]), STRATEGIES[name].operator.size
     assert isinstance(known, NestedInverse)
     matrix = STRATEGIES[name].weights[:, None] * dense(STRATEGIES[name].operator).astype(float)
-    inverse = np.linalg.inv(matrix.T @ matrix)
-    assert (known.size, known.kappa) == (size, pytest.approx(inverse.sum()))
-    mean = inverse.sum(axis=0) / inverse.sum()
-    np.testing.assert_allclose(known.mean, mean, atol=1e-12)
-    v = RNG.normal(size=(size, 2))
-    np.testing.assert_allclose(known.residual(v), (inverse - inverse.sum() * np.outer(mean, mean)) @ v, atol=1e-12)
-    np.testing.assert_allclose(known.solve(v[:, 0]), inverse @ v[:, 0], atol=1e-12)
-    for operator in asked(size):
-        rows = dense(operator).astype(float)
-        variances = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-        np.testing.assert_allclose(known.variances(operator), variances, rtol=1e-9)
-        assert known.total_variance(operator) == pytest.approx(variances.sum())
-        assert known.largest_variance(operator) == pytest.approx(variances.max())
-        assert known.mean_squares(operator) == pytest.approx(((rows @ mean) ** 2).sum())
+    check_answers(known, matrix, asked(size), RNG)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -15,6 +15,7 @@ from leastnoise._linop import Dense, Identity, Prefix, Total, Tree
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._table import Table
 from leastnoise._workload import identity, matrix, prefix, queries, ranges
+from simulated import simulations
 
 DOMAIN = Domain(a=Integers(0, 4), b=Coded(3), c=Integers(0, 5))
 GROUPS = Dense([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]])
@@ -89,7 +90,7 @@ def test_a_large_plan_of_two_tables_is_estimated_with_the_error_that_it_promises
     table = Table(domain, {name: rng.integers(0, domain.kind(name).size, 4000) for name in domain.names})
     asked = queries(domain, a=matrix([[1] * 8 + [0] * 8]), c=prefix()) + queries(domain, b=identity()) + queries(domain)
     first = Estimate(simulate(plan, table, SeededEntropy(0)))
-    runs = [first.like(simulate(plan, table, SeededEntropy(seed))) for seed in range(200)]
+    runs = [first.like(observation) for observation in simulations(plan, table, 200, seed=0)]
     for product in asked.products:
         found = np.array([run.values(product) for run in runs]).reshape(200, -1)
         ratio = (found.var(axis=0, ddof=1) / runs[0].estimate(product).noise_std.reshape(-1) ** 2).mean()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from accuracy.inverses import check_answers
 from leastnoise._accuracy import basis
 from leastnoise._accuracy._toeplitz import ToeplitzInverse, convolved, inverse_series
 from leastnoise._check import InputError
@@ -25,21 +26,7 @@ def test_every_answer_is_that_of_the_matrix(name: str) -> None:
     strategy = STRATEGIES[name]
     known = basis(Factor(("a",), strategy))
     assert isinstance(known, ToeplitzInverse)
-    matrix = dense(strategy).astype(float)
-    inverse = np.linalg.inv(matrix.T @ matrix)
-    assert known.kappa == pytest.approx(inverse.sum())
-    mean = inverse.sum(axis=0) / inverse.sum()
-    np.testing.assert_allclose(known.mean, mean, atol=1e-12)
-    v = RNG.normal(size=(12, 2))
-    np.testing.assert_allclose(known.residual(v), (inverse - inverse.sum() * np.outer(mean, mean)) @ v, atol=1e-12)
-    np.testing.assert_allclose(known.solve(v[:, 0]), inverse @ v[:, 0], atol=1e-12)
-    for operator in ASKED:
-        rows = dense(operator).astype(float)
-        variances = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-        np.testing.assert_allclose(known.variances(operator), variances, rtol=1e-9)
-        assert known.total_variance(operator) == pytest.approx(variances.sum())
-        assert known.largest_variance(operator) == pytest.approx(variances.max())
-        assert known.mean_squares(operator) == pytest.approx(((rows @ mean) ** 2).sum())
+    check_answers(known, dense(strategy).astype(float), ASKED, RNG)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

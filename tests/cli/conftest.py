@@ -58,10 +58,8 @@ class Result:
 
 
 @pytest.fixture(autouse=True)
-def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans are kept for the run of the tests, so that each spec is planned once: what a person's second command finds too."""
-    base = tmp_path_factory.getbasetemp()
-    monkeypatch.setenv("LEASTNOISE_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "plans"))
+def plans(kept_plans: None) -> None:
+    """Plans are kept: what a person's second command finds too."""
 
 
 @pytest.fixture

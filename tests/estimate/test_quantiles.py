@@ -18,6 +18,7 @@ from leastnoise._linop import Tree
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table, columns_of
 from leastnoise._workload import queries
+from simulated import simulations
 
 DOMAIN = Domain(age=Integers(1, 30), sex=["F", "M"], pay=Bins(0, 100, 20), measures={"pay": Measure("pay", 0, 100)})
 RNG = np.random.default_rng(8)
@@ -47,8 +48,8 @@ def test_the_band_contains_the_whole_function_and_the_quantiles_at_once(privacy:
     inside = quantiles_inside = 0
     releases, first = 200, Estimate(simulate(plan, TABLE, SeededEntropy(0)))
     first.values(queries(DOMAIN, age="prefix").products[0])
-    for seed in range(releases):
-        found = cdf(first.like(simulate(plan, TABLE, SeededEntropy(seed))), "age", level=0.8, draws=19, seed=seed)
+    for seed, observation in enumerate(simulations(plan, TABLE, releases, seed=0)):
+        found = cdf(first.like(observation), "age", level=0.8, draws=19, seed=seed)
         held = bool((found.low <= truth + 1e-12).all() and (truth <= found.high + 1e-12).all())
         inside += held
         quantiles_inside += all(one.low <= value <= one.high for one, value in zip(found.quantiles(shares), exact, strict=True))
@@ -93,8 +94,8 @@ def test_quantiles_and_means_by_group_cover(privacy: Privacy, mechanism: str) ->
     releases, covered, widths, both = 150, np.zeros(8), [], np.zeros(2)
     first = Estimate(simulate(plan, GROUPED, SeededEntropy(0)))
     means(first, "pay", by=["sex"])
-    for seed in range(releases):
-        estimate = first.like(simulate(plan, GROUPED, SeededEntropy(seed)))
+    for observation in simulations(plan, GROUPED, releases, seed=0):
+        estimate = first.like(observation)
         found = quantiles(estimate, "age", SHARES, by=["sex"], level=0.8)
         covered += [one.low <= value <= one.high for one, value in zip(found, exact, strict=True)]
         assert all(one.low <= one.value <= one.high for one in found)
@@ -135,8 +136,8 @@ def test_a_band_without_simulations_covers_and_is_wider() -> None:
     wide, tight = (cdf(first, "age", by=["sex"], level=0.8, draws=draws) for draws in (0, 199))
     assert (wide.high - wide.low).mean() > (tight.high - tight.low).mean()
     releases, inside = 100, np.zeros(2)
-    for seed in range(releases):
-        found = cdf(first.like(simulate(plan, GROUPED, SeededEntropy(seed))), "age", by=["sex"], level=0.8, draws=0)
+    for observation in simulations(plan, GROUPED, releases, seed=0):
+        found = cdf(first.like(observation), "age", by=["sex"], level=0.8, draws=0)
         inside += ((found.low <= truth + 1e-12) & (truth <= found.high + 1e-12)).all(axis=1)
     # Binomial of 100 at 0.8: below 0.8 - 4 standard errors with a chance of less than 1e-4, each.
     assert (inside / releases > 0.8 - 4 * (0.16 / releases) ** 0.5).all()
@@ -152,6 +153,21 @@ def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
     _, spread = quantile_counts(first, asked).at(share)
     # Variances of 600 draws are off by 6%: 60 of them, 5 standard errors.
     assert np.moveaxis(tested.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_errors_are_the_same_by_a_matrix_and_by_an_estimate_a_draw(grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    privacy, table = Privacy(ZCDP("1/40")), GROUPED if grouped else TABLE
+    plan = (grouped_plan if grouped else tree_plan)(privacy, Noise.ROUNDED_GAUSSIAN)
+    (product,) = queries(DOMAIN, age="prefix", sex="identity") if grouped else queries(DOMAIN, age="prefix")
+    estimate = Estimate(simulate(plan, table, SeededEntropy(1)))
+    measured = np.concatenate([value for block, value in zip(plan.blocks, estimate.observation.values, strict=True) if not block.measure])
+    answers = (estimate.linear(product) @ measured / plan.grid).reshape(product.shape)
+    np.testing.assert_allclose(answers, estimate.values(product), rtol=1e-9, atol=1e-9)
+    by_matrix = list(simulated_noise(estimate, product, 120, seed=6))
+    monkeypatch.setattr("leastnoise._estimate._cdf._MOST_LINEAR", 0)
+    by_estimates = list(simulated_noise(estimate, product, 120, seed=6))
+    np.testing.assert_allclose(by_matrix, by_estimates, rtol=1e-9, atol=1e-9)
 
 
 def test_simulated_noise_has_the_promised_variances() -> None:

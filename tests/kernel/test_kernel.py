@@ -16,9 +16,10 @@ from leastnoise._domain import Domain
 from leastnoise._estimate import Estimate
 from leastnoise._fitting import fit
 from leastnoise._kernel import Ledger, SeededEntropy, SystemEntropy, _measure, simulate
-from leastnoise._linop import Contrasts, dense
+from leastnoise._linop import Contrasts
 from leastnoise._measurements import Block, Factor, Limits, Measurements
 from leastnoise._table import Table, columns_of
+from simulated import realised
 
 BLOCKS = [
     (Block((A, B), Fraction(1)), 1.0),
@@ -207,31 +208,14 @@ def test_every_row_gets_its_own_scale() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_promised_error_is_realised(case: Case) -> None:
-    """600 releases at non-unit scales and weights: the realised total over the promised one within six standard errors of the mean."""
-    rows = table()
+    """Exactly by dense least squares; and of 1000 releases at non-unit scales and weights within six standard errors of the mean."""
     known = structures(case.workload, case.plan)
     assert promised(case.workload, case.plan).expected_error().total_squared_error > 0
     rng = np.random.default_rng(0)
     codes = {name: rng.integers(0, DOMAIN.kind(name).size, 400) for name in NAMES}
     pay = rng.integers(0, 51, 400)
-    cube = {None: cells_of(codes).reshape(DOMAIN.shape), "pay": cells_of(codes, pay).reshape(DOMAIN.shape)}
-    truths = []
-    for product in case.workload:
-        truth = cube[product.measure].sum(axis=tuple(axis for axis, name in enumerate(NAMES) if name not in product.attributes))
-        for axis, operator in enumerate(product.operators):
-            truth = np.moveaxis(np.tensordot(_dense(operator), truth, axes=(1, axis)), 0, axis)
-        truths.append(truth)
-    errors, first = [], Estimate(simulate(case.plan, rows, SeededEntropy(0)))
-    for seed in range(600):
-        estimate = first.like(simulate(case.plan, rows, SeededEntropy(seed)))
-        squares = [((estimate.values(product) - truth) ** 2).sum() for product, truth in zip(case.workload, truths, strict=True)]
-        errors.append(sum(product.importance * float(square) for product, square in zip(case.workload, squares, strict=True)))
+    found = realised(case.workload, case.plan, table(), {None: cells_of(codes), "pay": cells_of(codes, pay)}, 1000)
     expected = sum(product.importance * known[product.measure].total(product) for product in case.workload)
-    spread = np.std(errors) / np.sqrt(len(errors))
-    assert abs(np.mean(errors) - expected) < 6 * spread
-    assert spread < 0.05 * expected
-
-
-def _dense(operator: object) -> np.ndarray:
-
-    return dense(operator)  # type: ignore[arg-type]
+    assert found.expected == pytest.approx(float(expected), rel=1e-9)
+    assert abs(np.mean(found.errors) - found.expected) < 6 * found.spread
+    assert found.spread < 0.05 * found.expected

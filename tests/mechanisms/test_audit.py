@@ -3,7 +3,7 @@
 The seeds fix the verdicts. Trials are as many as a fault needs to be seen by nineteen seeds of twenty or more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -18,6 +18,7 @@ from leastnoise._audit._measured import measured_parts
 from leastnoise._audit._steps import choice_part, kinds_of_steps, ways
 from leastnoise._domain import Domain, Integers
 from leastnoise._kernel import SampledRectangles, SeededEntropy, Selection, _measure, _partition, _partition_sampling, _plane
+from leastnoise._linop import BlockTree
 from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import Plan
@@ -35,9 +36,15 @@ def name_of(row: Row) -> str:
 every_row = pytest.mark.parametrize("row", ROWS, ids=name_of)
 
 
-def planned(row: Row) -> Plan:
-    """Within a budget at which draws tell something: of an epsilon of 20 no number of trials sees the tails."""
-    return mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(PureDP("1/2")), Search(row.strategy))
+PLANS: dict[str, tuple[Plan, list[Selection | Measurements]]] = {}
+
+
+def prepared(row: Row) -> tuple[Plan, list[Selection | Measurements]]:
+    """Within a budget at which draws tell something: of an epsilon of 20 no number of trials sees the tails. With its steps, found once."""
+    if name_of(row) not in PLANS:
+        plan = mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(PureDP("1/2")), Search(row.strategy))
+        PLANS[name_of(row)] = plan, steps_of(plan)
+    return PLANS[name_of(row)]
 
 
 def steps_of(plan: Plan) -> list[Selection | Measurements]:
@@ -53,6 +60,29 @@ def sharpness_of(plan: Plan, step: Selection | Measurements, seed: int = 1) -> t
 
 
 KINDS = {"LeastCost": "least cost", "LeastBlockCost": "least cost", "SampledPartition": "partition", "SampledRectangles": "rectangles"}
+
+
+@pytest.fixture(autouse=True)
+def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What draws of one table compute again and again, weights and deviations of intervals and blocks, is computed once for each rate."""
+    kept: dict[object, Any] = {}
+    weigh, deviations = _partition_sampling.weights_of, _plane.block_costs
+
+    def weights_of(costs: Sequence[np.ndarray], sensitivity: int, epsilon: Fraction, *terms: Any) -> Any:
+        key = *(cost.tobytes() for cost in costs), sensitivity, _partition_sampling.rate(epsilon), *terms
+        if key not in kept:
+            kept[key] = weigh(costs, sensitivity, epsilon, *terms)
+        return kept[key]
+
+    def block_costs(cells: np.ndarray, tree: BlockTree, centre: str) -> Any:
+        key = cells.tobytes(), *(starts.tobytes() for starts in tree.starts), centre
+        if key not in kept:
+            kept[key] = deviations(cells, tree, centre)
+        return kept[key]
+
+    for module in (_partition_sampling, _plane):
+        monkeypatch.setattr(module, "weights_of", weights_of)
+    monkeypatch.setattr(_plane, "block_costs", block_costs)
 
 
 @pytest.fixture
@@ -78,7 +108,7 @@ def test_every_choice_has_a_law_that_audits_know() -> None:
 
 @every_row
 def test_it_can_be_audited_and_holds(row: Row) -> None:
-    found = audited(planned(row), None, trials=200, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2))
+    found = audited(prepared(row)[0], None, trials=200, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2))
     assert found.held
     assert 0 < found.lower_bound <= found.claim
     assert all(part.claim > 0 for part in found.parts)
@@ -87,16 +117,16 @@ def test_it_can_be_audited_and_holds(row: Row) -> None:
 
 @every_row
 def test_its_steps_are_those_that_the_row_names_and_follow_their_laws(row: Row) -> None:
-    plan = planned(row)
-    found = [sharpness_of(plan, step) for step in steps_of(plan)]
+    plan, steps = prepared(row)
+    found = [sharpness_of(plan, step) for step in steps]
     assert {name for name, _ in found} == row.audited
     assert all(0.6 < factor <= 1 for _, factor in found)
 
 
 @every_row
 def test_each_of_its_steps_is_seen_if_it_is_wrong_by_a_quarter(row: Row, wrong: None) -> None:
-    plan = planned(row)
-    for step in steps_of(plan):
+    plan, steps = prepared(row)
+    for step in steps:
         name, factor = sharpness_of(plan, step, 3)
         assert 1 < factor <= 1.25, name
 
@@ -117,8 +147,8 @@ def test_rectangles_follow_their_law_and_are_seen_if_they_are_too_sharp(request:
 
 def test_values_that_are_cut_at_a_wrong_limit_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A threshold of sums that is a quarter too high: a row adds more than it is charged for."""
-    plan = planned(next(row for row in ROWS if row.strategy == "truncated_sums"))
-    (sums,) = (step for step in steps_of(plan) if isinstance(step, Measurements) and step.blocks[0].limits is not None)
+    plan, steps = prepared(next(row for row in ROWS if row.strategy == "truncated_sums"))
+    (sums,) = (step for step in steps if isinstance(step, Measurements) and step.blocks[0].limits is not None)
     assert sharpness_of(plan, sums)[1] <= 1
     real = _measure.count
 

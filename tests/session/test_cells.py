@@ -16,6 +16,8 @@ from leastnoise._mechanisms import candidates, terms_of
 from leastnoise._session import parse_spec, plan_warnings, planned_spec
 from leastnoise._session._finish import read_table
 
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
 DOMAIN = Domain(month=Coded(12), store=Coded(5), size=Coded(2))
 BOTH = ln.queries(DOMAIN, month="identity", store="identity") + ln.queries(DOMAIN, month="identity", size="identity")
 UNIT = {"unit_column": "id", "max_rows": 6}

@@ -26,6 +26,8 @@ from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
 from mechanisms.running import regime, run, runs
 
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
 BUDGETS = [PureDP("1/4"), ZCDP("1/40"), ApproxDP("1/2", "1/1000000")]
 SIZE = 60
 DOMAIN = Domain(age=Integers(0, SIZE - 1), sex=["F", "M"])

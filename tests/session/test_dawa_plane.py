@@ -28,6 +28,8 @@ from leastnoise._workload import Product, Workload, all_ranges, marginals, prefi
 from mechanisms.running import regime, run, runs, written
 from session.test_dawa import surely_lost
 
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
 SHAPE = (11, 6)
 DOMAIN = Domain(age=Integers(0, SHAPE[0] - 1), sex=["F", "M"], hours=Integers(0, SHAPE[1] - 1))
 WORKLOAD = (

@@ -15,6 +15,8 @@ from leastnoise._plan import with_guard, without_guard
 from leastnoise._release._words import bet_words, promise
 from leastnoise._session._guard import WRONG, guard_measurements, laplace_tail, most_by_chance
 
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
 DOMAIN = ln.Domain(sex=["F", "M"])
 WORKLOAD = ln.marginals(DOMAIN, ways=1)
 RIGHT = pd.DataFrame({"sex": ["F", "M"] * 2500})

@@ -32,7 +32,7 @@ from leastnoise._mechanisms import _dawa, _dawa_plane
 from leastnoise._plan import Plan
 from leastnoise._release import _manifest, _report
 from leastnoise._session import plan, release
-from leastnoise._workload import marginals, queries
+from leastnoise._workload import Workload, marginals, queries
 
 Rows = list[tuple[int, str | None, int | None, int | None]]
 COLUMNS = ("person", "sex", "age", "pay")
@@ -288,9 +288,13 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
 
 
 @cache
+def planned(workload: Workload, privacy: Privacy, strategy: str) -> Plan:
+    return plan(workload, privacy, strategy=strategy)
+
+
 def made_for(name: str, kind: str) -> Plan:
     workload, budget, strategy = MECHANISMS[name]
-    return plan(workload, Privacy(budget, **UNITS[kind]), strategy=strategy)
+    return planned(workload, Privacy(budget, **UNITS[kind]), strategy)
 
 
 def check(

@@ -13,6 +13,8 @@ from leastnoise._check import InputError
 from leastnoise._release import Options, check_options, texts
 from leastnoise._session import parse_spec, planned_spec
 
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
 HEAD = """
 [privacy]
 epsilon = "1"

@@ -20,6 +20,8 @@ from leastnoise._session._objectives import price, prices, reached
 from leastnoise._session._targets import Goal, Least, answering, balanced, goals_of, least, of_size, ratios
 from leastnoise._workload import from_json, target
 
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
 DOMAIN = ln.Domain(sex=["F", "M"], education=ln.Integers(0, 15), work=ln.Integers(0, 8))
 
 

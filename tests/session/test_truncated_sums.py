@@ -17,6 +17,9 @@ from leastnoise._mechanisms import _truncated_sums as sums
 from leastnoise._mechanisms import terms_of
 from leastnoise._plan import Plan
 from leastnoise._table import Table
+from simulated import simulations
+
+pytestmark = pytest.mark.usefixtures("kept_plans")
 
 DOMAIN = ln.Domain(sex=["F", "M"], pay=ln.Bins(0, 4000, 80, closed="right"), measures={"wages": ln.Measure("pay", 0, 4000)})
 RNG = np.random.default_rng(6)
@@ -55,8 +58,8 @@ def test_error_bars_cover_the_noise_given_the_threshold(budget: object) -> None:
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     assert estimate.estimate(product).noise_std == pytest.approx(first.estimate(product).noise_std)
     scaled = []
-    for seed in range(150):
-        answers = estimate.like(simulate(plan, TABLE, SeededEntropy(seed))).values(product)
+    for observation in simulations(plan, TABLE, 150, seed=0):
+        answers = estimate.like(observation).values(product)
         scaled.append((answers - cut_sums(threshold)) / estimate.estimate(product).noise_std)
     squares = np.mean(np.square(scaled), axis=(1, 2))
     # Each of 150 releases gives a mean square of about 1; they vary because answers of one release are alike.

@@ -42,6 +42,7 @@ _FEWER, _MOST_SIMULATED = 199, 2**26
 _PILOT = 200
 _MOST_QUICK = 2**22
 _MOST_NOISE = 2**31
+_MOST_LINEAR = 2**21  # numbers of a matrix that is made where it has fewer columns than there are draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,13 +275,18 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
             "Ask for fewer draws."
         )
 
+    linear = estimate.linear(product) if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR else None
+
     def drawn() -> Iterator[FloatArray]:
         generator = np.random.default_rng(seed)
         for _ in range(draws):
             values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
             for place in places:
                 values[place] = np.rint(_noise(plan, place, 1, generator)[:, 0] * plan.grid).astype(np.int64)
-            yield estimate.like(Observation(plan, tuple(values), "", private=False)).values(product)
+            if linear is None:
+                yield estimate.like(Observation(plan, tuple(values), "", private=False)).values(product)
+            else:
+                yield (linear @ (np.concatenate([values[place] for place in places]) / plan.grid)).reshape(product.shape)
 
     return drawn()
 

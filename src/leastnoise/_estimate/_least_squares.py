@@ -29,6 +29,7 @@ class Estimate:
     observation: Observation
     _cells: dict[str | None, Cells] = field(default_factory=dict, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
+    _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
 
     def least_squares(self) -> "Estimate":
         """Itself: see `HasLeastSquares`."""
@@ -36,7 +37,7 @@ class Estimate:
 
     def like(self, observation: Observation) -> "Estimate":
         """The estimate of another observation of the same plan, such as a simulated one; what only the plan decides is kept."""
-        return Estimate(observation, _structures=self._structures)
+        return Estimate(observation, _structures=self._structures, _linear=self._linear)
 
     def needs_solver(self, measure: str | None) -> bool:
         """Whether every estimate has to be solved for, which takes long."""
@@ -118,3 +119,24 @@ class Estimate:
         for axis, operator in enumerate(product.operators):
             cube = along(apply, operator, cube, axis)
         return cube
+
+    def linear(self, product: Product) -> FloatArray:
+        """``values`` as a matrix: a row for every answer, a column for every number that was measured of the product's measure.
+
+        Times these numbers, in rows or units, it is the answers. It is kept for all estimates ``like`` this one.
+
+        Raises:
+            InputError: the measurements do not determine the answers.
+        """
+        if product not in self._linear:
+            made = self.observation.measurements
+            zeros = [np.zeros(block.rows, dtype=np.int64) for block in made.blocks]
+            columns = []
+            for place, block in enumerate(made.blocks):
+                for row in range(block.rows if block.measure == product.measure else 0):
+                    values = [*zeros]
+                    values[place] = zeros[place].copy()
+                    values[place][row] = made.grid
+                    columns.append(self.like(Observation(made, tuple(values), "", private=False)).values(product).reshape(-1))
+            self._linear[product] = np.stack(columns, axis=1)
+        return self._linear[product]
