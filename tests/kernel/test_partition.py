@@ -38,6 +38,7 @@ from leastnoise._kernel._partition_sampling import (
     settle,
     times,
 )
+from mechanisms.remembered import remember_weights
 
 # The families, of which a release uses aligned intervals with the exponential mechanism.
 NOISY = {"powers": noisy_costs, "aligned": noisy_aligned}
@@ -161,8 +162,9 @@ def probabilities(x, epsilon, penalty, prior, family, centre="mean"):
 
 
 @pytest.mark.parametrize(("family", "centre"), [("aligned", "mean"), ("aligned", "median"), ("powers", "mean")])
-def test_partitions_are_drawn_with_the_probabilities_of_the_definition(family, centre):
+def test_partitions_are_drawn_with_the_probabilities_of_the_definition(family, centre, monkeypatch):
     """False alarms: 1e-6 a case."""
+    remember_weights(monkeypatch, partition_variants)
     x = np.array([2, 0, 5, 1, 1])
     expected = probabilities(x, 1.5, 0.3, 0.7, family, centre)
     entropy = SeededEntropy(11)

@@ -3,7 +3,7 @@
 The seeds fix the verdicts. Trials are as many as a fault needs to be seen by nineteen seeds of twenty or more.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -24,6 +24,7 @@ from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import Plan
 from leastnoise._workload import queries
 from mechanisms.conformance import ROWS, Row
+from mechanisms.remembered import remember_weights
 
 TRIALS = {"measurements": 8000, "least cost": 1200, "partition": 450, "rectangles": 450}
 SURE = 1e-4
@@ -66,13 +67,7 @@ KINDS = {"LeastCost": "least cost", "LeastBlockCost": "least cost", "SampledPart
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """What draws of one table compute again and again, weights and deviations of intervals and blocks, is computed once for each rate."""
     kept: dict[object, Any] = {}
-    weigh, deviations = _partition_sampling.weights_of, _plane.block_costs
-
-    def weights_of(costs: Sequence[np.ndarray], sensitivity: int, epsilon: Fraction, *terms: Any) -> Any:
-        key = *(cost.tobytes() for cost in costs), sensitivity, _partition_sampling.rate(epsilon), *terms
-        if key not in kept:
-            kept[key] = weigh(costs, sensitivity, epsilon, *terms)
-        return kept[key]
+    deviations = _plane.block_costs
 
     def block_costs(cells: np.ndarray, tree: BlockTree, centre: str) -> Any:
         key = cells.tobytes(), *(starts.tobytes() for starts in tree.starts), centre
@@ -80,8 +75,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
             kept[key] = deviations(cells, tree, centre)
         return kept[key]
 
-    for module in (_partition_sampling, _plane):
-        monkeypatch.setattr(module, "weights_of", weights_of)
+    remember_weights(monkeypatch, _plane)
     monkeypatch.setattr(_plane, "block_costs", block_costs)
 
 

@@ -13,8 +13,6 @@ from leastnoise._check import InputError
 from leastnoise._release import Options, check_options, texts
 from leastnoise._session import parse_spec, planned_spec
 
-pytestmark = pytest.mark.usefixtures("kept_plans")
-
 HEAD = """
 [privacy]
 epsilon = "1"
@@ -63,9 +61,15 @@ def people() -> object:
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> tuple[ln.Release, Path]:
+def made() -> ln.Plan:
+    found: ln.Plan = planned_spec(spec(ASKED))
+    return found
+
+
+@pytest.fixture(scope="module")
+def released(made: ln.Plan, tmp_path_factory: pytest.TempPathFactory) -> tuple[ln.Release, Path]:
     out = tmp_path_factory.mktemp("statistics") / "out"
-    return ln.release(planned_spec(spec(ASKED)), people(), seed=6, out=out), out
+    return ln.release(made, people(), seed=6, out=out), out
 
 
 def test_statistics_ask_for_the_tables_that_they_need() -> None:
@@ -87,8 +91,7 @@ def test_statistics_ask_for_the_tables_that_they_need() -> None:
     assert (same + same).statistics == same.statistics
 
 
-def test_a_plan_keeps_what_was_asked_for() -> None:
-    made = planned_spec(spec(ASKED))
+def test_a_plan_keeps_what_was_asked_for(made: ln.Plan) -> None:
     assert made.expected_error().times_least is not None
     assert ln.Plan.from_json(made.to_json()).workload == made.workload
     with pytest.raises(InputError, match="The tables that the mean of pay by store needs are not in the workload"):
