@@ -5,10 +5,14 @@ from pathlib import Path
 import pytest
 
 import leastnoise as ln
+from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
+from leastnoise._release import texts
 from leastnoise._session import answering, of_size, parse_spec, planned_spec
 from leastnoise._studio._draft import changed, drafted
 from leastnoise._studio._margins import margins, scaled
+from leastnoise._studio._plan_view import view
+from leastnoise._studio._planning import Seen
 from leastnoise._studio._saving import save
 from leastnoise._studio._text import spec_text
 from studio.conftest import SPEC
@@ -154,3 +158,51 @@ def test_saving(tmp_path):
     with pytest.raises(InputError, match="cannot be written"):
         save(tmp_path / "no" / "a.toml", "one", "a.toml", "four")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.toml": "two", "b.toml": "three"}
+
+
+ASKED = """
+[privacy]
+epsilon = 4
+[domain]
+a = { integers = [0, 9] }
+b = { size = 2 }
+[measures.pay]
+column = "pay"
+clip = [0, 100]
+[[workload]]
+marginals = { ways = 1 }
+[[workload]]
+means = { of = "pay", by = ["b"] }
+[[workload]]
+quantiles = { of = "a", at = ["0.25", "1/2"], by = ["b"] }
+size = 400
+[[workload]]
+quantiles = { of = "a", at = ["1/2"], by = ["b"] }
+[[workload]]
+cdf = { of = "a" }
+size = 1000
+"""
+
+
+def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tmp_path):
+    draft = drafted(ASKED, tmp_path)
+    names = [row.name for row in draft.rows[2:]]
+    assert [name.partition(" (")[0] for name in names] == [row.statistic.name for row in draft.rows[2:]]
+    assert names[0] == "mean of pay by b (b, sum of pay by b)"
+    assert [row.statistic and row.statistic.kind for row in draft.rows] == [None, None, "means", "quantiles", "quantiles", "cdf"]
+    assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
+    plan = planned_spec(draft.spec)
+    words = [row["verdict"] for row in view(Seen(1, draft, plan, ready=True))["rows"]]
+    errors = statistic_errors(plan)
+    times = interval_multiplier(plan.measured().noise, 0.95)
+    share = texts().percent(times * errors[3].std_error, 2)
+    assert words[:3] == ["", "", "a public size tells its margin"]
+    assert words[5] == f"shares ± {share}, of that size"
+    sized = changed(draft, {"size_of": "300"}, [2])
+    mean = times * statistic_errors(planned_spec(sized.spec))[0].std_error
+    assert view(Seen(1, sized, planned_spec(sized.spec)))["rows"][2]["verdict"] == f"± {texts().error(mean)} at most, at that size"
+    less = changed(changed(draft, {"on": False}, [2]), {"weight": "3"}, [5])
+    assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
+    assert less.spec.workload.products[-1].weight == 3
+    with pytest.raises(InputError, match="Targets and sums are of tables"):
+        changed(draft, {"target": "margin", "most": "5"}, [2])

@@ -8,6 +8,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._check import InputError
+from leastnoise._release import texts
 from leastnoise._studio._exploring import Exploring
 from studio.conftest import serving
 
@@ -119,3 +120,18 @@ def test_large_tables_are_refused():
     made = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="identity"), pd.DataFrame({"a": [1], "b": [2]}), seed=1)
     with pytest.raises(InputError, match="at most 4096 cells; this one would have 10000"):
         Exploring(made).table((("a", "identity"), ("b", "identity")), None)
+
+
+def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
+    asked = ln.mean_queries(DOMAIN, of="pay", by=["zone"]) + ln.quantile_queries(DOMAIN, of="kids", at=["1/2"])
+    asked += ln.cdf_queries(DOMAIN, of="kids", by=["sex"])
+    made = ln.release(ln.plan(asked, ln.PureDP(4), strategy="identity"), rows(), seed=1, out=tmp_path / "out")
+    with serving(tmp_path / "out") as client:
+        page = client.enter()
+        for one in made.statistics:
+            assert f'<h3 id="n{one.id}">{one.name} ' in page
+            assert all(text.replace("<", "&lt;").replace(">", "&gt;") in page for row in one.written(texts(), 200) for text in row)
+            chart = client.json("/statistic", {"statistic": one.id})["chart"]
+            assert (chart is None) == (one.cells == 1)
+        assert "must be called by its id" in client.json("/statistic", {"statistic": 7})["refused"]
+        assert "must be called by its id or name" in client.json("/statistic", {"statistic": "q1"})["refused"]

@@ -8,7 +8,7 @@ from leastnoise._release._large import written
 from leastnoise._release._manifest import FORMAT, versions
 from leastnoise._release._options import LEVEL, Options, checked_level
 from leastnoise._release._release import Release, build
-from leastnoise._release._rounding import Rounded, rounded, write_rounded
+from leastnoise._release._rounding import Rounded, rounded, rounding_words, write_rounded
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Table, Tables
 from leastnoise._release._texts import Texts, texts
@@ -44,6 +44,7 @@ __all__ = [
     "picture",
     "read_categories",
     "rounded",
+    "rounding_words",
     "sha256",
     "table_place",
     "texts",

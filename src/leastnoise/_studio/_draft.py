@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, one_of, refuse, whole
+from leastnoise._check import InputError, exact_positive, one_of, refuse, whole
 from leastnoise._session import Spec, read_toml, spec_from_table
-from leastnoise._workload import Product
+from leastnoise._workload import Product, Statistic
 
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
@@ -43,16 +43,19 @@ class Row:
         part: which part of the workload it comes from.
         entry: the part that asks for it alone, without what a `Setting` says.
         products: its tables.
+        statistic: the means, quantiles or distribution function that they are asked for; None for tables alone.
     """
 
     part: int
     entry: Mapping[str, Any]
     products: tuple[Product, ...]
+    statistic: Statistic | None = None
 
     @property
     def name(self) -> str:
-        """Of its tables."""
-        return ", ".join(product.name for product in self.products)
+        """Of its tables, behind what they are asked for."""
+        tables = ", ".join(product.name for product in self.products)
+        return tables if self.statistic is None else f"{self.statistic.name} ({tables})"
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -124,7 +127,8 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
         alone = {key: value for key, value in entry.items() if key not in _SAID}
         made = _apart(alone, products) if "marginals" in alone else [alone]
         each = [(product,) for product in products] if "marginals" in alone else [products]
-        rows += [Row(part, one, asked) for one, asked in zip(made, each, strict=True)]
+        statistic = _statistic(entry, spec.workload.statistics)
+        rows += [Row(part, one, asked, statistic) for one, asked in zip(made, each, strict=True)]
         settings += [_setting(entry)] * len(made)
     privacy = table["privacy"]
     of = "rho" if "rho" in privacy else "epsilon"
@@ -133,6 +137,18 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
 
 
 _SAID = ("weight", "size", *TARGETS)
+
+
+def _statistic(entry: Mapping[str, Any], known: Sequence[Statistic]) -> Statistic | None:
+    """The statistic of a workload that one of its parts asks for; None for tables."""
+
+    def is_asked(one: Statistic) -> bool:
+        own = entry.get(one.kind)
+        if not isinstance(own, Mapping) or one.of != own["of"] or set(one.by) != set(own.get("by", ())):
+            return False
+        return one.at == tuple(exact_positive("at", share) for share in own.get("at", ()))
+
+    return next(filter(is_asked, known), None)
 
 
 def _apart(entry: Mapping[str, Any], products: Sequence[Product]) -> list[dict[str, Any]]:

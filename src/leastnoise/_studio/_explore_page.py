@@ -6,12 +6,13 @@ from typing import Any
 
 from leastnoise._charts import vega_lite
 from leastnoise._check import InputError, InternalError
-from leastnoise._release import Release, Table, Texts, notices, picture, texts
+from leastnoise._release import Release, StatisticTable, Table, Texts, notices, picture, rounding_words, texts
 from leastnoise._session import read_release
 from leastnoise._studio._exploring import Exploring, question
 from leastnoise._studio._pages import Page, action, asset, html, shown, text
 
 _MOST_MARKS = 2000
+_MOST_LISTED = 200  # values of a statistic
 
 
 def exploring_page(place: Path) -> Page:
@@ -49,6 +50,13 @@ def exploring_page(place: Path) -> Page:
         )
         return {"sum": words, "answer": found.answer, "noise_std": found.noise_std, "low": found.low, "high": found.high}
 
+    def statistic(body: dict[str, Any]) -> Any:
+        key = body.get("statistic")
+        if not isinstance(key, str):
+            raise InputError("A statistic must be called by its id, such as s1.")
+        made = release.statistics[key]
+        return {"chart": made.spec(said), "alt": said.say("st_chart", name=made.name)}
+
     return Page(
         routes=[
             html("/", lambda: shown("exploring.html", t=said, name=place.resolve().name, **_choices(release, said))),
@@ -56,12 +64,14 @@ def exploring_page(place: Path) -> Page:
             text("/vega.js", _vega, "text/javascript"),
             action("/table", table),
             action("/sum", total),
+            action("/statistic", statistic),
         ]
     )
 
 
 def _choices(release: Release, said: Texts) -> dict[str, Any]:
     first = next((product for product in release.workload if product.attributes and product.is_marginal), None)
+    rounding = {rounding_words(release.options, said)}  # that of its files; what is asked here is as exact as it was measured
     warnings = [] if release.private else [said.say("not_private")]
     return {
         "names": release.plan.domain.names,
@@ -69,7 +79,23 @@ def _choices(release: Release, said: Texts) -> dict[str, Any]:
         "measures": list(dict.fromkeys(one for one in release.workload.measures if one is not None)),
         "kinds": [("", said.say("st_left_out")), ("identity", said.say("st_values")), ("prefix", said.say("st_up_to"))],
         "lead": said.say("st_explore", percent=said.percent(release.level)),
-        "notices": [*warnings, *notices(release, said)],
+        "notices": [*warnings, *(one for one in notices(release, said) if one not in rounding)],
+        "percent": said.percent(release.level),
+        "statistics": [_statistic(made, said) for made in release.statistics],
+    }
+
+
+def _statistic(made: StatisticTable, said: Texts) -> dict[str, Any]:
+    """Means, quantiles or a distribution function, as texts."""
+    cut = said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else ""
+    return {
+        "id": made.id,
+        "name": made.name,
+        "meaning": said.say(f"meta_{made.statistic.kind}"),
+        "keys": made.keys,
+        "value": said.say(f"col_{made.value_name}"),
+        "rows": made.written(said, _MOST_LISTED),
+        "cut": cut,
     }
 
 

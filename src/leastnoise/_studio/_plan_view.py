@@ -1,8 +1,10 @@
 """What a page that plans shows, as texts: a pure function of what is seen."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._plan import Plan
 from leastnoise._release import Texts, bet_words, budget_words, goodness, texts
 from leastnoise._session import Least, Price, budget_warnings, plan_warnings, spec_warnings
@@ -37,7 +39,10 @@ def view(seen: Seen) -> dict[str, Any]:
         "kept": None if seen.kept is None else _facts(seen.kept.draft, seen.kept.plan, said),
         "warnings": _warnings(draft, seen.plan if seen.ready else None),
         "ready": seen.ready,
-        "rows": [_row(row, setting, now, before, seen.prices.get(place), said) for place, (row, setting) in each],
+        "rows": [
+            {**_row(row, setting, now, before, seen.prices.get(place), said), **_promised(row, setting, seen.plan, draft.level, said)}
+            for place, (row, setting) in each
+        ],
     }
 
 
@@ -94,6 +99,21 @@ def _row(
         "before": _joined([said.error(one.typical) for one in kept]),
         "change": "" if ratio is None else f"{'+' if ratio > 1 else ''}{said.percent(round(ratio - 1, 3) + 0.0, 3)}",
     }
+
+
+def _promised(row: Row, setting: Setting, plan: Plan | None, level: float, said: Texts) -> dict[str, str]:
+    """What is promised for means, quantiles or a distribution function, in the place of the verdict on a target; nothing for tables."""
+    if row.statistic is None or not setting.on or plan is None or plan.promise is None:
+        return {}
+    asked = row.statistic
+    found = next((one for one in statistic_errors(plan) if replace(one.statistic, size=None) == replace(asked, size=None)), None)
+    if found is None:
+        return {}
+    if found.std_error is None:
+        return {"verdict": said.say("st_needs_size")}
+    margin = interval_multiplier(plan.measured().noise, level) * found.std_error
+    shown = said.error(margin) if asked.kind == "means" else said.percent(margin, 2)
+    return {"verdict": said.say("st_margin_of_mean" if asked.kind == "means" else "st_margin_of_share", margin=shown)}
 
 
 def _verdict(margin: Margin, said: Texts) -> str:

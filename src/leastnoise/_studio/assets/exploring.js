@@ -22,8 +22,7 @@ function line([cell, ...numbers], place) {
   return row;
 }
 
-async function draw(spec, alt) {
-  const figure = at("chart");
+async function draw(figure, spec, alt) {
   figure.hidden = !spec;
   figure.setAttribute("aria-label", alt);
   if (!spec) return;
@@ -46,7 +45,7 @@ async function table() {
   at("rows").replaceChildren(...found.rows.map(line));
   at("find").value = "";
   total();
-  await draw(found.chart, found.alt);
+  await draw(at("chart"), found.chart, found.alt);
 }
 
 async function total() {
@@ -65,4 +64,10 @@ at("find").addEventListener("input", () => {
 });
 at("all").addEventListener("click", () => { for (const { row, pick } of places) pick.checked ||= !row.hidden; total(); });
 at("clear").addEventListener("click", () => { for (const { pick } of places) pick.checked = false; total(); });
-table();
+async function statistics() {
+  for (const figure of document.querySelectorAll("[data-statistic]")) {
+    const found = await ask("/statistic", { statistic: figure.dataset.statistic });
+    if (found) await draw(figure, found.chart, found.alt);
+  }
+}
+table().then(statistics);
