@@ -170,6 +170,19 @@ def test_errors_are_the_same_by_a_matrix_and_by_an_estimate_a_draw(grouped: bool
     np.testing.assert_allclose(by_matrix, by_estimates, rtol=1e-9, atol=1e-9)
 
 
+def test_blocks_that_tell_of_counts_and_of_sums_are_columns_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    ages = (Factor(("age",), Tree(30, (30, 1))),)
+    blocks = (Block(ages, Fraction(4), "pay", ends=True), Block(ages, Fraction(9)))
+    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
+    for product in (*queries(DOMAIN, age="prefix"), *queries(DOMAIN, age="prefix", sum="pay")):
+        assert estimate.linear(product).shape == (30, sum(block.rows for block in blocks))
+        with monkeypatch.context() as patched:
+            by_matrix = list(simulated_noise(estimate, product, 120, seed=6))
+            patched.setattr("leastnoise._estimate._cdf._MOST_LINEAR", 0)
+            np.testing.assert_allclose(by_matrix, list(simulated_noise(estimate, product, 120, seed=6)), rtol=1e-9, atol=1e-6)
+
+
 def test_simulated_noise_has_the_promised_variances() -> None:
     plan = tree_plan(Privacy(PureDP("1/7")), Noise.DISCRETE_LAPLACE)
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))

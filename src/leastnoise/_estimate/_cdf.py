@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import interval_multiplier, middles, told
+from leastnoise._accuracy import interval_multiplier, told
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Estimate
@@ -267,7 +267,7 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     [(), (), ()]
     """
     plan = estimate.observation.measurements
-    places = sorted({one.place for quantity in middles(plan, product.measure) for one in told(plan, quantity)})
+    places = estimate.places(product.measure)
     rows = sum(plan.blocks[place].rows for place in places)
     if not rows * draws <= _MOST_NOISE:
         raise InputError(

@@ -120,8 +120,13 @@ class Estimate:
             cube = along(apply, operator, cube, axis)
         return cube
 
+    def places(self, measure: str | None) -> list[int]:
+        """The blocks that tell something of counts, or of the sums of a measure."""
+        made = self.observation.measurements
+        return sorted({one.place for quantity in middles(made, measure) for one in told(made, quantity)})
+
     def linear(self, product: Product) -> FloatArray:
-        """``values`` as a matrix: a row for every answer, a column for every number that was measured of the product's measure.
+        """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``places``, in their order.
 
         Times these numbers, in rows or units, it is the answers. It is kept for all estimates ``like`` this one.
 
@@ -132,8 +137,8 @@ class Estimate:
             made = self.observation.measurements
             zeros = [np.zeros(block.rows, dtype=np.int64) for block in made.blocks]
             columns = []
-            for place, block in enumerate(made.blocks):
-                for row in range(block.rows if block.measure == product.measure else 0):
+            for place in self.places(product.measure):
+                for row in range(made.blocks[place].rows):
                     values = [*zeros]
                     values[place] = zeros[place].copy()
                     values[place][row] = made.grid
