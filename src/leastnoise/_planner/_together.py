@@ -24,6 +24,7 @@ _BITS = 30  # of weights
 _WIDEST = 5.0  # a part is tried from 2^-5 to 2^5 times as strong as by itself
 _TRIES = 9
 _MOST_TRIED = 2**20, 256  # queries and blocks up to which shares of the budget are tried
+_MOST_JOINT = 256
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _UNIT_BOUND = "unit_bound"
 
@@ -137,7 +138,12 @@ def _balanced(task: Task, parts: Sequence[Weighted]) -> Weighted:
 
     strengths = [0.0] * len(parts)
     blocks = [block for part in parts for block, _ in part]
-    if sum(block.rows for block in blocks) > _MOST_TRIED[0] or len(blocks) > _MOST_TRIED[1]:
+    factors = {factor for block in blocks for factor in block.factors}
+    along = [name for factor in factors for name in factor.attributes]
+    cells = math.prod(task.workload.domain.kind(name).size for name in set(along))
+    # Without a product form every try is an inverse over the joint cells.
+    dear = len(along) > len(set(along)) and cells > _MOST_JOINT
+    if dear or sum(block.rows for block in blocks) > _MOST_TRIED[0] or len(blocks) > _MOST_TRIED[1]:
         return joined(strengths)
     for place in [*range(1, len(parts))] * (1 if len(parts) <= 2 else 2):
         strengths[place] = _least(partial(changed, place))
