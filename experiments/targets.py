@@ -25,7 +25,7 @@ from leastnoise._mechanisms import Search
 from leastnoise._session._targets import balanced, goals_of, ratios
 
 Row = dict[str, Any]
-SIZES = (2, 3, 5, 8, 12, 20, 40)
+SIZES = (2, 3, 5, 8, 12, 16)
 ROWS = 500
 BUDGETS = (ln.Least(), ln.Least("rho"), ln.Least(delta="1e-6"), ln.Least(neighbours="replace"), ln.Least(level=0.8))
 LESS = Fraction(98, 100)
