@@ -54,8 +54,8 @@ SEEDED = {"SeededEntropy", "simulate", "simulated"}
 SEEDED_IN = {"_session/_categories.py", "_session/_session.py"}  # releases and searches with a seed, which say that they protect nobody
 # And to functions of the session.
 SOURCE_GOES_TO = {
-    "Path", "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location", "_adapters.read",
-    "_adapters.read_keys", "isinstance", "type",
+    "Path", "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location", "_adapters.protected_tables",
+    "_adapters.read", "_adapters.read_keys", "isinstance", "type",
 }  # fmt: skip
 # Code of these packages runs where a table or a series is at hand.
 NEAR = {"_audit", "_cli", "_estimate", "_mechanisms", "_release", "_session"}

@@ -10,7 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._kernel import Series
 from leastnoise._release import read_categories
-from leastnoise._session import parse_spec
+from leastnoise._session import parse_spec, spec_warnings
 
 VISITS = pd.DataFrame({"patient_id": [number % 300 for number in range(1200)], "diagnosis": ["a", "b", "b", "c"] * 300})
 PATIENTS = pd.DataFrame({"patient_id": range(300), "sex": ["F", "M", "M"] * 100})
@@ -93,6 +93,8 @@ def test_a_release_that_was_stopped_is_finished_with_the_second_table_that_it_wa
     book = tmp_path / "visits.ledger"
     with pytest.raises(ln.PaidError, match="the same second table, joined on the same columns, and public or not"):
         ln.resume(book, source=ln.Joined(files.data, files.second, on="patient_id", public=True))
+    with pytest.raises(ln.PaidError, match="the same second table"):
+        ln.resume(book, source=ln.Joined(files.data, files.data, on="patient_id"))
     (made,) = ln.resume(book, source=tmp_path / "visits.csv")  # moved: the second table is where it was
     assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
     assert said(tmp_path / "out")["receipt"]["joined"]["public"] is False
@@ -171,3 +173,42 @@ def test_a_list_may_come_from_a_second_table_that_is_public(tmp_path: Path, file
 def test_nothing_of_the_join_is_in_a_release_without_one() -> None:
     made = ln.release(PLAN, VISITS.merge(PATIENTS), seed=1)
     assert "joined" not in made.receipt
+
+
+def test_a_second_ledger_is_refused_for_either_table(tmp_path: Path, files: ln.Joined) -> None:
+    patients = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
+    mixed = ln.Joined(files.data, PATIENTS, on="patient_id")
+    (tmp_path / "other").mkdir()
+    known = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY)
+    for source in (files, mixed):
+        with pytest.raises(ln.LedgerError, match=r"knows the data set 'visits'"):
+            ln.release(PLAN, source, ledger=tmp_path / "other/x.ledger")
+    ln.release(PLAN, files, ledger=known, out=tmp_path / "out")
+    with pytest.raises(ln.LedgerError, match=r"was paid for the data set 'patients'"):
+        ln.release(patients, files.second, ledger=tmp_path / "patients.ledger")
+
+
+def test_joined_tables_are_not_paid_from_a_new_ledger_where_one_knows_the_second(tmp_path: Path, files: ln.Joined) -> None:
+    ln.Ledger.create(tmp_path / "patients.ledger", "patients", PRIVACY)
+    with pytest.raises(ln.LedgerError, match=r"patients.ledger knows the data set 'patients'"):
+        ln.release(PLAN, files, ledger=tmp_path / "visits.ledger")
+    public = ln.Joined(files.data, files.second, on="patient_id", public=True)
+    ln.release(PLAN, public, ledger=tmp_path / "visits.ledger")
+
+
+def test_a_table_is_not_public_beside_itself_however_it_is_written(tmp_path: Path, files: ln.Joined) -> None:
+    (tmp_path / "link.csv").symlink_to(files.data)
+    stored = ln.DatabaseTable("visits", "env:VISITS_URL")
+    pairs = [(files.data, ln.CSV(files.data, ",")), (files.data, tmp_path / "x/../visits.csv"), (files.data, tmp_path / "link.csv")]
+    for first, second in [*pairs, (VISITS, VISITS), (stored, ln.DatabaseTable("visits", "env:VISITS_URL"))]:
+        with pytest.raises(ln.InputError, match="The second table is the data themselves"):
+            ln.Joined(first, second, on="patient_id", public=True)
+
+
+def test_a_public_second_table_is_warned_about(tmp_path: Path, files: ln.Joined) -> None:
+    public = SPEC.replace('on = "patient_id"', 'on = "patient_id"\npublic = true')
+    (warned,) = spec_warnings(parse_spec(public, tmp_path))
+    assert "gives up the second table's protection for nothing" in warned
+    (warned,) = spec_warnings(parse_spec(public.replace('unit = { column = "patient_id", max_rows = 4 }', ""), tmp_path))
+    assert "nobody's row in the second table is protected" in warned
+    assert spec_warnings(parse_spec(SPEC, tmp_path)) == ()

@@ -2,7 +2,16 @@
 
 from leastnoise._adapters._keys import read_keys
 from leastnoise._adapters._layout import CSV
-from leastnoise._adapters._location import DatabaseTable, Joined, dataset_name, join_facts, ledger_beside, located, location
+from leastnoise._adapters._location import (
+    DatabaseTable,
+    Joined,
+    dataset_name,
+    join_facts,
+    ledger_beside,
+    located,
+    location,
+    protected_tables,
+)
 from leastnoise._adapters._read import Wanted, columns, read
 from leastnoise._adapters._usage import ROWS, USAGE
 
@@ -19,6 +28,7 @@ __all__ = [
     "ledger_beside",
     "located",
     "location",
+    "protected_tables",
     "read",
     "read_keys",
 ]

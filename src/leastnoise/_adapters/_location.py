@@ -110,6 +110,26 @@ def first_of(source: Any) -> Any:
     return source.data if isinstance(source, Joined) else source
 
 
+def protected_tables(source: Any) -> tuple[Any, ...]:
+    """The tables whose rows are protected: one, or both of two that are joined, but for a public one.
+
+    Args:
+        source: the data.
+
+    >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
+    (('visits.csv',), ('visits.csv', 'patients.csv'))
+    """
+    return (source.data, source.second)[: 1 if source.public else 2] if isinstance(source, Joined) else (source,)
+
+
+def _the_same(first: Any, second: Any) -> bool:
+    """Whether two tables are known to be one, however their places are written."""
+    paths = [table.path if isinstance(table, CSV) else table for table in (first, second)]
+    if all(isinstance(path, (str, Path)) for path in paths):
+        first, second = (Path(path).expanduser().resolve() for path in paths)
+    return first is second or (type(first) is type(second) and isinstance(first, (Path, DatabaseTable)) and first == second)
+
+
 def _folder_of_pattern(place: Path) -> Path | None:
     if not glob.has_magic(str(place)) or place.exists():
         return None
@@ -214,7 +234,7 @@ class Joined:
             object.__setattr__(self, "columns", tuple(attribute_name("a column of the second table", name) for name in self.columns))
         if not isinstance(self.public, bool):
             raise refuse("public", self.public, "true or false")
-        if self.public and location(self.data) is not None and location(self.data) == location(self.second):
+        if self.public and self.data is not None and _the_same(self.data, self.second):
             raise InputError("The second table is the data themselves, so it is not public. Leave public out.")
 
     def __repr__(self) -> str:

@@ -131,7 +131,9 @@ def check_ledger(ledger: Path, book: Ledger | None, source: Any, dataset: str | 
     check_known(ledger, book, folders)
     name = dataset or _adapters.dataset_name(source)
     if book is None:
-        check_only(ledger, name, [*folders, *_folder(_adapters.location(source))])
+        first, *joined = _adapters.protected_tables(source)
+        for table, known in [(first, name), *((one, _adapters.dataset_name(one)) for one in joined)]:
+            check_only(ledger, known, [*folders, *_folder(_adapters.location(table))])
     elif name not in (None, book.dataset):
         raise InputError(
             f"The ledger {book.path} belongs to the data set {book.dataset!r}; got {name!r}. "
@@ -163,8 +165,6 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
 
 def _folder(place: Any) -> list[Path]:
     """Where data that are files are, and so their ledger."""
-    if isinstance(place, dict) and "joined" in place:
-        return _folder(place["joined"][0])
     path = place.get("path") if isinstance(place, dict) else place
     return [_adapters.ledger_beside(path).parent] if isinstance(path, str) else []
 
@@ -192,8 +192,9 @@ def given_or_kept(data: Any, place: Any, joined: Mapping[str, Any]) -> Any:
     'visits.csv'
     """
     found = _adapters.located(place, data)
-    said = {name: value for name, value in _adapters.join_facts(found).items() if name != "table"}
-    if found is not None and said != {name: value for name, value in joined.items() if name != "table"}:
+    said = _adapters.join_facts(found)
+    frame = "" in {said.get("table", ""), joined.get("table", "")}  # which has no name
+    if found is not None and said != ({**joined, "table": said["table"]} if frame and said and joined else joined):
         raise InputError(
             "A release is finished with what it was paid for: the same second table, joined on the same columns, and public or not as it "
             "was then. Give source=leastnoise.Joined(...) as for the release, or no second table if there was none."

@@ -1,9 +1,10 @@
 """What lies beside a ledger: releases that were paid from it and that it does not know, and other ledgers of the same data."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from leastnoise._check import LeastNoiseError, LedgerError
 from leastnoise._kernel import Ledger
@@ -84,7 +85,14 @@ def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> t
             with suppress(LeastNoiseError, OSError):
                 if not (ledger.exists() and file.samefile(ledger)) and Ledger.open(file, timeout=1).dataset == dataset:
                     found.append(file)
-    return tuple(found) or tuple(release for release, receipt in _paid_releases(places) if receipt.get("dataset") == dataset)
+    return tuple(found) or tuple(release for release, receipt in _paid_releases(places) if dataset in _datasets(receipt))
+
+
+def _datasets(receipt: Mapping[str, Any]) -> set[Any]:
+    """The data sets that a release was made of: its ledger's, and a second table that is not public."""
+    joined = receipt.get("joined")
+    second = {joined.get("table")} if isinstance(joined, dict) and joined.get("public") is False else set()
+    return {receipt.get("dataset"), *second}
 
 
 def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from leastnoise._accounting import Noise
-from leastnoise._adapters import DatabaseTable
+from leastnoise._adapters import DatabaseTable, Joined
 from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind
 from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
@@ -50,7 +50,7 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
         for name in what.domain.names
         if name not in attributes
     ]
-    return tuple(found)
+    return *found, *_of_join(what)
 
 
 def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
@@ -69,6 +69,15 @@ def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
     laplace = made.measurements is None or made.measurements.noise is Noise.DISCRETE_LAPLACE
     idle = (_IDLE,) if made.privacy.max_per_cell is not None and laplace else ()
     return *found, *idle, *error_warnings(made, what.rows)
+
+
+def _of_join(what: Spec) -> Iterator[str]:
+    if not what.join.get("public"):
+        return
+    if what.privacy.unit_column == Joined(None, **what.join).own:
+        yield "[source.join] public gives up the second table's protection for nothing, as it is joined on the unit. Leave public out."
+    else:
+        yield "[source.join] public: nobody's row in the second table is protected, as if everyone knew it. Leave public out if not."
 
 
 _IDLE = (
