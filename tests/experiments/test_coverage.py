@@ -93,7 +93,7 @@ def test_the_command_writes_its_tables(tmp_path: Path, monkeypatch: pytest.Monke
     data = {"sparse": histograms(32, 100, 1)["sparse"]}
     case = Case(group="made up", data=data, budget=PureDP(1), trials=6)
     monkeypatch.setattr(coverage, "cases", lambda *_, **__: [case])
-    monkeypatch.setattr(coverage, "truncated", lambda *_: along(case, 1))
+    monkeypatch.setattr(coverage, "of_sums", lambda *_: along(case, 1))
     monkeypatch.setattr(coverage, "planners", lambda *_: planners({"epsilon": PureDP(1)}, 2, 1, ("identity",)))
     for name in ("estimates", "functions"):
         monkeypatch.setattr(coverage, name, lambda *_: [])

@@ -16,13 +16,13 @@ from leastnoise._audit._bounds import Effort
 from leastnoise._audit._laws import LAWS
 from leastnoise._audit._measured import measured_parts
 from leastnoise._audit._steps import choice_part, kinds_of_steps, ways
-from leastnoise._domain import Domain, Integers
+from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._kernel import SampledRectangles, SeededEntropy, Selection, _measure, _partition, _partition_sampling, _plane
 from leastnoise._linop import BlockTree
 from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import Plan
-from leastnoise._workload import queries
+from leastnoise._workload import mean_queries, queries
 from mechanisms.conformance import ROWS, Row
 from mechanisms.remembered import remember_weights
 
@@ -151,6 +151,25 @@ def test_values_that_are_cut_at_a_wrong_limit_are_seen(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(_measure, "count", generous)
     assert sharpness_of(plan, sums)[1] > 1
+
+
+def test_either_end_of_a_measure_is_seen_if_it_counts_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain(a=Coded(3), measures={"pay": Measure("pay", -10, 90)})
+    plan = mechanism_for("auto", mean_queries(domain, "pay", by=["a"])).plan(
+        mean_queries(domain, "pay", by=["a"]), Privacy(PureDP(1)), Search("auto")
+    )
+    (step,) = steps_of(plan)
+    assert isinstance(step, Measurements)
+    assert all(block.ends for block in step.blocks)
+    ends = _measure._from_ends
+    for first, second in ((4, 1), (1, 4)):
+
+        def wrong(*given: Any, by: tuple[int, int] = (first, second)) -> Any:
+            return ((name, np.repeat(by, len(told) // 2) * told) for name, told in ends(*given))
+
+        monkeypatch.setattr(_measure, "_from_ends", wrong)
+        parts = measured_parts(step, Effort(trials=8000, seconds=0.0, risk=SURE, entropy=SeededEntropy(1)))
+        assert any(part.lower_bound > part.claim for part in parts)
 
 
 @pytest.mark.parametrize(("strategy", "neighbours"), [("dawa", "replace"), ("dawa_tree", "add_remove")])

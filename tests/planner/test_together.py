@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP, covers
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
 from leastnoise._accuracy import total_squared_error
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
@@ -123,3 +123,19 @@ def test_the_time_of_a_plan_counts_both_ways() -> None:
         assert 0 < ways * sum(shares) <= 10.0
         least = {planner.name: task.seconds for planner, task in _within(workload, Privacy(ZCDP(1)), 10.0)}
         assert least["identity"] == pytest.approx(PLANNERS["identity"].seconds(workload))
+
+
+ODD = {
+    "one total beside cells": lambda one: mean_queries(one, "pay") + marginals(one, ways=1),
+    "means beside an overall mean": lambda one: mean_queries(one, "pay", by=["cells"]) + mean_queries(one, "tips"),
+    "totals alone": lambda one: marginals(one, ways=0),
+    "groups of one cell": lambda one: mean_queries(one, "pay", by=["one"]) + mean_queries(one, "tips") + queries(one, age="prefix"),
+}
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), ZCDP("1/2"), ApproxDP(1, "1e-6")], ids=["pure", "rho", "approx"])
+@pytest.mark.parametrize("name", ODD)
+def test_totals_and_groups_of_one_cell_are_planned_under_every_budget(name: str, budget: Budget) -> None:
+    kinds = {"cells": Coded(4), "age": Integers(0, 2), "one": Coded(1)}
+    few = Domain(kinds, measures={"pay": Measure("pay", 0, 100), "tips": Measure("tips", 0, 10)})
+    planned(ODD[name](few), budget)

@@ -30,8 +30,8 @@ def rows():
     )
 
 
-def released(out, strategy, budget):
-    plan = ln.plan(ASKED, budget, strategy=strategy)
+def released(out, strategy, budget, asked=ASKED):
+    plan = ln.plan(asked, budget, strategy=strategy)
     return ln.release(plan, rows(), seed=1, out=out, options=ln.Options(formats=["csv"], level=0.9))
 
 
@@ -87,7 +87,8 @@ def test_what_cannot_be_answered_is_said(client, path, body, message):
 
 
 def test_sums_of_scattered_cells_have_the_error_of_independent_cells(tmp_path):
-    release = released(tmp_path / "release", "identity", ln.ZCDP("1/2"))
+    apart = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, sex="identity", sum="pay")  # no sums that tell of counts
+    release = released(tmp_path / "release", "identity", ln.ZCDP("1/2"), apart)
     exploring = Exploring(release)
     asked = (("sex", "identity"), ("zone", "identity"))
     (scale,) = {float(block.scale) for block in release.measurements.blocks if block.measure is None}
@@ -98,9 +99,8 @@ def test_sums_of_scattered_cells_have_the_error_of_independent_cells(tmp_path):
         assert found.noise_std == pytest.approx(one.noise_std * len(set(cells)) ** 0.5)  # every cell has been measured by itself
         assert found.answer == pytest.approx(exploring.table(asked, None).answer.reshape(-1)[sorted(set(cells))].sum())
     assert one.noise_std == pytest.approx(scale * 6**0.5, rel=1e-3)
-    sums = (("sex", "identity"), ("kids", "identity"))
-    paid = exploring.sum(sums, "pay", range(12))
-    whole = release.sum("sum of pay by sex x kids")
+    paid = exploring.sum((("sex", "identity"),), "pay", range(2))
+    whole = release.sum("sum of pay by sex")
     assert (paid.answer, paid.noise_std, paid.low) == pytest.approx(
         (float(whole.answer.sum()), float(whole.noise_std.sum()), float(whole.low.sum()))
     )

@@ -27,7 +27,7 @@ from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._promise import promised, structures, total_squared_error
 from leastnoise._accuracy._ratio import ratio_interval
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, row_space
-from leastnoise._accuracy._statistics import StatisticError, statistic_errors
+from leastnoise._accuracy._statistics import ROUNDING, StatisticError, statistic_errors
 from leastnoise._accuracy._structure import combined, quantity_structure, structure
 from leastnoise._accuracy._told import Told, attributes_told, middle, middles, sums_told, told
 
@@ -35,6 +35,7 @@ __all__ = [
     "MOST_COVARIANCES",
     "MOST_DENSE",
     "MOST_JOINT",
+    "ROUNDING",
     "Basis",
     "Cells",
     "DenseStructure",

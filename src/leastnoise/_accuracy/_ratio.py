@@ -23,7 +23,7 @@ def ratio_interval(
     *,
     steps: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends of the intervals of part / whole, for independent noise on both.
+    """Ends of the intervals of part / whole, for uncorrelated noise on both.
 
     Args:
         part: S, any shape.

@@ -87,7 +87,8 @@ class Pairs:
     def worst(self) -> Pair:
         """Of some units the one (or, for replace, the two) that all queries tell best, and enough of it to be told at all."""
         norm = self.measured.noise.norm
-        best = max(pairs_of_units(self.measured.domain, self.measured.privacy), key=lambda two: self.of(two[0], two[1], 1).distance(norm))
+        pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
+        best = max(pairs, key=lambda two: float(f"{self.of(two[0], two[1], 1).distance(norm):.9g}"))  # of equal ones the first
         single = self.of(best[0], best[1], 1)
         alone = float(np.max(np.abs(single.shifts) / single.scales))
         return self.of(best[0], best[1], max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), math.floor(4 / single.distance(norm)))))
@@ -149,7 +150,10 @@ def equal_rows(privacy: Privacy) -> int:
 
 
 def candidates(domain: Domain) -> Iterator[Row]:
-    """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone."""
+    """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone.
+
+    Values between the ends of a measure come first: of rows that are told equally well they alone add to both distances from the ends.
+    """
     sizes = {name: domain.kind(name).size for name in domain.names}
     listed = math.prod(sizes.values()) <= _CANDIDATES
     cells = (
@@ -162,9 +166,10 @@ def candidates(domain: Domain) -> Iterator[Row]:
             *(tuple((number * 2654435761 >> shift) % size for shift, size in enumerate(sizes.values())) for number in range(_CANDIDATES)),
         ]
     )
-    amounts = [{name: measure.high_units for name, measure in domain.measures.items()}]
-    if domain.measures:
-        amounts.append({name: measure.low_units for name, measure in domain.measures.items()})
+    bounds = {name: (measure.low_units, measure.high_units) for name, measure in domain.measures.items()}
+    between = {name: low + max(1, (high - low) // 3) if high - low > 1 else high for name, (low, high) in bounds.items()}
+    amounts = [between, {name: high for name, (_, high) in bounds.items()}, {name: low for name, (low, _) in bounds.items()}]
+    amounts = amounts if bounds else [{}]
     for cell, amount in itertools.product(cells, amounts):
         yield {**dict(zip(sizes, cell, strict=True)), **amount}
 

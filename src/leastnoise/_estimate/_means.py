@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import interval_multiplier, middles, ratio_interval, told
+from leastnoise._accuracy import ROUNDING, interval_multiplier, middles, ratio_interval, told
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
@@ -90,7 +90,7 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
     >>> people = pd.DataFrame({"sex": ["F"] * 400 + ["M"] * 100, "income": [50] * 400 + [30] * 100})
     >>> made = ln.means(ln.release(plan, people, seed=7), "pay", by=["sex"])
     >>> made.mean.round(1).tolist(), made.low.round(1).tolist(), made.high.round(1).tolist()
-    ([51.2, 30.1], [49.5, 23.7], [52.9, 36.6])
+    ([49.6, 29.2], [49.1, 26.8], [50.1, 31.5])
     """
     estimate = source.least_squares()
     plan = estimate.observation.measurements
@@ -106,7 +106,8 @@ def means(source: HasLeastSquares, measure: str, *, by: Sequence[str] = (), leve
     times = interval_multiplier(plan.noise, level)
     # The part of the sums whose errors are uncorrelated with those of the counts: all, or what is left without ``apart`` times the counts.
     apart = middles(plan, measure).get(None, 0.0)
-    variance = np.maximum(above.noise_std**2 - apart**2 * below.noise_std**2, 0.0)
+    common = (apart * below.noise_std) ** 2
+    variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
     ends = (bounds.low_units - apart, bounds.high_units - apart)
     steps = (0.5 / plan.grid, 0.5 / plan.grid)
     found = ratio_interval(sums - apart * counts, counts, variance, below.noise_std**2, times, ends, steps=steps)

@@ -61,7 +61,8 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> di
                 known[name, asked] = mean, max(0.0, own.total_variance(operator) - own.kappa * mean)
             parts.append(known[name, asked])
         importance = product.importance
-        for tau in subsets(product.attributes):
+        # An attribute of one cell has no differences, and a design may leave it out.
+        for tau in subsets(tuple(name for name in product.attributes if product.domain.kind(name).size > 1)):
             term = math.prod(spread if name in tau else mean for name, (mean, spread) in zip(product.attributes, parts, strict=True))
             found[tau] = found.get(tau, 0.0) + importance * term
     return found
@@ -120,7 +121,7 @@ def weighted_strategy(
     matrices, coefficients = [], []
     for measure, sets in tables.items():
         products = [product for product in workload if product.measure == measure]
-        asked = {one for names in sets for one in names}
+        asked = {one for names in (*sets, *(product.attributes for product in products)) for one in names}
         factors = {one: factor_along(domain, one, along) for one in asked}
         across = [()] * len(sets) if candidates.signed is None else candidates.signed[measure]
         own = [
@@ -140,7 +141,7 @@ def weighted_strategy(
         ordered = [tuple(domain.names[place] for place in tau) for tau in attribute_sets(closure)]
         coefficients.append(np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in ordered]))
         blocks += own
-    cost = np.array([block_norm(domain, block, norm) for block in blocks])
+    cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and norm == 2:
         bare = [[f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)] for block in blocks]
         cost *= np.sqrt([spread_share(privacy, domain, names) for names in bare])
