@@ -192,9 +192,10 @@ def given_or_kept(data: Any, place: Any, joined: Mapping[str, Any]) -> Any:
     'visits.csv'
     """
     found = _adapters.located(place, data)
-    said = _adapters.join_facts(found)
-    frame = "" in {said.get("table", ""), joined.get("table", "")}  # which has no name
-    if found is not None and said != ({**joined, "table": said["table"]} if frame and said and joined else joined):
+    said, kept = _adapters.join_facts(found), dict(joined)
+    if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
+        kept["table"] = said["table"]
+    if found is not None and said != kept:
         raise InputError(
             "A release is finished with what it was paid for: the same second table, joined on the same columns, and public or not as it "
             "was then. Give source=leastnoise.Joined(...) as for the release, or no second table if there was none."
