@@ -1,18 +1,20 @@
 """Lines and fields of CSV, at once by arithmetic, against the rule applied to every line by itself."""
 
 import io
-from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._adapters import _lines
+from leastnoise._adapters._fields import WORD, to_texts
 from leastnoise._adapters._lines import cut, split, whole_lines
 
-PIECES = st.sampled_from(
-    [b"a", b"bc", b",", b",,", b'"', b'""', b'"x"', b',"y",', b"\r", b"\n", b"\r\n", b"\r\r\n", b"\xff", b"\0", b"\x1f", b";", b"long" * 5]
-)
+ODD = [b"a", b"bc", b",", b",,", b'"', b'""', b'"x"', b',"y",', b"\r", b"\n", b"\r\n", b"\r\r\n", b"\xff", b"\0", b"\x1f", b";"]
+PIECES = st.sampled_from([*ODD, b"1234567", b"12345678", b"long" * 5])
+# what stands behind the fields has no say in them
+BEHIND = np.full(WORD, 255, dtype=np.uint8)
 
 
 def by_hand(content, delimiter, width, longest):
@@ -29,8 +31,9 @@ def by_hand(content, delimiter, width, longest):
 def at_once(content, delimiter, width, places):
     records = []
     for block in whole_lines(io.BytesIO(content).read):
-        rows, columns = cut(block, delimiter, width, places)
-        texts = [[text[start:end].tobytes() for start, end in pairwise(starts)] for starts, text in columns]
+        rows, text, fields = cut(block, delimiter, width, places)
+        columns = [to_texts(np.append(text, BEHIND), *field) for field in fields]
+        texts = [[column.data[place] for place in column.index] for column in columns]
         records += zip(*texts, strict=True) if places else [()] * rows
     return records
 
@@ -85,3 +88,21 @@ def test_a_long_line_takes_time_in_proportion_to_its_length():
     assert split(b'"' + b'""' * 999_999, b",") is None
     assert split(b'"' + b'""' * 999_998 + b'"', b",") == [b'"' * 999_998]
     assert split(b'""' + b"," * 10**6, b",", 5) is None
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [b"a", b"\0", b"\xff", b"a"],
+        [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0\0\0\0\0\0", b"\xff" * 7, b"1234567", b"a"],
+        [b"", b"12345678", b"1234567", b"1234567\0", b"12345678"],
+        [b"", b""],
+        [],
+    ],
+)
+def test_fields_are_told_apart_by_all_of_their_bytes(texts):
+    text = np.frombuffer(b",".join(texts) + b"," * WORD, dtype=np.uint8)
+    ends = np.cumsum([len(one) + 1 for one in texts], dtype=np.int64) - 1
+    column = to_texts(text, ends - np.array([len(one) for one in texts], dtype=np.int64), ends)
+    assert [column.data[place] for place in column.index] == texts
+    assert len(column.data) == len(set(texts))

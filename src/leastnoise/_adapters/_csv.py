@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from leastnoise._adapters._ahead import ahead
-from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import STRANGE, Column, FileKind, Source, not_whole
+from leastnoise._adapters._fields import WORD, to_texts
 from leastnoise._adapters._layout import CSV
 from leastnoise._adapters._lines import cut, split, whole_lines
 from leastnoise._check import InputError
@@ -53,14 +53,12 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     names = [field.decode() for field in fields]
 
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
-        import pyarrow as pa
-
         places = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> tuple[int, list[Column]]:
-            rows, fields = cut(block, delimiter, len(names), places)
-            buffers = [[None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(text)] for starts, text in fields]
-            read = [to_column(pa.Array.from_buffers(pa.binary(), rows, parts)) for parts in buffers]
+            rows, text, fields = cut(block, delimiter, len(names), places)
+            text = np.append(text, np.zeros(WORD, dtype=np.uint8))
+            read = [to_texts(text, *field) for field in fields]
             return rows, read if said.utf8 else [_decoded(column, said.encoding) for column in read]
 
         try:

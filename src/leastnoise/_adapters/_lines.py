@@ -84,7 +84,7 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
     return None
 
 
-def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tuple[int, list[tuple[IntArray, Bytes]]]:
+def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
     r"""Cut a block of lines into the columns wanted.
 
     Args:
@@ -94,12 +94,11 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
         places: which fields are wanted, from 0.
 
     Returns:
-        The number of records, and for each field wanted the bytes of all its records in a row, with the records + 1 places where they start
-        and end.
+        The number of records, the bytes that their fields are in, and for each field wanted where it begins and ends in each record.
 
-    >>> rows, ((starts, text),) = cut(b'1,F\n2\n3,"M"\n', b",", 2, [1])
-    >>> rows, starts.tolist(), text.tobytes()
-    (2, [0, 1, 2], b'FM')
+    >>> rows, text, ((begins, ends),) = cut(b'1,F\n2\n3,"M"\n', b",", 2, [1])
+    >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
+    (2, [b'F', b'M'])
     """
     buffer = np.frombuffer(block, dtype=np.uint8)
     marks = np.flatnonzero((buffer == ord(delimiter)) | (buffer == _LF))
@@ -114,7 +113,7 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
     quoted[np.searchsorted(feeds, quotes)] = True
     kept = short & (last - first == width - 1)
     if kept.all() and not len(quotes):
-        return _regular(buffer, marks.reshape(-1, width), starts, stops, places)
+        return len(feeds), buffer, _regular(marks.reshape(-1, width), starts, stops, places)
     hard = short & quoted
     begins = [starts if place == 0 else _at(marks, first + place - 1, kept) + 1 for place in places]
     ends = [stops if place == width - 1 else _at(marks, first + place, kept) for place in places]
@@ -123,17 +122,13 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
         _unwrap(buffer, quotes, (marks, first, starts, stops), np.flatnonzero(kept & quoted), width, places, (begins, ends, hard))
         kept &= ~hard
         buffer = _one_by_one(block, delimiter, width, places, np.flatnonzero(hard), (starts, stops), (begins, ends, kept))
-    return int(np.count_nonzero(kept)), [_gathered(buffer, begin[kept], end[kept]) for begin, end in zip(begins, ends, strict=True)]
+    return int(np.count_nonzero(kept)), buffer, [(begin[kept], end[kept]) for begin, end in zip(begins, ends, strict=True)]
 
 
-def _regular(
-    buffer: Bytes, marks: IntArray, starts: IntArray, stops: IntArray, places: Sequence[int]
-) -> tuple[int, list[tuple[IntArray, Bytes]]]:
+def _regular(marks: IntArray, starts: IntArray, stops: IntArray, places: Sequence[int]) -> list[tuple[IntArray, IntArray]]:
     """Lines without quotes that are all records: their marks stand in rows."""
-    width = marks.shape[1]
-    begins = [starts if place == 0 else marks[:, place - 1] + 1 for place in places]
-    ends = [stops if place == width - 1 else marks[:, place] for place in places]
-    return len(marks), [_gathered(buffer, begin, end) for begin, end in zip(begins, ends, strict=True)]
+    last = marks.shape[1] - 1
+    return [(starts if place == 0 else marks[:, place - 1] + 1, stops if place == last else marks[:, place]) for place in places]
 
 
 def _at(marks: IntArray, places: IntArray, kept: BoolArray) -> IntArray:
@@ -190,12 +185,3 @@ def _one_by_one(
             begin[line], end[line] = at, at + len(fields[place])
             at += len(fields[place])
     return np.frombuffer(b"".join(behind), dtype=np.uint8)
-
-
-def _gathered(buffer: Bytes, begins: IntArray, ends: IntArray) -> tuple[IntArray, Bytes]:
-    """The bytes between the places, in a row."""
-    lengths = ends - begins
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    if starts[-1] == len(begins) and (lengths == 1).all():
-        return starts, buffer[begins]
-    return starts, buffer[np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])]
