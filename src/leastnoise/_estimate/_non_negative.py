@@ -7,11 +7,13 @@ estimate, the truth lies near the set rather than in it.
 Source: projection on a simplex by sorting: Held, Wolfe, Crowder 1974; isotonic regression on prefix sums: Hay et al. 2010.
 """
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import non_negative as has_no_negative_entry
-from leastnoise._workload import Product
+from leastnoise._workload import Product, identity, prefix
 
 
 def projection_method(product: Product) -> str:
@@ -33,8 +35,7 @@ def projection_method(product: Product) -> str:
         return "none"
     if product.is_marginal:
         return "marginal"
-    kinds = sorted(q.kind for q in product.query_sets if q.kind != "identity")
-    if kinds == ["prefix"]:
+    if [q for q in product.query_sets if q != identity()] == [prefix()]:
         return "prefix"
     return "clip" if all(has_no_negative_entry(operator) for operator in product.operators) else "none"
 
@@ -99,14 +100,15 @@ def non_negative(product: Product, answers: FloatArray) -> FloatArray | None:
     >>> non_negative(marginals(Domain(sex=["F", "M"]), ways=1).products[0], np.array([5.0, -1.0]))
     array([4., 0.])
     """
-    method = projection_method(product)
-    if method == "none":
-        return None
-    if method == "marginal":
-        return onto_simplex(answers, float(answers.sum()))
-    if method == "prefix":
-        return monotone(answers, [q.kind for q in product.query_sets].index("prefix"))
-    return np.maximum(answers, 0.0)
+    return _PROJECTIONS[projection_method(product)](product, answers)
+
+
+_PROJECTIONS: Mapping[str, Callable[[Product, FloatArray], FloatArray | None]] = {
+    "none": lambda _, __: None,
+    "marginal": lambda _, answers: onto_simplex(answers, float(answers.sum())),
+    "prefix": lambda product, answers: monotone(answers, product.query_sets.index(prefix())),
+    "clip": lambda _, answers: np.maximum(answers, 0.0),
+}
 
 
 def whole_numbers(product: Product, answers: FloatArray) -> IntArray:

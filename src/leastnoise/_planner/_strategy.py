@@ -13,7 +13,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._linop import column_sums
 from leastnoise._measurements import Block, Factor, Limits
-from leastnoise._workload import Workload
+from leastnoise._workload import Workload, identity
 
 _MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
 
@@ -66,7 +66,6 @@ Propose = Callable[[Task], Strategy]
 Seconds = Callable[[Workload], float]
 SWEEPS = 3
 _MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
-_STRUCTURED = ("identity", "prefix", "all_ranges")
 
 
 def rich(workload: Workload) -> list[str]:
@@ -75,9 +74,7 @@ def rich(workload: Workload) -> list[str]:
     >>> rich(queries(Domain(a=Integers(0, 9), b=["x", "y"]), a="prefix", b="identity"))
     ['a']
     """
-    asked = {
-        name for product in workload for name, own in zip(product.attributes, product.query_sets, strict=True) if own.kind != "identity"
-    }
+    asked = {name for product in workload for name, own in zip(product.attributes, product.query_sets, strict=True) if own != identity()}
     return [name for name in workload.domain.names if name in asked]
 
 
@@ -120,7 +117,7 @@ def structured(workload: Workload) -> bool:
     >>> structured(queries(Domain(a=Integers(0, 9)), a="prefix")), structured(queries(Domain(a=Integers(0, 9)), a=ranges([(0, 9)])))
     (True, False)
     """
-    return all(asked.kind in _STRUCTURED for product in workload for asked in product.query_sets)
+    return all(asked.form.structured for product in workload for asked in product.query_sets)
 
 
 def searched(workload: Workload) -> bool:

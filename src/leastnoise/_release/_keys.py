@@ -80,7 +80,7 @@ def ends(queries: QuerySet, kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     ([0.0, 0.5], [0.5, 1.0])
     """
     edges = _edges(kind)
-    if edges is None or queries.kind in ("predicates", "matrix", "level"):
+    if edges is None or not queries.form.intervals:
         return None
     first, last = edges
     ends = interval_ends(queries.operator("", kind))
@@ -126,12 +126,11 @@ def _axis(name: str, queries: QuerySet, kind: Kind, labels: Sequence[str | int])
     found = ends(queries, kind)
     if found is None:
         moments = [moment(label.removeprefix("<= ")) for label in own]
-        if queries.kind in ("identity", "prefix", "level") and len(own) > 2 and None not in moments and len(own[0]) > 4:
+        if queries.form.axis != "spans" and len(own) > 2 and None not in moments and len(own[0]) > 4:
             return Axis(name=name, labels=own, kind="times", moments=tuple(str(one) for one in moments))
         return Axis(name=name, labels=own)
     low, high = found
-    sort = {"identity": "cells", "prefix": "up_to"}.get(queries.kind, "spans")
     # a single number is drawn as wide as the step to the next, so that neighbours touch
     step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
-    wide = high + step if sort == "cells" else high
-    return Axis(name=name, labels=own, kind=sort, low=low, high=wide, first=low, last=high)
+    wide = high + step if queries.form.axis == "cells" else high
+    return Axis(name=name, labels=own, kind=queries.form.axis, low=low, high=wide, first=low, last=high)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leastnoise._workload import Product, QuerySet
+from leastnoise._workload import Product, QuerySet, all_ranges, identity, prefix
 
 MOST_WRITTEN = 10_000_000
 """Answers of one table that are written; public."""
@@ -24,8 +24,8 @@ def written(products: Sequence[Product]) -> tuple[Product, ...]:
     >>> [product.name for product in written(asked.products)]
     ['x', 'y:all_ranges', 'x:prefix']
     """
-    cells = tuple(_instead(product, "identity") if is_large(product) else product for product in products)
-    return cells + tuple(_instead(product, "prefix") for product in products if is_large(product))
+    cells = tuple(_instead(product, identity()) if is_large(product) else product for product in products)
+    return cells + tuple(_instead(product, prefix()) for product in products if is_large(product))
 
 
 def is_large(product: Product) -> bool:
@@ -34,7 +34,7 @@ def is_large(product: Product) -> bool:
     >>> [is_large(queries(Domain(x=Integers(1, size)), x="all_ranges").products[0]) for size in (100, 5000)]
     [False, True]
     """
-    return product.rows > MOST_WRITTEN >= _instead(product, "identity").rows
+    return product.rows > MOST_WRITTEN >= _instead(product, identity()).rows
 
 
 def is_part(question: Product, asked: Product) -> bool:
@@ -47,10 +47,10 @@ def is_part(question: Product, asked: Product) -> bool:
     """
     pairs = zip(question.query_sets, asked.query_sets, strict=False)
     return (question.measure, question.attributes) == (asked.measure, asked.attributes) and all(
-        own == other or (other.kind == "all_ranges" and own.kind in ("identity", "prefix", "ranges")) for own, other in pairs
+        own == other or (other == all_ranges() and own.form.intervals) for own, other in pairs
     )
 
 
-def _instead(product: Product, kind: str) -> Product:
-    sets = tuple(QuerySet(kind) if queries.kind == "all_ranges" else queries for queries in product.query_sets)
+def _instead(product: Product, instead: QuerySet) -> Product:
+    sets = tuple(instead if queries == all_ranges() else queries for queries in product.query_sets)
     return replace(product, query_sets=sets)

@@ -8,9 +8,9 @@ from itertools import combinations
 from typing import Any
 
 from leastnoise._check import Exact, InputError, exact_positive, html_facts, refuse, whole
-from leastnoise._domain import Domain
+from leastnoise._domain import Domain, Label
 from leastnoise._linop import Operator
-from leastnoise._workload._query_sets import Label, QuerySet, identity, query_set
+from leastnoise._workload._query_sets import QuerySet, identity, query_set, total
 from leastnoise._workload._statistic import Statistic, statistic_from_json
 from leastnoise._workload._target import Target, target
 
@@ -64,7 +64,7 @@ class Product:
     @property
     def is_marginal(self) -> bool:
         """Whether it asks for every cell of a marginal."""
-        return all(q.kind == "identity" for q in self.query_sets)
+        return all(q == identity() for q in self.query_sets)
 
     @property
     def question(self) -> tuple[object, ...]:
@@ -91,7 +91,7 @@ class Product:
         >>> queries(Domain(sex=["F", "M"], age=["young", "old"]), age="prefix").products[0].name
         'age:prefix'
         """
-        parts = [name if q.kind == "identity" else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
+        parts = [name if q == identity() else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
         table = " x ".join(parts) or "total"
         return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"
 
@@ -266,7 +266,7 @@ def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure:
         known = ", ".join(domain.measures) or "none is declared"
         raise refuse("sum", measure, f"a measure of the domain ({known})", "Declare it with its public clip bounds.")
     read = {name: query_set(name, sets[name]) for name in domain.names if name in sets}
-    kept = {name: q for name, q in read.items() if q.kind != "total"}
+    kept = {name: q for name, q in read.items() if q != total()}
     for name, q in kept.items():
         q.operator(name, domain.kind(name))  # refuses what does not fit, now rather than later
     return Product(

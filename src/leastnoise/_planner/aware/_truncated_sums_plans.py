@@ -17,7 +17,7 @@ from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
 from leastnoise._planner.line._gram import Gram, ScaledSum
 from leastnoise._planner.line._p_identity import fit_p_identity
 from leastnoise._planner.tables._tables import Candidates, asked_tables, factor_along, weighted_strategy
-from leastnoise._workload import Workload
+from leastnoise._workload import Workload, identity
 
 _WORTH = 0.999
 _MOST_JOINT = 2**24
@@ -126,8 +126,8 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
     along = {}
     for name in workload.domain.names:
-        kinds = {q.kind for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
-        if kinds - {"identity"} or (kinds and name == attribute):
+        kinds = {q for p in workload for one, q in zip(p.attributes, p.query_sets, strict=True) if one == name}
+        if kinds - {identity()} or (kinds and name == attribute):
             along[name] = fitted(fit, name, asked_along(workload, name)[0], norm, 20).factor
     # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
     # and its noise would be too large to be drawn exactly.
