@@ -21,8 +21,8 @@ from waiting import HANGS, wait_until
 SAID = texts("en")
 # What the studio may ask of the session: what is public. Nothing here takes a source.
 PUBLIC = {
-    "LEAST", "Least", "Price", "Reached", "Spec", "answering", "budget_warnings", "parse_spec", "plan_warnings",
-    "planned", "price", "read_spec_text", "reached", "read_release", "read_toml", "spec_from_table", "spec_warnings",
+    "LEAST", "Least", "Price", "Reached", "Spec", "answering", "parse_spec", "plan_warnings",
+    "planned", "price", "read_spec_text", "reached", "read_release", "read_toml", "spec_from_table", "spec_warnings", "stated",
 }  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def plan(
     """
     from leastnoise._cli._release import warn, warn_of_bias
     from leastnoise._release import check_options
-    from leastnoise._session import budget_warnings, plan_warnings, read_spec, spec_warnings
+    from leastnoise._session import plan_warnings, read_spec, spec_warnings
 
     what = read_spec(spec)
     if epsilon is not None:
@@ -59,7 +59,7 @@ def plan(
     if out is not None:
         check_new(out, _EXISTS)
     warn_of_bias(what)
-    warned = (*budget_warnings(what.privacy, what.rows), *spec_warnings(what))
+    warned = spec_warnings(what)
     warn(warned)
     made, seconds = planned_shown(what)
     check_options(made, what.options)

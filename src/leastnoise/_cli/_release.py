@@ -57,7 +57,7 @@ def release(
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
     """
     from leastnoise._release import check_options, check_target, notices
-    from leastnoise._session import budget_warnings, check_before, ledger_beside, plan_warnings, read_plan, read_spec, spec_warnings
+    from leastnoise._session import check_before, ledger_beside, plan_warnings, read_plan, read_spec, spec_warnings
 
     what = read_spec(spec)
     if made is not None and any(one.found is None for one in what.searches):
@@ -74,7 +74,7 @@ def release(
     if seed is None:
         known = settle_earlier(paying)
         check_before(paying, what.data(data), target.parent, what.unpaid_privacy, dataset=what.dataset, share=what.share)
-    warn((*budget_warnings(what.privacy, what.rows), *spec_warnings(what)))
+    warn(spec_warnings(what))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     new = not paying.exists()

@@ -21,8 +21,7 @@ from leastnoise._session._session import check_affordable, compare, expected_sec
 from leastnoise._session._sight import other_ledgers, unknown_releases
 from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
 from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
-from leastnoise._session._targets import Least, answering, of_size
-from leastnoise._session._warnings import budget_warnings
+from leastnoise._session._targets import Least, answering, of_size, stated
 
 __all__ = [
     "BLANK",
@@ -44,7 +43,6 @@ __all__ = [
     "account",
     "answering",
     "audit",
-    "budget_warnings",
     "check_affordable",
     "check_before",
     "columns",
@@ -79,6 +77,7 @@ __all__ = [
     "settle",
     "spec_from_table",
     "spec_warnings",
+    "stated",
     "unknown_releases",
     "with_max_rows",
 ]

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ from leastnoise._kernel import Entry, Ledger
 from leastnoise._plan import Plan
 from leastnoise._session._sight import check_known, check_only
 from leastnoise._session._spec import Spec
-from leastnoise._session._targets import Least
-
-_SMALL = Fraction(1, 2**20)
+from leastnoise._session._targets import SMALL, Least, smallest, stated
 
 
 def check_before(ledger: Path, source: Any, folder: Path, privacy: Privacy | Least, *, dataset: str | None = None, share: str = "") -> None:
@@ -40,7 +37,7 @@ def check_before(ledger: Path, source: Any, folder: Path, privacy: Privacy | Lea
     book = open_ledger(ledger, share)
     check_ledger(ledger, book, source, dataset, [folder])
     if book is not None and not any(entry.resumable for entry in book.entries()):
-        asked = privacy.privacy(_SMALL) if isinstance(privacy, Least) else privacy
+        asked = smallest(privacy)
         book.check(_least(asked, book), asked)
 
 
@@ -174,7 +171,7 @@ def _least(privacy: Privacy, book: Ledger) -> Cost:
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):
         return SeriesCost(budget)
-    return PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, _SMALL))
+    return PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, SMALL))
 
 
 def given_or_kept(data: Any, place: Any, joined: Mapping[str, Any]) -> Any:
@@ -226,13 +223,13 @@ def read_plan(path: Path, what: Spec) -> Plan:
         raise InputError(f"The plan {path} cannot be read: {type(error).__name__}. {advice}") from None
     made = Plan.from_json(text)
     asked = what.planned_privacy
-    wanted = asked.privacy(_SMALL) if isinstance(asked, Least) else asked
+    wanted = smallest(asked)
     same = (
         made.privacy.same_unit(wanted)
         and made.privacy.max_per_cell == wanted.max_per_cell
         and type(made.privacy.budget) is type(wanted.budget)
     )
-    same = same and (isinstance(asked, Least) or made.privacy == wanted)
+    same = same and stated(asked) in (None, made.privacy)
     pairs: dict[str, tuple[object, object]] = {"[privacy]": (same, True), "[domain]": (made.domain, what.domain)}
     of_plan, of_spec = ((one.to_json(), one.statistics) for one in (made.workload, what.workload))
     pairs["[[workload]]"] = (of_plan, of_spec)

@@ -80,9 +80,7 @@ def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
         raise refuse("max_rows", size, "a whole number of at least 1")
     rows, bound = int(size), privacy.max_per_cell
     cell = None if bound is None else PerCell(max(1, min(bound.rows, rows)), bound.attributes)
-    if isinstance(privacy, Least):
-        return replace(privacy, max_rows=rows, max_per_cell=cell)
-    return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, rows, cell)
+    return replace(privacy, max_rows=rows, max_per_cell=cell)
 
 
 def protected(privacy: Privacy) -> Privacy:

@@ -12,7 +12,7 @@ from leastnoise._check import InputError, exact_positive, refuse
 from leastnoise._domain import Domain, Unknown
 from leastnoise._plan import CategoryPlan, plan_categories
 from leastnoise._release import FoundCategories, read_categories
-from leastnoise._session._targets import Least
+from leastnoise._session._targets import Least, stated
 
 SHARE = "1/10"
 """Of the budget, for each search that does not say another."""
@@ -114,12 +114,13 @@ def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> No
         InputError: the budget has no delta or is not known yet, or a directory holds what another search found.
     """
     for one in searches:
-        if isinstance(privacy, Least) or not isinstance(privacy.budget, ApproxDP):
-            got = "the least of one" if isinstance(privacy, Least) else privacy.budget
+        said = stated(privacy)
+        if said is None or not isinstance(said.budget, ApproxDP):
+            got = "the least of one" if said is None else said.budget
             raise refuse("[privacy] with unknown categories", got, "a budget of epsilon and delta, each a number")
         if one.found is None:
             continue
-        known, asked = one.found.plan, one.plan(privacy)
+        known, asked = one.found.plan, one.plan(said)
         if (known.attribute, known.kind, known.privacy) != (asked.attribute, asked.kind, asked.privacy):
             raise InputError(
                 f"The categories in {one.place} were found by another search than that of [domain.{one.attribute}]: its budget, unit, "

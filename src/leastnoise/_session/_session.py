@@ -38,7 +38,7 @@ from leastnoise._session._kept import all_tried, best_tried, kept_plan, place_of
 from leastnoise._session._memory import check_memory
 from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._spec import Spec
-from leastnoise._session._targets import Least, least
+from leastnoise._session._targets import Least, least, stated
 from leastnoise._threads import one_thread
 from leastnoise._workload import Workload
 
@@ -96,7 +96,8 @@ def expected_seconds(workload: Workload, privacy: Privacy | Least, search: Searc
     >>> expected_seconds(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search("identity"))
     0.0
     """
-    return 0.0 if isinstance(privacy, Least) or objective != "total" else planning_seconds(workload, privacy, search)
+    said = stated(privacy)
+    return 0.0 if said is None or objective != "total" else planning_seconds(workload, said, search)
 
 
 def _workload(workload: object) -> Workload:
@@ -140,7 +141,7 @@ def planned(
     one_of("objective", objective, ("total", *OBJECTIVES))
     check_cell(workload, privacy)
     strategy = search.strategy
-    if strategy in BY_NAME and (objective != "total" or isinstance(privacy, Least)):
+    if strategy in BY_NAME and (objective != "total" or stated(privacy) is None):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     try:
         if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least

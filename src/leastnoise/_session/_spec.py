@@ -21,7 +21,7 @@ from leastnoise._session._objectives import OBJECTIVES
 from leastnoise._session._public_files import PublicFiles
 from leastnoise._session._searches import Searched, check_searches, named, searches_of, with_found
 from leastnoise._session._source_spec import LAYOUT, PLACE, check_join, file_of, joined_with, layout_of, path_of, place_of, text_of
-from leastnoise._session._targets import Least
+from leastnoise._session._targets import Least, stated
 from leastnoise._workload import Product, Workload, cdf_queries, marginals, mean_queries, quantile_queries, queries, together
 
 LEAST = "least"  # in place of epsilon or rho
@@ -76,16 +76,14 @@ class Spec:
     @property
     def planned_privacy(self) -> Privacy | Least:
         """What a plan is made for: the budget without the shares of searches and guard, or the least, to which the guard's share comes."""
-        if isinstance(self.privacy, Least):
-            return self.privacy
-        return without_guard(_without(self.privacy, self.searches), guard_share(self.options.guard))
+        said = stated(self.privacy)
+        return self.privacy if said is None else without_guard(_without(said, self.searches), guard_share(self.options.guard))
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
         """What is still to be paid: the budget without the shares of the searches that found something before."""
-        if isinstance(self.privacy, Least):
-            return self.privacy
-        return _without(self.privacy, [one for one in self.searches if one.found is not None])
+        said = stated(self.privacy)
+        return self.privacy if said is None else _without(said, [one for one in self.searches if one.found is not None])
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
         """Which strategies are tried, and how long."""

@@ -9,7 +9,7 @@ from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integer
 from leastnoise._plan import Plan
 from leastnoise._session._asked import asked_about
 from leastnoise._session._spec import Spec
-from leastnoise._session._targets import Least
+from leastnoise._session._targets import stated
 from leastnoise._session._warnings import budget_warnings, error_warnings
 
 _DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
@@ -50,7 +50,8 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
         for name in what.domain.names
         if name not in attributes
     ]
-    return *found, *_of_join(what)
+    said = stated(what.privacy)
+    return *(() if said is None else budget_warnings(said, what.rows)), *found, *_of_join(what)
 
 
 def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
     >>> plan_warnings(spec, planned_spec(spec))
     ()
     """
-    found = budget_warnings(made.privacy, what.rows) if isinstance(what.privacy, Least) else ()
+    found = budget_warnings(made.privacy, what.rows) if stated(what.privacy) is None else ()
     laplace = made.measurements is None or made.measurements.noise is Noise.DISCRETE_LAPLACE
     idle = (_IDLE,) if made.privacy.max_per_cell is not None and laplace else ()
     return *found, *idle, *error_warnings(made, what.rows)

@@ -14,9 +14,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
 from leastnoise._accuracy import interval_multiplier, lower_bound, promised
-from leastnoise._check import Exact, InputError, InternalError, exact_positive, one_of, refuse
+from leastnoise._check import Exact, InputError, InternalError, one_of, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import PerCell
 from leastnoise._fitting import rescaled
@@ -34,6 +34,7 @@ _DIGITS = 4
 _TRIES = 3
 _GUESSES = 30
 _MOST_BUDGET = 2**20
+SMALL = Fraction(1, 2**20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,24 @@ class Least:
         return Privacy(budget, self.neighbours, self.unit_column, self.max_rows, self.max_per_cell)
 
 
+def stated(privacy: Privacy | Least) -> Privacy | None:
+    """The budget with neighbours and unit; None where it is still to be found.
+
+    >>> stated(ln.Least("rho")) is None
+    True
+    """
+    return None if isinstance(privacy, Least) else privacy
+
+
+def smallest(privacy: Privacy | Least) -> Privacy:
+    """The budget with neighbours and unit; a very small one in place of one that is still to be found.
+
+    >>> smallest(ln.Least("rho")).budget
+    ZCDP(rho='1/1048576')
+    """
+    return privacy.privacy(SMALL) if isinstance(privacy, Least) else privacy
+
+
 def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
     """The same kind of budget, unit and neighbours with another epsilon or rho.
 
@@ -86,12 +105,9 @@ def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
     >>> of_size(Privacy(ApproxDP(1, "1e-9")), "1/2").budget
     ApproxDP(epsilon='1/2', delta='1/1000000000')
     """
-    if isinstance(privacy, Least):
-        return privacy.privacy(exact_positive(privacy.of, size))
-    budget = privacy.budget
-    if isinstance(budget, ApproxDP):
-        return privacy.within(ApproxDP(size, budget.delta))
-    return privacy.within(type(budget)(size))
+    like = smallest(privacy)
+    _, *delta = parameters(like.budget).values()
+    return like.within(type(like.budget)(size, *delta))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,17 @@ from fractions import Fraction
 from leastnoise._accounting import Privacy, readable
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._plan import Plan
-from leastnoise._session._targets import Least
 
 MOST_EPSILON = 20
 MOST_DELTA = Fraction(1, 10**5)
 """Without a public number of rows."""
 
 
-def budget_warnings(privacy: Privacy | Least, rows: int | None = None) -> tuple[str, ...]:
+def budget_warnings(privacy: Privacy, rows: int | None = None) -> tuple[str, ...]:
     """One sentence for each part of a budget that protects hardly anybody.
 
     Args:
-        privacy: the budget; nothing is said of one that is still to be found.
+        privacy: the budget.
         rows: the public number of rows, if there is one.
 
     >>> for sentence in budget_warnings(Privacy(ApproxDP(50, "0.01")), rows=1000):
@@ -25,8 +24,6 @@ def budget_warnings(privacy: Privacy | Least, rows: int | None = None) -> tuple[
     epsilon = 50 makes what is published up to 5.2e+21 times as likely with a person as without; above 20 hardly anybody is protected.
     delta = 0.01 is above 1 / 1000, one over the number of rows: publishing somebody's row in the clear would satisfy it.
     """
-    if isinstance(privacy, Least):
-        return ()
     budget = privacy.budget
     found = []
     epsilon = getattr(budget, "epsilon", None)

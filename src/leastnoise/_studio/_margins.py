@@ -9,7 +9,7 @@ from leastnoise._check import InputError
 from leastnoise._fitting import rescaled
 from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, Promise, TableError
-from leastnoise._session import Least, Reached, Spec, answering, reached
+from leastnoise._session import Reached, Spec, answering, reached, stated
 from leastnoise._studio._draft import Question
 from leastnoise._workload import Workload
 
@@ -57,8 +57,7 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
     """
     if plan.measurements is None or plan.promise is None or plan.domain != spec.domain:
         return None
-    wanted = spec.planned_privacy
-    privacy = plan.privacy if isinstance(wanted, Least) else wanted
+    privacy = stated(spec.planned_privacy) or plan.privacy
     if type(privacy.budget) is not type(plan.privacy.budget):
         return None
     known = dict(zip((product.question for product in plan.workload), plan.promise.tables, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._plan import Plan
 from leastnoise._release import Texts, bet_words, budget_words, goodness, texts
-from leastnoise._session import Least, Price, budget_warnings, plan_warnings, spec_warnings
+from leastnoise._session import Price, plan_warnings, spec_warnings, stated
 from leastnoise._studio._draft import Draft, Question, Row, Setting
 from leastnoise._studio._margins import Margin, margins
 from leastnoise._studio._planning import Seen
@@ -59,7 +59,7 @@ def _status(seen: Seen, said: Texts) -> str:
 
 def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]]:
     spec = draft.spec
-    privacy = (None if plan is None else plan.privacy) if isinstance(spec.privacy, Least) else spec.privacy
+    privacy = stated(spec.privacy) or (None if plan is None else plan.privacy)
     facts = [] if privacy is None else [(said.say("budget"), budget_words(privacy, said))]
     answers, tables = said.some("answers", spec.workload.rows), said.some("tables", len(spec.workload.products))
     facts.append((said.say("st_asked"), f"{answers}, {tables}"))
@@ -73,7 +73,7 @@ def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]
 def _warnings(draft: Draft, plan: Plan | None) -> list[str]:
     spec = draft.spec
     late = () if plan is None else plan_warnings(spec, plan)
-    return [*budget_warnings(spec.privacy, spec.rows), *spec_warnings(spec), *late]
+    return [*spec_warnings(spec), *late]
 
 
 def _row(

@@ -16,7 +16,7 @@ from typing import Any
 from leastnoise._accuracy import within_memory
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
-from leastnoise._session import Least, answering, parse_spec, planned, price
+from leastnoise._session import answering, parse_spec, planned, price, stated
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -37,7 +37,7 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
     (['trying', 'first'], ['plan'])
     """
     spec = parse_spec(text, folder)
-    wanted = first and not isinstance(spec.planned_privacy, Least)
+    wanted = first and stated(spec.planned_privacy) is not None
 
     def found(plan: Plan) -> None:
         nonlocal wanted
