@@ -114,9 +114,14 @@ SEED ?= 1
 neighbours: env  ## pairs of neighbouring inputs over all sources and column types; takes minutes
 	@PYTHONPATH=tests $(BIN)/python -W error -m adapters.neighbours --pairs $(PAIRS) --seed $(SEED)
 
+.PHONY: machine
+machine:  ## what tests of servers and browsers need from Debian, where it is missing; as root. Without it these tests are skipped
+	@missing=; for program in chromium firefox-esr psql strace npm; do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
+	missing=$$(echo "$$missing" | sed 's/psql/postgresql/'); test -z "$$missing" || { echo "== machine: apt-get install$$missing"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$missing; } >/dev/null; }
+
 .PHONY: browsers
-browsers: env  ## the report and the studio in real browsers: what drives them from npm (20 MB), then their tests; browsers themselves come from Debian
-	@cd tests/browser && npm ci --no-audit --no-fund --silent
+browsers: env  ## the report, the studio and the documentation's site in real browsers; part of `make test` where there are browsers (make machine)
 	@$(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/browser
 
 .PHONY: images

@@ -1,4 +1,4 @@
-"""For mkdocs: CONTRIBUTING.md, which stands beside the folder of the documentation, is a page of the site."""
+"""For mkdocs: CONTRIBUTING.md, beside the folder of the documentation, is a page of the site, and the theme gets its landmarks."""
 
 from pathlib import Path
 from typing import Any
@@ -18,3 +18,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links to the page lead to it within the site."""
     return markdown.replace("](../CONTRIBUTING.md", "](contributing.md")
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Nothing on a page stands outside a landmark: the whole footer is the information about the site, the bar below it leads to pages."""
+    output = output.replace('<div role="contentinfo">', "<div>").replace("<footer>", '<footer role="contentinfo">')
+    return output.replace('role="note" aria-label="Versions"', 'role="navigation" aria-label="Previous and next page"')

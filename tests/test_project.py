@@ -376,6 +376,23 @@ def test_hurry_is_seen() -> None:
     assert hurried(text) == ["1: timeout=60", "3: deadline=200"]
 
 
+def foreign(names: list[str]) -> list[str]:
+    """List files that no kind of source, page, picture or table of the project explains."""
+    kinds = re.compile(r".*\.(py|pyi|c|typed|md|toml|yml|cff|css|js|mjs|json|csv|txt|sql|svg|png|html|j2|sh|spec|ipynb|qmd|R|Rmd|xsd|xml)")
+    return [name for name in names if not kinds.fullmatch(name) and Path(name).name not in {"LICENSE", "Makefile", "run", ".gitignore"}]
+
+
+def test_no_foreign_file_is_in_the_project() -> None:
+    run = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANGS)
+    if run.returncode:
+        pytest.skip("not a checkout of git")
+    assert foreign(run.stdout.splitlines()) == []
+
+
+def test_foreign_files_are_seen() -> None:
+    assert foreign(["src/a.py", "py_spy-0.4.3.whl", "tests/core.1234", "LICENSE"]) == ["py_spy-0.4.3.whl", "tests/core.1234"]
+
+
 def test_no_unfinished_marks() -> None:
     mark = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
     found = [name_of(path) for path in [*MODULES, *PAGES] if mark.search(path.read_text(encoding="utf-8"))]

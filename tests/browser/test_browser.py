@@ -1,23 +1,14 @@
 """The report in real browsers: no complaint on the console, nothing loaded, keys alone suffice, axe finds nothing, and it fits its window.
 
-Needs node, Debian's chromium or firefox-esr, and `make browsers`, which fetches what drives them; without them these tests are skipped.
+Needs npm, which fetches what drives browsers, and Debian's chromium or firefox-esr; without them these tests are skipped.
 """
-
-import json
-import os
-import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import leastnoise as ln
-from waiting import HANGS
-
-HERE = Path(__file__).parent
-BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
+from browser.browsers import BROWSERS, found_by
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +30,7 @@ def page(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", BROWSERS)
 def test_the_report_works_in_a_browser(page, kind, tmp_path):
-    program = next((path for name in BROWSERS[kind] if (path := shutil.which(name))), None)
-    if program is None or shutil.which("node") is None:
-        pytest.skip(f"{kind} or node is not installed (apt-get install {BROWSERS[kind][0]} nodejs npm)")
-    if not (HERE / "node_modules").is_dir():
-        pytest.skip("what drives a browser is not installed (make browsers)")
-    command = ["node", "check.mjs", kind, program, str(page), str(tmp_path)]
-    home = {**os.environ, "HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=HERE, env=home, capture_output=True, text=True, timeout=HANGS, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = found_by(kind, "check.mjs", page, tmp_path, home=tmp_path)
     assert found["said"] == []
     assert all(address.startswith(page.as_uri()) for address in found["loaded"] if not address.startswith("data:"))
     assert found["axe"] == []

@@ -3,37 +3,19 @@
 Needs what test_browser.py needs; without it these tests are skipped.
 """
 
-import json
-import os
-import shutil
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import leastnoise as ln
+from browser.browsers import BROWSERS, found_by
 from leastnoise._session import read_spec
 from studio.conftest import SPEC, serving
-from waiting import HANGS
-
-HERE = Path(__file__).parent
-BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
 
 
 def used(kind, address, folder, mode):
     """What a browser found."""
-    program = next((path for name in BROWSERS[kind] if (path := shutil.which(name))), None)
-    if program is None or shutil.which("node") is None:
-        pytest.skip(f"{kind} or node is not installed (apt-get install {BROWSERS[kind][0]} nodejs npm)")
-    if not (HERE / "node_modules").is_dir():
-        pytest.skip("what drives a browser is not installed (make browsers)")
-    command = ["node", "studio.mjs", kind, program, address, str(folder), mode]
-    home = {**os.environ, "HOME": str(folder)}
-    done = subprocess.run(command, cwd=HERE, env=home, capture_output=True, text=True, timeout=HANGS, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = found_by(kind, "studio.mjs", address, folder, mode, home=folder)
     here = address.partition("?")[0]
     assert found["said"] == []
     assert found["address"] == here

@@ -1,0 +1,49 @@
+// Opens every page of the documentation's site in a real browser and says what it found, as one JSON object on the standard output stream.
+// node site.mjs chrome|firefox EXECUTABLE ADDRESS PAGES EXAMINED [FOLDER]: all pages are opened on a phone, those examined at three widths and
+// by axe, with a picture of each in the folder
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import puppeteer from "puppeteer-core";
+
+const [kind, executablePath, address, pages, examined, folder] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
+const browser = await puppeteer.launch({
+  browser: kind, executablePath, headless: true, args: kind === "chrome" ? ["--no-sandbox"] : [],
+});
+const found = { visited: 0, said: [], requests: [], failed: [], overflow: {}, axe: {} };
+try {
+  const page = await browser.newPage();
+  let path = "";
+  page.on("console", (message) => found.said.push(`${path}: ${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => found.said.push(`${path}: ${error}`));
+  page.on("request", (request) => found.requests.push(request.url()));
+  page.on("response", (response) => { if (response.status() >= 400) found.failed.push(response.url()); });
+  for (path of pages.split(",")) {
+    const typical = examined.split(",").includes(path);
+    await page.goto(`${address}${path}.html`, { waitUntil: "load" });
+    found.visited += 1;
+    for (const width of typical ? [1400, 800, 390] : [390]) {
+      await page.setViewport({ width, height: 900 });
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (over > 0) found.overflow[`${path} ${width}`] = over;
+      if (folder && typical) await page.screenshot({ path: `${folder}/${kind}-${path.replaceAll("/", "-")}-${width}.png` });
+    }
+    if (!typical) continue;
+    await page.evaluate(axe);
+    const result = await page.evaluate(() => window.axe.run(document));
+    for (const one of result.violations) {
+      (found.axe[one.id] ??= []).push(`${path}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 160)}`);
+    }
+  }
+  path = "search";
+  await page.goto(`${address}index.html`, { waitUntil: "load" });
+  // by keys alone: what is asked for in the field of the search leads to pages
+  await page.focus("input[name=q]");
+  await page.keyboard.type("quantiles");
+  await Promise.all([page.waitForNavigation({ waitUntil: "load" }), page.keyboard.press("Enter")]);
+  await page.waitForSelector("#mkdocs-search-results article a");
+  found.results = await page.$$eval("#mkdocs-search-results article a", (links) => links.length);
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify(found));

@@ -1,0 +1,51 @@
+"""The documentation's site in real browsers: nothing fails or comes from elsewhere, pages fit, axe finds nothing, the search works."""
+
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from browser.browsers import BROWSERS, found_by
+from waiting import HANGS
+
+ROOT = Path(__file__).parents[2]
+# One page of every kind: text, code, what is made from docstrings, wide tables with pictures, a list.
+TYPICAL = ["index", "how-to", "python", "results/sums", "decisions/index"]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """A test has nobody to tell of requests."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, as `make docs` builds it, and the address of a server of it."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=HANGS, capture_output=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("kind", BROWSERS)
+def test_the_site_works_in_a_browser(site, kind, tmp_path):
+    folder, address = site
+    whole = sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.html"))
+    assert set(TYPICAL) < set(whole)
+    read = [name for name in whole if name not in {"404", "search"}] if kind == "chrome" else TYPICAL
+    found = found_by(kind, "site.mjs", address, ",".join(read), ",".join(TYPICAL), home=tmp_path)
+    assert found["visited"] == len(read)
+    assert [text for text in found["said"] if "earch" not in text] == []  # the search says on the console that it is ready
+    assert found["failed"] == []
+    assert [one for one in found["requests"] if not one.startswith((address, "data:"))] == []
+    assert found["overflow"] == {}
+    assert found["axe"] == {}
+    assert found["results"] > 3
+    assert not list(folder.rglob("*.py"))
