@@ -150,6 +150,13 @@ def test_groups_cover_each_set_once(wanted, rows):
         assert all(set(wanted[member]) <= set(group.attributes) for member in group.members)
 
 
+def test_a_group_has_the_attributes_of_its_tables_whatever_ended_its_growth():
+    lone = groups([(0, 1)], [2, 3], 100)
+    held_up = groups([(0, 1), (0, 2), (3, 4, 5)], [20, 20, 20, 2, 2, 2], 10**4)  # 2 does not fit; 3 does, for nothing
+    assert [(group.attributes, group.members) for group in lone] == [((0, 1), (0,))]
+    assert [(group.attributes, group.members) for group in held_up] == [((0, 1), (0,)), ((0, 2), (1,)), ((3, 4, 5), (2,))]
+
+
 def test_groups_share_passes():
     wanted = list(itertools.combinations(range(20), 3))
     assert len(groups(wanted, [10] * 20, 10**6)) < len(wanted) / 5

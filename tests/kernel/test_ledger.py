@@ -650,6 +650,21 @@ def test_room_is_kept_until_the_measurement_is_written(ledger) -> None:
     assert not held.exists()
 
 
+def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
+    """As in a process without standard input."""
+    kept = os.dup(0)
+    os.close(0)
+    try:
+        with ledger.running():
+            os.fstat(0)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
 def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
     def full(*arguments):
         raise OSError(28, "No space left on device")

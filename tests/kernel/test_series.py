@@ -275,3 +275,13 @@ def test_choices_on_a_plane_find_what_stands_out_and_refuse_other_attributes() -
     for names in (("age",), ("age", "sex", "age")):
         with pytest.raises(InputError, match="attributes of a choice on a plane must be two names"):
             replace(ON_PLANE[0], attributes=names)
+
+
+def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_whole_budget() -> None:
+    def drawn(seed: int) -> list[list[int]]:
+        made = Series.rehearsed(aware(), {"age": [0, 0, 5]}, {}, SeededEntropy(seed))
+        return [next(made).measure(step(PureDP(1))).values[0].tolist() for _ in range(2)]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+    first, second = drawn(1)
+    assert first != second

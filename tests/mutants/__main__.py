@@ -1,6 +1,7 @@
 """``python -m mutants``: copies the project, records what its tests cover, runs a sample of mutants and writes the results page.
 
 python -m mutants [--mutants 400] [--seed 1] [--folder build/mutants]     all steps; continues where an earlier run was stopped
+python -m mutants --page                                                  the page of what is decided so far, without running anything
 python -m mutants --again build/mutants --folder build/again              the survivors of that run, in the code as it is now
 """
 
@@ -35,6 +36,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes at once; the last step has one")
     parser.add_argument("--packages", nargs="+", default=TRUSTED, help="only mutants and tests of these")
     parser.add_argument("--quick", action="store_true", help="only quick tests, of the trusted packages alone: for a busy machine")
+    parser.add_argument("--page", action="store_true", help="write the page of what an earlier run has decided, and run nothing")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--part", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -48,6 +50,15 @@ def main() -> None:
         }
         steps[given.step](folder, given.part, given.jobs)
         return
+    if not given.page:
+        _run(folder, given)
+    page = folder / "page.md" if given.again else ROOT / "docs" / "results" / "mutation.md"
+    report.write(folder, page, IN_PLACE[-1], AFRESH)
+    print(f"The results are in {page}.")
+
+
+def _run(folder: Path, given: argparse.Namespace) -> None:
+    """All steps, each from where an earlier run was stopped."""
     if not (folder / "tree").exists():
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED)
@@ -58,9 +69,6 @@ def main() -> None:
     for most in IN_PLACE:
         _step(f"in place {most:g}", folder, given.jobs)
     _step("afresh", folder)
-    page = folder / "page.md" if given.again else ROOT / "docs" / "results" / "mutation.md"
-    report.write(folder, page, IN_PLACE[-1], AFRESH)
-    print(f"The results are in {page}.")
 
 
 def _draw(folder: Path, given: argparse.Namespace) -> None:

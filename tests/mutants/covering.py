@@ -47,32 +47,41 @@ class _TooSlow(BaseException):
 
 
 class Recorder:
-    """A pytest plugin: one coverage context and one CPU time a test, of every so-manieth file; slow tests are stopped, and fail."""
+    """A pytest plugin: one coverage context and one CPU time a test, of every so-manieth file; slow tests are stopped, and fail.
 
-    def __init__(self, cover: coverage.Coverage, part: int, parts: int, longest: float) -> None:
-        self.cover, self.part, self.parts, self.longest = cover, part, parts, longest
-        self.seconds: dict[str, float] = {}
-        self.failed: list[str] = []
+    What a test was found to take is written when its lines are, so that a recording that was stopped goes on where it was.
+    """
+
+    def __init__(self, cover: coverage.Coverage, path: Path, part: int, parts: int, longest: float) -> None:
+        self.cover, self.path, self.part, self.parts, self.longest = cover, path, part, parts, longest
+        self.failed = False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        files = list(dict.fromkeys(item.path for item in items))
-        items[:] = [item for item in items if files.index(item.path) % self.parts == self.part]
+        files, done = list(dict.fromkeys(item.path for item in items)), {test for test, _, _ in _known(self.path)}
+        items[:] = [item for item in items if files.index(item.path) % self.parts == self.part and item.nodeid not in done]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self.cover.switch_context(item.nodeid)
+        self.failed = False
         start = time.process_time()
         signal.setitimer(signal.ITIMER_PROF, self.longest)
         try:
             return (yield)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            self.seconds[item.nodeid] = round(time.process_time() - start, 4)
-            self.cover.switch_context("")
+            seconds = round(time.process_time() - start, 4)
+            self.cover.switch_context("")  # writes the lines
+            with self.path.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps([item.nodeid, seconds, self.failed]) + "\n")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.failed.append(report.nodeid)
+        self.failed = self.failed or report.failed
+
+
+def _known(path: Path) -> list[tuple[str, float, bool]]:
+    """The tests that were recorded: their names, CPU seconds, and whether they failed."""
+    return [tuple(json.loads(line)) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
 def _stop(_number: int, _frame: object) -> None:
@@ -91,22 +100,30 @@ def record(tree: Path, target: Path, part: int, parts: int, *, packages: Iterabl
         quick: leave out what takes over ``QUICK`` seconds, and what is in ``SLOW``.
     """
     signal.signal(signal.SIGPROF, _stop)
-    data = target / f"coverage-{part}"
-    data.unlink(missing_ok=True)
-    cover = coverage.Coverage(data_file=str(data), source=[str(tree / "src" / "leastnoise" / name) for name in TRUSTED])
-    recorder = Recorder(cover, part, parts, QUICK if quick else LONGEST)
+    trusted = [str(tree / "src" / "leastnoise" / name) for name in TRUSTED]
+    cover = coverage.Coverage(data_file=str(target / f"coverage-{part}"), source=trusted)
+    cover.load()
     cover.start()
+    recorder = Recorder(cover, target / f"tests-{part}.jsonl", part, parts, QUICK if quick else LONGEST)
     pytest.main(pytest_arguments(tree, targets(packages, quick=quick)), plugins=[recorder])
     cover.stop()
     cover.save()
-    found = {}
-    for path in cover.get_data().measured_files():
-        lines = cover.get_data().contexts_by_lineno(path)
-        found[str(Path(path).relative_to(tree / "src" / "leastnoise"))] = {
-            line: sorted(filter(None, tests)) for line, tests in lines.items()
+    gather(tree, target, part)
+
+
+def gather(tree: Path, target: Path, part: int) -> None:
+    """Write down for ``Cover`` what was recorded so far."""
+    data = coverage.CoverageData(str(target / f"coverage-{part}"))
+    data.read()
+    found = {
+        str(Path(path).relative_to(tree / "src" / "leastnoise")): {
+            line: sorted(filter(None, tests)) for line, tests in data.contexts_by_lineno(path).items()
         }
-    known = {"seconds": recorder.seconds, "failed": sorted(set(recorder.failed)), "lines": found}
-    (target / f"lines-{part}.json").write_text(json.dumps(known), "utf-8")
+        for path in data.measured_files()
+    }
+    known = _known(target / f"tests-{part}.jsonl")
+    seconds, failed = {test: used for test, used, _ in known}, sorted({test for test, _, bad in known if bad})
+    (target / f"lines-{part}.json").write_text(json.dumps({"seconds": seconds, "failed": failed, "lines": found}), "utf-8")
 
 
 class Cover:

@@ -5,11 +5,13 @@ import importlib.util
 import json
 import os
 import time
+from types import SimpleNamespace
 
+import coverage
 import pytest
 
 from mutants import report
-from mutants.covering import Cover
+from mutants.covering import Cover, Recorder, gather
 from mutants.generate import mutants_of, mutated, sample
 from mutants.trial import _KILLED, _PASSED, Outcome, forked, outcome, replace_code
 
@@ -118,6 +120,21 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     assert cover.tests(found(tmp_path, "5 -> 6")) == tests  # at import alone: whatever runs the file
 
 
+def test_a_recording_that_was_stopped_goes_on_where_it_was(tmp_path):
+    done = [["tests/a.py::quick", 0.5, False], ["tests/a.py::bad", 0.1, True]]
+    (tmp_path / "tests-0.jsonl").write_text("".join(json.dumps(one) + "\n" for one in done), "utf-8")
+    items = [SimpleNamespace(path="tests/a.py", nodeid=f"tests/a.py::{name}") for name in ("quick", "bad", "new")]
+    Recorder(coverage.Coverage(data_file=None), tmp_path / "tests-0.jsonl", 0, 1, 8.0).pytest_collection_modifyitems(items)
+    assert [item.nodeid for item in items] == ["tests/a.py::new"]
+    data = coverage.CoverageData(str(tmp_path / "coverage-0"))
+    data.set_context("tests/a.py::quick")
+    data.add_lines({str(tmp_path / "src" / "leastnoise" / "_kernel" / "a.py"): {7}})
+    gather(tmp_path, tmp_path, 0)
+    known = json.loads((tmp_path / "lines-0.json").read_text("utf-8"))
+    assert known["lines"] == {"_kernel/a.py": {"7": ["tests/a.py::quick"]}}
+    assert (known["seconds"], known["failed"]) == ({"tests/a.py::quick": 0.5, "tests/a.py::bad": 0.1}, ["tests/a.py::bad"])
+
+
 def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeypatch):
     mutants = [mutant for mutant in mutants_of(tmp_path, "_kernel/sample.py") if mutant.before in {"5", "> least", "3"}]
     states = dict(zip([mutant.key for mutant in mutants], ("survived", "survived", "killed"), strict=True))
@@ -134,10 +151,18 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeyp
         json.dumps({"key": key, "limit": 6.0, "outcome": dataclasses.asdict(Outcome(state, 1, "", 0.0))}) for key, state in states.items()
     ]
     (tmp_path / "results.jsonl").write_text("\n".join(lines), "utf-8")
-    (tmp_path / "reasons.toml").write_text('"_kernel/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n', "utf-8")
+    reasons = '"_kernel/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n'
+    (tmp_path / "reasons.toml").write_text(reasons, "utf-8")
     monkeypatch.setattr(report, "REASONS", tmp_path / "reasons.toml")
     report.write(tmp_path, tmp_path / "page.md", 60, 30)
     page = (tmp_path / "page.md").read_text("utf-8")
     assert "| **together** | 3 | 1 | 0 | 2 | 33.3 |" in page
     assert "| **without those that change no result** | 2 | 1 | 0 | 1 | 50.0 |" in page
+    assert "| **the same, with the tests added since** | 2 | 1 | 0 | 1 | 50.0 |" in page
     assert page.count("equivalent: nobody reads it") == page.count("not yet looked at") == 1
+    (tmp_path / "reasons.toml").write_text(f'{reasons}"{mutants[1].name}" = "closed: there is a test"', "utf-8")
+    report.write(tmp_path, tmp_path / "page.md", 60, 30)
+    page = (tmp_path / "page.md").read_text("utf-8")
+    assert "| **without those that change no result** | 2 | 1 | 0 | 1 | 50.0 |" in page
+    assert "| **the same, with the tests added since** | 2 | 2 | 0 | 0 | 100.0 |" in page
+    assert "not yet looked at" not in page
