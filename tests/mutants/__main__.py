@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "site", "dist", "__pycache__", ".*_cache", "*.egg-info")
 IN_PLACE, AFRESH = (6.0, 60.0), 20.0  # CPU seconds of tests that a mutant meets at most; in place in two rounds
 _LAST = 1e9  # the limit written for what was found afresh
+_CHUNK = 100  # mutants that go through all steps before the next ones: of a run cut short, what is decided is a fair sample too
 
 
 def main() -> None:
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the page of what an earlier run has decided, and run nothing")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--part", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     folder = given.folder.resolve()
     if given.step:
@@ -48,7 +50,7 @@ def main() -> None:
             "afresh": _afresh,
             **{f"in place {most:g}": partial(_in_place, most=most) for most in IN_PLACE},
         }
-        steps[given.step](folder, given.part, given.jobs)
+        steps[given.step](folder, given.part, given.jobs, given.first)
         return
     if not given.page:
         _run(folder, given)
@@ -66,9 +68,11 @@ def _run(folder: Path, given: argparse.Namespace) -> None:
         _step("record", folder, given.jobs, *(["--quick"] if given.quick else []), "--packages", *given.packages)
     if not (folder / "sample.json").exists():
         _draw(folder, given)
-    for most in IN_PLACE:
-        _step(f"in place {most:g}", folder, given.jobs)
-    _step("afresh", folder)
+    number = len(report.drawn(folder))
+    for first in [*range(_CHUNK, number, _CHUNK), number]:
+        for most in IN_PLACE:
+            _step(f"in place {most:g}", folder, given.jobs, "--first", str(first))
+        _step("afresh", folder, 1, "--first", str(first))
 
 
 def _draw(folder: Path, given: argparse.Namespace) -> None:
@@ -104,12 +108,12 @@ def _step(name: str, folder: Path, jobs: int = 1, *more: str) -> None:
         sys.exit(f"The step {name!r} has failed; what is done is kept.")
 
 
-def _record(folder: Path, part: int, parts: int, *, packages: list[str], quick: bool) -> None:
+def _record(folder: Path, part: int, parts: int, _first: int, *, packages: list[str], quick: bool) -> None:
     covering.record(folder / "tree", folder, part, parts, packages=packages, quick=quick)
 
 
-def _in_place(folder: Path, part: int, parts: int, most: float) -> None:
-    """Every mutant of a function's code that is not dead yet; what is left is for ``_afresh``."""
+def _in_place(folder: Path, part: int, parts: int, first: int, most: float) -> None:
+    """Every mutant of a function's code, of the first that many, that is not dead yet; what is left is for ``_afresh``."""
     cover = covering.Cover(folder)
 
     def tell(mutant: generate.Mutant | None, found: trial.Outcome) -> None:
@@ -118,19 +122,20 @@ def _in_place(folder: Path, part: int, parts: int, most: float) -> None:
         if mutant is not None:
             _write(folder, most, mutant, found)
 
-    own = _last(folder)[part::parts]
-    left = [mutant for mutant, state, limit in own if state not in {*report.DEAD, "no function"} and limit < most]
+    last = _last(folder)
+    left = [mutant for mutant, state, limit in last[part:first:parts] if state not in {*report.DEAD, "no function"} and limit < most]
+    checked = any(most <= limit < _LAST for _, _, limit in last)
     if left:
-        trial.in_place(folder / "tree", cover, [None, *left], most, tell)
+        trial.in_place(folder / "tree", cover, left if checked else [None, *left], most, tell)
 
 
-def _afresh(folder: Path, _part: int, _parts: int) -> None:
-    """What is no function's code, and every survivor once more: the first tests alone, then more of the file's."""
+def _afresh(folder: Path, _part: int, _parts: int, first: int) -> None:
+    """What is no function's code, and every survivor once more, of the first that many: the first tests alone, then more of the file's."""
     cover = covering.Cover(folder)
-    trial.load_libraries()
-    for mutant, state, limit in _last(folder):
-        if state in report.DEAD or limit == _LAST:
-            continue
+    left = [mutant for mutant, state, limit in _last(folder)[:first] if state not in report.DEAD and limit != _LAST]
+    if left:
+        trial.load_libraries()
+    for mutant in left:
         own = cover.tests(mutant)
         tests = [*own, *(test for test in cover.of_file(mutant) if test not in set(own))]
         result = trial.afresh(folder / "tree", cover, mutant, tests[:60], AFRESH)
