@@ -14,7 +14,8 @@ from leastnoise._check.arrays import IntArray
 from leastnoise._kernel import Entropy, Partition
 from leastnoise._kernel._interval_costs import grid_sensitivity, on_grid
 from leastnoise._kernel._laplace import discrete_laplace
-from leastnoise._kernel._partition import noise_scale, read_cells, read_penalty
+from leastnoise._kernel._partition import noise_scale, read_penalty
+from leastnoise._kernel._plane import read_plane
 
 Ranks = npt.NDArray[np.int32]
 
@@ -158,7 +159,7 @@ def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact
     """
     spent = exact_positive("epsilon", epsilon)
     each = spent / whole("distance", distance, 1)  # Q3: group privacy
-    cells = read_cells(x)
+    _, cells = read_plane(x)
     n = len(cells)
     fixed = read_penalty(penalty, n)
     levels = on_powers(cells)

@@ -24,11 +24,10 @@ from baselines._noisy_costs import noisy_costs
 from numpy.typing import NDArray
 
 from experiments.selections.partition_levels import pruned_levels
-from experiments.selections.partition_variants import noisy_aligned, sampled_powers
+from experiments.selections.partition_variants import noisy_aligned, sampled_aligned, sampled_powers
 from leastnoise._estimate import Halving, Levels, Shrunk, cheapest_blocks, shrink
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._partition import least_cost
-from leastnoise._kernel._partition_sampling import exponential_mechanism
+from leastnoise._kernel._plane import least_block_cost
 from leastnoise._linop import AllRanges
 from leastnoise._planner import difference_costs
 from leastnoise._planner.line._gram import AllRangesGram, DenseGram
@@ -212,14 +211,14 @@ def by_rule(run: Setting) -> Reals:
 
 def choose(run: Setting) -> str:
     """The regime, from the noisy least cost of a partition with penalty 1 / epsilon a bucket."""
-    cost = float(least_cost(run.x, repr(run.epsilon * TEST_SHARE), run.entropy, penalty=repr(1 / run.epsilon))) * run.epsilon
+    cost = float(least_block_cost(run.x, repr(run.epsilon * TEST_SHARE), run.entropy, penalty=repr(1 / run.epsilon))) * run.epsilon
     per_cell = cost / len(run.x)
     return "E" if per_cell < EASIEST else "A" if per_cell < EASY else "H" if per_cell < HARD else "D"
 
 
 def aligned(x: Wholes, epsilon: str, entropy: SeededEntropy) -> Wholes:
     """(c) with the prior ln 4 and no further penalty."""
-    return exponential_mechanism(x, epsilon, entropy, penalty=0).starts
+    return sampled_aligned(x, epsilon, entropy, penalty=0).starts
 
 
 WAYS: dict[str, Callable[[Setting], Reals]] = {
@@ -227,7 +226,7 @@ WAYS: dict[str, Callable[[Setting], Reals]] = {
     "a": two_stages(lambda x, e, u: noisy_costs(x, e, u, penalty=repr(1 / (3 * float(e)))).starts),
     "b": two_stages(lambda x, e, u: noisy_aligned(x, e, u, penalty=repr(25 / (3 * float(e)))).starts),
     "c": two_stages(aligned),
-    "c median": two_stages(lambda x, e, u: exponential_mechanism(x, e, u, penalty=0, centre="median").starts),
+    "c median": two_stages(lambda x, e, u: sampled_aligned(x, e, u, penalty=0, centre="median").starts),
     "c powers": two_stages(lambda x, e, u: sampled_powers(x, e, u, penalty=0, prior="2.565").starts),
     "d": pruned,
     "E": two_stages(aligned, bounded=True),

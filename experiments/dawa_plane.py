@@ -26,10 +26,10 @@ from baselines import ADAPTIVE_GRID, QUADTREE, UNIFORM_GRID, Baseline
 from experiments.dawa_rectangles import QUICK, Size, compare
 from experiments.selections.adaptive_blocks import adaptive_blocks
 from experiments.selections.hilbert import hilbert_order
+from experiments.selections.partition_variants import sampled_aligned
 from leastnoise._check import InputError
 from leastnoise._estimate._blocks import block_counts, bounded_cells
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._partition_sampling import exponential_mechanism
 from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism
 from leastnoise._linop import BlockTree, block_tree
 from leastnoise._planner import TEST_SHARE, plane_regime
@@ -383,7 +383,7 @@ def cost_of(run: Setting) -> Fraction:
 def along_curve(run: Setting, epsilon: str, *, prior: str = "1.386294361", centre: str = "mean") -> Buckets:
     """(c) in one dimension along the Hilbert curve."""
     order = hilbert_order(*run.shape())
-    found = exponential_mechanism(run.x.reshape(-1)[order], epsilon, run.entropy, penalty=0, prior=prior, centre=centre)
+    found = sampled_aligned(run.x.reshape(-1)[order], epsilon, run.entropy, penalty=0, prior=prior, centre=centre)
     label = np.empty(len(order), dtype=np.int64)
     label[order] = np.repeat(np.arange(len(found.starts)), found.lengths())
     return of_curve(label, run.shape())

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.dawa import best_fixed
+from experiments.selections.partition_variants import aligned_costs, cheapest_aligned
 from leastnoise._estimate._shrinkage import Halving, Levels, shrink
-from leastnoise._kernel._interval_costs import GRID, aligned_costs
-from leastnoise._kernel._partition import least_aligned
+from leastnoise._kernel._interval_costs import GRID
 from leastnoise._linop import AllRanges, Prefix
 from leastnoise._mechanisms._dawa import TEST_SHARE, regime_of
 from leastnoise._planner import difference_costs, first_levels, total_cost
@@ -53,7 +53,7 @@ def smooth(cells: int, records: int, *, drawn: bool, seed: int = 0) -> dict[str,
 def least_share(x: Wholes, epsilon: float) -> float:
     """The least cost of a partition in units of the noise, per cell, as the test of `dawa` has it but for its noise."""
     penalty = round(GRID / epsilon)
-    return least_aligned([level + penalty for level in aligned_costs(x, "median")]) / penalty / len(x)
+    return cheapest_aligned([level + penalty for level in aligned_costs(x, "median")])[0] / penalty / len(x)
 
 
 @cache

@@ -15,13 +15,44 @@ from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel import Entropy, Partition
 from leastnoise._kernel._entropy import fresh_words
-from leastnoise._kernel._interval_costs import aligned_costs, grid_sensitivity
+from leastnoise._kernel._interval_costs import grid_sensitivity
 from leastnoise._kernel._laplace import discrete_laplace
-from leastnoise._kernel._partition import leaves, noise_scale, read_cells, read_penalty
+from leastnoise._kernel._partition import noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, lowered, settle, weights_of
+from leastnoise._kernel._plane import block_costs, quadtree_mechanism, read_plane
+from leastnoise._linop import interval_tree
 
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
 _DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
+
+
+def aligned_costs(x: IntArray, centre: str = "mean") -> list[IntArray]:
+    """Deviations of the aligned intervals of lengths 1, 2, 4, ..., in multiples of 1 / GRID.
+
+    >>> [(cost / 4096).tolist() for cost in aligned_costs(np.array([2, 3, 8]), "median")]
+    [[0.0, 0.0, 0.0], [1.0, 0.0], [6.0]]
+    """
+    return block_costs(x, interval_tree(len(x)), centre)[::-1]
+
+
+def sampled_aligned(
+    x: IntArray,
+    epsilon: Exact,
+    entropy: Entropy,
+    *,
+    penalty: Exact,
+    prior: Exact = Fraction(1386294361, 10**9),
+    centre: str = "mean",
+    distance: int = 1,
+) -> Partition:
+    """The kernel's draw of a partition into aligned intervals, with either centre.
+
+    >>> from leastnoise._kernel import SeededEntropy
+    >>> sampled_aligned(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=2).starts.tolist()
+    [0, 2]
+    """
+    found = quadtree_mechanism(x, epsilon, entropy, penalty=penalty, prior=prior, centre=centre, distance=distance)
+    return Partition(size=len(x), starts=found.lefts, spent=found.spent)
 
 
 def noisy_aligned(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
@@ -42,7 +73,7 @@ def noisy_aligned(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exa
     """
     spent = exact_positive("epsilon", epsilon)
     each = spent / whole("distance", distance, 1)
-    cells = read_cells(x)
+    _, cells = read_plane(x)
     n = len(cells)
     fixed = read_penalty(penalty, n)
     levels = aligned_costs(cells)
@@ -79,6 +110,26 @@ def cheapest_aligned(costs: Sequence[IntArray]) -> tuple[int, IntArray]:
     return int(best[0]), leaves(len(costs[0]), split[::-1])
 
 
+def leaves(size: int, split: Sequence[BoolArray]) -> IntArray:
+    """Starts of the leaves of a binary tree of aligned intervals.
+
+    Args:
+        size: number of cells.
+        split: whether each node is split, from the root's level to the pairs of cells; entries below a leaf do not matter.
+
+    >>> leaves(3, [np.array([True]), np.array([False, True])]).tolist()
+    [0, 2]
+    """
+    alive = np.ones(1, dtype=np.bool_)
+    starts = np.zeros(size, dtype=np.bool_)
+    for depth, level in enumerate(split):
+        width = 2 ** (len(split) - depth)
+        starts[::width] |= alive & ~level
+        alive = np.repeat(alive & level, 2)[: -(-size // (width // 2))]
+    starts |= alive
+    return np.flatnonzero(starts)
+
+
 def powers_charge(size: int) -> Fraction:
     """What the rounding errors of one run can add to epsilon (X6).
 
@@ -91,7 +142,7 @@ def powers_charge(size: int) -> Fraction:
 def sampled_powers(
     x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, prior: Exact = Fraction(1386294361, 10**9), distance: int = 1
 ) -> Partition:
-    """Draw a partition into intervals of lengths 1, 2, 4, ... at any start, as ``exponential_mechanism`` does into aligned ones.
+    """Draw a partition into intervals of lengths 1, 2, 4, ... at any start, as the kernel does into aligned ones.
 
     Args:
         x: counts, int64 of shape (n,); private.
@@ -108,7 +159,7 @@ def sampled_powers(
     [0, 2]
     """
     spent = exact_positive("epsilon", epsilon)
-    cells = read_cells(x)
+    _, cells = read_plane(x)
     n = len(cells)
     if n == 1:
         return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)

@@ -19,10 +19,10 @@ from leastnoise._check import (
     exact,
     exact_positive,
     one_of,
-    read_json,
     refuse,
     whole,
 )
+from leastnoise._plan import read_json
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from experiments.selections.partition_variants import aligned_costs
 
-from leastnoise._kernel._interval_costs import GRID, aligned_costs, cut_counts, grid_sensitivity, largest_count, on_grid
+from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity, largest_count, on_grid
 
 
 def by_definition(x, start, length):

@@ -8,29 +8,28 @@ import numpy as np
 import pytest
 from baselines._noisy_costs import noisy_costs, on_powers
 from experiments.selections import partition_variants
-from experiments.selections.partition_variants import cheapest_aligned, draw_powers, noisy_aligned, powers_charge, sampled_powers
+from experiments.selections.partition_variants import (
+    aligned_costs,
+    cheapest_aligned,
+    draw_powers,
+    leaves,
+    noisy_aligned,
+    powers_charge,
+    sampled_aligned,
+    sampled_powers,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from leastnoise._check import InputError
-from leastnoise._kernel import _partition_sampling as sampling
+from leastnoise._kernel import _plane as plane
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._interval_costs import GRID, aligned_costs
-from leastnoise._kernel._partition import (
-    Partition,
-    least_aligned,
-    least_cost,
-    leaves,
-    noise_scale,
-    read_cells,
-)
+from leastnoise._kernel._interval_costs import GRID
+from leastnoise._kernel._partition import Partition, noise_scale
 from leastnoise._kernel._partition_sampling import (
     Scaled,
-    draw_aligned,
-    exponential_mechanism,
     exponents,
-    numerical_charge,
     plus,
     powers_of_half,
     rate,
@@ -38,11 +37,13 @@ from leastnoise._kernel._partition_sampling import (
     settle,
     times,
 )
+from leastnoise._kernel._plane import draw_blocks, least_block_cost, plane_charge, read_plane
+from leastnoise._linop import interval_tree
 from mechanisms.remembered import remember_weights
 
 # The families, of which a release uses aligned intervals with the exponential mechanism.
 NOISY = {"powers": noisy_costs, "aligned": noisy_aligned}
-SAMPLED = {"aligned": exponential_mechanism, "powers": sampled_powers}
+SAMPLED = {"aligned": sampled_aligned, "powers": sampled_powers}
 
 
 class Scripted:
@@ -55,6 +56,17 @@ class Scripted:
 
     def words(self, count):
         return np.array([self.left.pop(0) if len(self.left) > 1 else self.left[0] for _ in range(count)], dtype=np.uint64)
+
+
+def draw_aligned(weights, entropy):
+    """Starts of the buckets, from the weights of the intervals of lengths 1, 2, 4, ..."""
+    tree = interval_tree(len(weights[0].mantissa))
+    kept = draw_blocks(weights[::-1], tree, entropy)
+    return np.sort(np.concatenate([starts[own] for starts, own in zip(tree.starts, kept, strict=True)]))
+
+
+def charged(size):
+    return plane_charge(len(interval_tree(size).starts))
 
 
 def partitions_of_powers(n):
@@ -96,7 +108,7 @@ def test_the_cheapest_partition_is_that_of_all_partitions(n):
         aligned = [generator.integers(-9, 10, -(-n // 2**k)) for k in range((n - 1).bit_length() + 1)]
         least, starts = cheapest_aligned(aligned)
         costs = {tuple(b[0] for b in B): sum(cost_of(aligned, b, "aligned") for b in B) for B in aligned_partitions(n)}
-        assert least == min(costs.values()) == costs[tuple(starts.tolist())] == least_aligned(aligned)
+        assert least == min(costs.values()) == costs[tuple(starts.tolist())]
 
 
 def test_of_equally_cheap_partitions_the_rule_decides_and_not_the_data():
@@ -134,7 +146,7 @@ def test_any_number_of_cells(n):
             assert (found.lengths() > 0).all()
             assert found.lengths().sum() == n
             assert found.spent == Fraction(1, 10)
-    assert least_cost(x, 1, SeededEntropy(1), penalty=1).denominator <= GRID
+    assert least_block_cost(x, 1, SeededEntropy(1), penalty=1).denominator <= GRID
 
 
 def test_no_count_makes_a_partition_fail():
@@ -142,7 +154,7 @@ def test_no_count_makes_a_partition_fail():
         for way in ("powers", "aligned"):
             assert NOISY[way](x, 1, SeededEntropy(1), penalty=1).size == 100
             assert SAMPLED[way](x, 1, SeededEntropy(1), penalty=1).size == 100
-        assert least_cost(x, 1, SeededEntropy(1), penalty=1) > -100
+        assert least_block_cost(x, 1, SeededEntropy(1), penalty=1) > -100
 
 
 # --- the exponential mechanism ---------------------------------------------------------------------------------------------------
@@ -164,7 +176,7 @@ def probabilities(x, epsilon, penalty, prior, family, centre="mean"):
 @pytest.mark.parametrize(("family", "centre"), [("aligned", "mean"), ("aligned", "median"), ("powers", "mean")])
 def test_partitions_are_drawn_with_the_probabilities_of_the_definition(family, centre, monkeypatch):
     """False alarms: 1e-6 a case."""
-    remember_weights(monkeypatch, partition_variants)
+    remember_weights(monkeypatch, plane, partition_variants)
     x = np.array([2, 0, 5, 1, 1])
     expected = probabilities(x, 1.5, 0.3, 0.7, family, centre)
     entropy = SeededEntropy(11)
@@ -182,7 +194,7 @@ def test_partitions_are_drawn_with_the_probabilities_of_the_definition(family, c
 def test_the_loss_computed_exactly_is_at_most_epsilon(family, n):
     """With the whole exponents that the program uses, and exact sums over all partitions."""
     epsilon = Fraction(3, 4)
-    bits, step = rate(epsilon - (numerical_charge if family == "aligned" else powers_charge)(n))
+    bits, step = rate(epsilon - (charged(n) if family == "aligned" else powers_charge(n)))
     fixed = 1000
     generator = np.random.default_rng(n)
     worst = mpmath.mpf(0)
@@ -235,7 +247,7 @@ def test_the_program_s_own_sums_give_the_probabilities_to_the_error_that_is_char
         total = sum(products.values())
         errors = [abs(mpmath.log(drawn(0, 3, B) * total / products[B])) for B in products]
         assert sum(drawn(0, 3, B) for B in products) == pytest.approx(1, abs=1e-40)
-        assert max(errors) < float(numerical_charge(8)) / 2
+        assert max(errors) < float(charged(8)) / 2
         assert max(errors) > 1e-18
 
 
@@ -294,7 +306,7 @@ def test_the_draw_uses_the_exact_comparison_when_it_is_close(monkeypatch):
         calls.append(len(terms))
         return settle(terms, word, entropy)
 
-    monkeypatch.setattr(sampling, "settle", watched)
+    monkeypatch.setattr(plane, "settle", watched)
     monkeypatch.setattr(partition_variants, "settle", watched)
     half = Scaled(np.array([0.5, 0.5]), np.array([1, 1]))
     whole = Scaled(np.array([0.5]), np.array([1]))
@@ -308,11 +320,11 @@ def test_the_draw_uses_the_exact_comparison_when_it_is_close(monkeypatch):
         assert draw_aligned([third, whole], Scripted(2**64 // 3, more)).tolist() == starts
     for more, starts in ((0, [0, 1]), (2**64 - 1, [0])):  # from the right: the last cell alone, 2 of 3, or both
         assert draw_powers([third, whole], Scripted(2**64 // 3 * 2, more)).tolist() == starts
-    monkeypatch.setattr(sampling, "_DOUBT", 2.0)  # every comparison
+    monkeypatch.setattr(plane, "_DOUBT", 2.0)  # every comparison
     weights = [Scaled(np.full(8 >> k, 0.75), np.full(8 >> k, -k)) for k in range(4)]
     entropy, other = SeededEntropy(3), SeededEntropy(3)
     exact = [draw_aligned(weights, entropy).tolist() for _ in range(50)]
-    monkeypatch.setattr(sampling, "_DOUBT", 2.0**-40)
+    monkeypatch.setattr(plane, "_DOUBT", 2.0**-40)
     assert exact == [draw_aligned(weights, other).tolist() for _ in range(50)]
 
 
@@ -325,18 +337,18 @@ X = np.array([1, 2, 3, 4])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: read_cells(np.array([1.0])), "must be an int64 array of shape"),
-        (lambda: read_cells(np.zeros((2, 2), dtype=np.int64)), "array of shape \\(2, 2\\)"),
-        (lambda: read_cells([1]), "got 'list'"),
-        (lambda: read_cells(np.zeros(0, dtype=np.int64)), "n from 1 to 2\\^24"),
-        (lambda: least_cost(X, 0, SeededEntropy(1), penalty=1), "epsilon must be a number above 0; got 0"),
-        (lambda: least_cost(X, float("nan"), SeededEntropy(1), penalty=1), "epsilon must be a finite number"),
-        (lambda: least_cost(X, 1, SeededEntropy(1), penalty=-1), "penalty must be from 0 to"),
-        (lambda: least_cost(X, 1, SeededEntropy(1), penalty=1, distance=0), "distance must be a whole number of at least 1"),
+        (lambda: read_plane(np.array([1.0])), "must be an int64 array of shape"),
+        (lambda: read_plane(np.zeros((2, 2, 1), dtype=np.int64)), "array of shape \\(2, 2, 1\\)"),
+        (lambda: read_plane([1]), "got 'list'"),
+        (lambda: read_plane(np.zeros(0, dtype=np.int64)), "with 1 to 2\\^24 cells"),
+        (lambda: least_block_cost(X, 0, SeededEntropy(1), penalty=1), "epsilon must be a number above 0; got 0"),
+        (lambda: least_block_cost(X, float("nan"), SeededEntropy(1), penalty=1), "epsilon must be a finite number"),
+        (lambda: least_block_cost(X, 1, SeededEntropy(1), penalty=-1), "penalty must be from 0 to"),
+        (lambda: least_block_cost(X, 1, SeededEntropy(1), penalty=1, distance=0), "distance must be a whole number of at least 1"),
         (lambda: noise_scale(4096, Fraction(1, 2**60), 4), "epsilon must be larger for 4 cells"),
-        (lambda: exponential_mechanism(X, "1e-13", SeededEntropy(1), penalty=1), "too small for the exponential mechanism"),
-        (lambda: exponential_mechanism(X, 1, SeededEntropy(1), penalty=1, prior=-1), "prior must be from 0 to 1024"),
-        (lambda: exponential_mechanism(X, 1, SeededEntropy(1), penalty=1, centre="mode"), "centre must be one of 'mean', 'median'"),
+        (lambda: sampled_aligned(X, "1e-13", SeededEntropy(1), penalty=1), "too small for the exponential mechanism"),
+        (lambda: sampled_aligned(X, 1, SeededEntropy(1), penalty=1, prior=-1), "prior must be from 0 to 1024"),
+        (lambda: sampled_aligned(X, 1, SeededEntropy(1), penalty=1, centre="mode"), "centre must be one of 'mean', 'median'"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):
@@ -354,7 +366,7 @@ def test_scales_are_rounded_up_and_only_a_little(sensitivity, epsilon):
 def test_neighbours_that_differ_by_more_records_get_more_noise():
     """Group privacy: at distance 2 the draws are those of half the epsilon."""
     x = np.random.default_rng(1).integers(0, 40, 64)
-    for way in (noisy_costs, exponential_mechanism):
+    for way in (noisy_costs, sampled_aligned):
         pairs = [(way(x, 1, SeededEntropy(s), penalty=2, distance=2), way(x, "0.5", SeededEntropy(s), penalty=2)) for s in range(5)]
         assert all((one.spent, other.spent) == (1, Fraction(1, 2)) for one, other in pairs)
         if way is noisy_costs:

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from baselines._noisy_costs import noisy_costs
 from experiments.selections.partition_levels import pruned_levels
-from experiments.selections.partition_variants import noisy_aligned, sampled_powers
+from experiments.selections.partition_variants import noisy_aligned, sampled_aligned, sampled_powers
 from scipy.stats import beta
 
 from leastnoise._kernel._entropy import SeededEntropy
-from leastnoise._kernel._partition import least_cost
-from leastnoise._kernel._partition_sampling import exponential_mechanism
+from leastnoise._kernel._plane import least_block_cost
 
 ALARM = 1e-6
 
@@ -56,8 +55,8 @@ def neighbours(n):
 WAYS = {
     "(a) Algorithm 1, Remark": lambda x, e: noisy_costs(x, 2, e, penalty="0.5"),
     "(b) penalised argmin": lambda x, e: noisy_aligned(x, 2, e, penalty=3),
-    "(c) aligned": lambda x, e: exponential_mechanism(x, 2, e, penalty="0.5"),
-    "(c) aligned, median": lambda x, e: exponential_mechanism(x, 2, e, penalty="0.5", centre="median"),
+    "(c) aligned": lambda x, e: sampled_aligned(x, 2, e, penalty="0.5"),
+    "(c) aligned, median": lambda x, e: sampled_aligned(x, 2, e, penalty="0.5", centre="median"),
     "(c) powers": lambda x, e: sampled_powers(x, 2, e, penalty="0.5"),
     "(d) levels": lambda x, e: pruned_levels(x, 2, e, widths=(4, 2, 1), shares=("1/4", "1/4", "1/2"), penalty=1.0),
 }
@@ -75,7 +74,7 @@ def test_no_way_loses_more_than_epsilon(way, n):
 def test_the_least_cost_loses_no_more_than_epsilon():
     entropy = SeededEntropy(5)
     x, y = neighbours(8)[0]
-    one, other = ([math.floor(least_cost(cells, 2, entropy, penalty=1) * 2) for _ in range(1200)] for cells in (x, y))
+    one, other = ([math.floor(least_block_cost(cells, 2, entropy, penalty=1) * 2) for _ in range(1200)] for cells in (x, y))
     assert surely_lost(one, other) <= 2
 
 

@@ -310,7 +310,7 @@ X = np.array([[1, 2], [3, 4]])
     ("call", "message"),
     [
         (lambda: quadtree_mechanism(X.astype(float), 1, SeededEntropy(1)), "got 'float64 array of shape \\(2, 2\\)'"),
-        (lambda: quadtree_mechanism(X[0], 1, SeededEntropy(1)), "must be an int64 array of shape \\(height, width\\)"),
+        (lambda: quadtree_mechanism(X[None], 1, SeededEntropy(1)), "must be an int64 array of shape \\(n,\\) or \\(height, width\\)"),
         (lambda: least_block_cost([[1]], 1, SeededEntropy(1), penalty=1), "got 'list'"),
         (lambda: quadtree_mechanism(X[:0], 1, SeededEntropy(1)), "1 to 2\\^24 cells"),
         (lambda: quadtree_mechanism(X, 0, SeededEntropy(1)), "epsilon must be a number above 0; got 0"),

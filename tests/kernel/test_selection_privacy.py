@@ -25,7 +25,6 @@ from leastnoise._kernel import (
     SampledRectangles,
     SeededEntropy,
     Series,
-    _partition,
     _partition_sampling,
     _plane,
 )
@@ -108,16 +107,15 @@ def loss_of_choice(selection: Any, neighbours: str, rows: int) -> Any:
 def loss_of_law(selection: Any, neighbours: str, rows: int) -> float:
     seen: list[list[_partition_sampling.Scaled]] = []
     with pytest.MonkeyPatch.context() as patched:
-        for module, name in ((_partition_sampling, "draw_aligned"), (_plane, "draw_blocks")):
-            real = getattr(module, name)
-            patched.setattr(module, name, lambda weights, *rest, real=real: seen.append(list(weights)) or real(weights, *rest))
+        real = _plane.draw_blocks
+        patched.setattr(_plane, "draw_blocks", lambda weights, *rest: seen.append(list(weights)) or real(weights, *rest))
 
         def law(counts: tuple[int, ...]) -> np.ndarray:
             seen.clear()
             choose(selection, counts, neighbours, rows)
             (weights,) = seen
             if isinstance(selection, SampledPartition):
-                return law_of_intervals(weights, "aligned")
+                return law_of_intervals(weights[::-1], "aligned")
             return law_of_blocks(weights, selection.split)
 
         return float(worst(law, neighbours, rows, lambda one, other: float(np.abs(one - other).max())))
@@ -158,7 +156,6 @@ def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
         return np.zeros(1, dtype=np.int64)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_partition, "discrete_laplace", sampler)
         patched.setattr(_plane, "discrete_laplace", sampler)
         found = worst(
             lambda counts: choose(selection, counts, neighbours, rows),
@@ -181,7 +178,6 @@ def test_no_pair_of_neighbours_tells_a_least_cost_by_more_than_epsilon(way: str,
 def test_the_noise_of_a_least_cost_is_added_to_it(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     found = []
     for noise in (0, 12345):
-        monkeypatch.setattr(_partition, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))
         monkeypatch.setattr(_plane, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))
         found.append(choose(COSTS[way], (3, 0, 5, 5), "add_remove", 1))
     assert found[1] == found[0] + Fraction(12345, GRID)

@@ -90,8 +90,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(_measure._SAMPLERS, noise, less(sampler))
     rate, scale = _partition_sampling.rate, _partition.noise_scale
     monkeypatch.setattr(_partition_sampling, "rate", lambda epsilon: rate(epsilon * Fraction(5, 4)))
-    for module in (_partition, _plane):
-        monkeypatch.setattr(module, "noise_scale", lambda sensitivity, epsilon, size: scale(sensitivity, epsilon * Fraction(5, 4), size))
+    monkeypatch.setattr(_plane, "noise_scale", lambda sensitivity, epsilon, size: scale(sensitivity, epsilon * Fraction(5, 4), size))
 
 
 def test_every_choice_has_a_law_that_audits_know() -> None:
@@ -181,8 +180,7 @@ def test_units_of_several_rows_are_asked_for(strategy: str, neighbours: str) -> 
     choice = next(step for step in steps_of(plan) if not isinstance(step, Measurements))
     assert sharpness_of(plan, choice)[1] <= 1
     with pytest.MonkeyPatch.context() as patched:
-        for module in (_partition, _partition_sampling):
-            patched.setattr(module, "whole", lambda *_: 1)  # the distance, wherever it is read
+        patched.setattr(_plane, "whole", lambda *_: 1)  # the distance, where it is read
         assert sharpness_of(plan, choice)[1] > 1.25
 
 

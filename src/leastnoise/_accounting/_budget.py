@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, short_exact
 from leastnoise._check import Exact, InputError, one_of, refuse, whole
@@ -39,6 +39,14 @@ class _Definition:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
 
+    def share(self, part: Fraction) -> Self:
+        """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it.
+
+        >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
+        ApproxDP(epsilon='1/2', delta='1/2000000000')
+        """
+        return replace(self, **{name: number * part for name, number in parameters(self).items()})
+
     def to_json(self) -> Json:
         """Give the values for a JSON object; `budget_from_json` reads them back.
 
@@ -48,13 +56,13 @@ class _Definition:
         return {"definition": type(self).__name__, **{name: fraction_to_text(name, number) for name, number in parameters(self).items()}}
 
 
-def parameters(budget: _Definition) -> dict[str, Fraction]:
-    """Give the numbers of a budget by name, in the order of its definition.
+def parameters(amount: Any) -> dict[str, Fraction]:
+    """Give the numbers of a budget, a cost or a charge by name, in the order of its definition.
 
     >>> parameters(ApproxDP(1, "1e-9"))
     {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
     """
-    return {one.name: getattr(budget, one.name) for one in fields(budget)}
+    return {one.name: getattr(amount, one.name) for one in fields(amount)}
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -77,14 +85,6 @@ class PureDP(_Definition):
 
     def __init__(self, epsilon: Exact) -> None:
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
-
-    def share(self, part: Fraction) -> "PureDP":
-        """Give a part of this budget: steps whose parts add up to 1 together satisfy it.
-
-        >>> ln.PureDP(1).share(Fraction(1, 4))
-        PureDP(epsilon='1/4')
-        """
-        return PureDP(self.epsilon * part)
 
     def pure_share(self, part: Fraction) -> Fraction:
         """Give the epsilon of a step of pure privacy that takes a part of this budget."""
@@ -123,14 +123,6 @@ class ApproxDP(_Definition):
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
         object.__setattr__(self, "delta", _delta(delta))
 
-    def share(self, part: Fraction) -> "ApproxDP":
-        """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it.
-
-        >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
-        ApproxDP(epsilon='1/2', delta='1/2000000000')
-        """
-        return ApproxDP(self.epsilon * part, self.delta * part)
-
     def pure_share(self, part: Fraction) -> Fraction:
         """Give the epsilon of a step of pure privacy that takes a part of epsilon and nothing of delta."""
         return self.epsilon * part
@@ -160,10 +152,6 @@ class ZCDP(_Definition):
 
     def __init__(self, rho: Exact) -> None:
         object.__setattr__(self, "rho", _positive("rho", rho))
-
-    def share(self, part: Fraction) -> "ZCDP":
-        """Give a part of this budget: steps whose parts add up to 1 together satisfy it."""
-        return ZCDP(self.rho * part)
 
     def pure_share(self, part: Fraction) -> Fraction:
         """Give the epsilon of a step of pure privacy that takes a part of rho: epsilon^2 / 2 is at most that part.

@@ -1,6 +1,6 @@
 """Charges: what a ledger adds up, in the definition of the budget set for its data set."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -23,13 +23,12 @@ class Charge:
     rho: Fraction = field(default=Fraction(0))
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "delta", "rho"):
-            value = getattr(self, name)
+        for name, value in parameters(self).items():
             if not isinstance(value, Fraction) or not value >= 0:
                 raise refuse(name, value, "a Fraction of at least 0")
 
     def __add__(self, other: "Charge") -> "Charge":
-        return Charge(epsilon=self.epsilon + other.epsilon, delta=self.delta + other.delta, rho=self.rho + other.rho)
+        return total((self, other))
 
     def __str__(self) -> str:
         """Write the parts above zero for people.
@@ -37,8 +36,7 @@ class Charge:
         >>> str(Charge(epsilon=Fraction(1), delta=Fraction(1, 10**9)))
         'epsilon = 1, delta = 1e-9'
         """
-        parts = [f"{name} = {readable(getattr(self, name))}" for name in ("epsilon", "delta", "rho") if getattr(self, name)]
-        return ", ".join(parts) or "nothing"
+        return ", ".join(f"{name} = {readable(part)}" for name, part in parameters(self).items() if part) or "nothing"
 
     def within(self, other: "Charge") -> bool:
         """Tell whether no part of this charge is above that part of the other.
@@ -46,7 +44,7 @@ class Charge:
         >>> Charge(rho=Fraction(1)).within(Charge(rho=Fraction(2)))
         True
         """
-        return self.epsilon <= other.epsilon and self.delta <= other.delta and self.rho <= other.rho
+        return not any(parameters(missing(self, other)).values())
 
     def to_json(self) -> Json:
         """Give the values for a JSON object; `charge_from_json` reads them back.
@@ -54,7 +52,7 @@ class Charge:
         >>> Charge(rho=Fraction(1, 2)).to_json()
         {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
         """
-        return {name: fraction_to_text(name, getattr(self, name)) for name in ("epsilon", "delta", "rho")}
+        return {name: fraction_to_text(name, part) for name, part in parameters(self).items()}
 
 
 def charge_from_json(data: object) -> Charge:
@@ -66,8 +64,8 @@ def charge_from_json(data: object) -> Charge:
     >>> charge_from_json({"epsilon": "1/3", "delta": "0", "rho": "0"}).epsilon
     Fraction(1, 3)
     """
-    fields: Mapping[str, object] = fields_of("a charge", data, {"epsilon", "delta", "rho"})
-    return Charge(**{name: fraction_from_text(name, fields[name]) for name in ("epsilon", "delta", "rho")})
+    fields = fields_of("a charge", data, {*parameters(Charge())})
+    return Charge(**{name: fraction_from_text(name, value) for name, value in fields.items()})
 
 
 def whole_budget(budget: Budget) -> Charge:
@@ -142,14 +140,9 @@ def total(charges: Iterable[Charge]) -> Charge:
     >>> total([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
     Fraction(1, 1)
     """
-    # Summed in three plain loops and not by +, to check each part once only.
-    listed = list(charges)
-    zero = Fraction(0)
-    return Charge(
-        epsilon=sum((one.epsilon for one in listed), zero),
-        delta=sum((one.delta for one in listed), zero),
-        rho=sum((one.rho for one in listed), zero),
-    )
+    # Part by part and not by +, to check each part of the sum once only.
+    listed = [parameters(one) for one in charges]
+    return Charge(**{name: sum((one[name] for one in listed), Fraction(0)) for name in parameters(Charge())})
 
 
 def left(budget: Budget, spent: Charge) -> Charge:
@@ -158,12 +151,7 @@ def left(budget: Budget, spent: Charge) -> Charge:
     >>> left(PureDP(1), Charge(epsilon=Fraction(1, 3))).epsilon
     Fraction(2, 3)
     """
-    limit, zero = whole_budget(budget), Fraction(0)
-    return Charge(
-        epsilon=max(zero, limit.epsilon - spent.epsilon),
-        delta=max(zero, limit.delta - spent.delta),
-        rho=max(zero, limit.rho - spent.rho),
-    )
+    return missing(whole_budget(budget), spent)
 
 
 def missing(requested: Charge, available: Charge) -> Charge:
@@ -172,12 +160,8 @@ def missing(requested: Charge, available: Charge) -> Charge:
     >>> str(missing(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
     'rho = 0.25'
     """
-    zero = Fraction(0)
-    return Charge(
-        epsilon=max(zero, requested.epsilon - available.epsilon),
-        delta=max(zero, requested.delta - available.delta),
-        rho=max(zero, requested.rho - available.rho),
-    )
+    there = parameters(available)
+    return Charge(**{name: max(Fraction(0), part - there[name]) for name, part in parameters(requested).items()})
 
 
 def charge_text(budget: Budget, amount: Charge) -> str:
@@ -195,5 +179,5 @@ def is_charge_of(budget: Budget, amount: Charge) -> bool:
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)
     """
-    own, numbers = parameters(budget), {name: getattr(amount, name) for name in ("epsilon", "delta", "rho")}
-    return numbers[next(iter(own))] > 0 and not any(number for name, number in numbers.items() if name not in own)
+    own = parameters(budget)
+    return getattr(amount, next(iter(own))) > 0 and not any(part for name, part in parameters(amount).items() if name not in own)

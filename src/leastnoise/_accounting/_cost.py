@@ -1,43 +1,55 @@
 """Costs: what a plan really spends, computed from its integers, and whether a budget covers it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
+from typing import ClassVar
 
-from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, budget_from_json, fields_of
+from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, budget_from_json, fields_of, parameters
 from leastnoise._accounting._fractions import fraction_from_text, fraction_to_text, readable
 from leastnoise._accounting._gaussian import gaussian_is_private
 from leastnoise._accounting._zcdp import zcdp_delta
-from leastnoise._check import Exact, exact_positive, one_of, refuse
+from leastnoise._check import exact_positive, one_of, refuse
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class PureCost:
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    """What every cost of noise is: one exact number above 0, read as a budget's is."""
+
+    kind: ClassVar[str]
+    noise: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name, value in parameters(self).items():
+            object.__setattr__(self, name, exact_positive(name, value))
+
+    def __str__(self) -> str:
+        ((name, value),) = parameters(self).items()
+        return f"{name.replace('_', ' ')} = {readable(value)} ({self.noise} noise)"
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `cost_from_json` reads them back.
+
+        >>> PureCost(1).to_json(), GaussianCost(1).to_json()
+        ({'kind': 'pure', 'epsilon': '1'}, {'kind': 'gaussian', 'mu_squared': '1'})
+        """
+        return {"kind": self.kind, **{name: fraction_to_text(name, value) for name, value in parameters(self).items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class PureCost(_Amount):
     """The cost of discrete Laplace noise: epsilon, the largest over the cells j of ``sum_i |A_ij| / s_i``.
 
     >>> PureCost("1/3").epsilon
     Fraction(1, 3)
     """
 
+    kind, noise = "pure", "discrete Laplace"
     epsilon: Fraction
 
-    def __init__(self, epsilon: Exact) -> None:
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", epsilon))
 
-    def __str__(self) -> str:
-        return f"epsilon = {readable(self.epsilon)} (discrete Laplace noise)"
-
-    def to_json(self) -> Json:
-        """Give the values for a JSON object; `cost_from_json` reads them back.
-
-        >>> PureCost(1).to_json()
-        {'kind': 'pure', 'epsilon': '1'}
-        """
-        return {"kind": "pure", "epsilon": fraction_to_text("epsilon", self.epsilon)}
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class GaussianCost:
+@dataclass(frozen=True, slots=True)
+class GaussianCost(_Amount):
     """The cost of rounded continuous Gaussian noise: mu squared, the largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
 
     The mechanism is mu-GDP exactly, as rounding an integer plus a continuous Gaussian is post-processing.
@@ -46,46 +58,20 @@ class GaussianCost:
     Fraction(1, 4)
     """
 
+    kind, noise = "gaussian", "Gaussian"
     mu_squared: Fraction
 
-    def __init__(self, mu_squared: Exact) -> None:
-        object.__setattr__(self, "mu_squared", exact_positive("mu_squared", mu_squared))
 
-    def __str__(self) -> str:
-        return f"mu squared = {readable(self.mu_squared)} (Gaussian noise)"
-
-    def to_json(self) -> Json:
-        """Give the values for a JSON object; `cost_from_json` reads them back.
-
-        >>> GaussianCost(1).to_json()
-        {'kind': 'gaussian', 'mu_squared': '1'}
-        """
-        return {"kind": "gaussian", "mu_squared": fraction_to_text("mu_squared", self.mu_squared)}
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class ConcentratedCost:
+@dataclass(frozen=True, slots=True)
+class ConcentratedCost(_Amount):
     """The cost of discrete Gaussian noise: rho, the largest over the cells j of ``sum_i A_ij^2 / (2 sigma_i^2)``.
 
     >>> ConcentratedCost("1/2").rho
     Fraction(1, 2)
     """
 
+    kind, noise = "concentrated", "discrete Gaussian"
     rho: Fraction
-
-    def __init__(self, rho: Exact) -> None:
-        object.__setattr__(self, "rho", exact_positive("rho", rho))
-
-    def __str__(self) -> str:
-        return f"rho = {readable(self.rho)} (discrete Gaussian noise)"
-
-    def to_json(self) -> Json:
-        """Give the values for a JSON object; `cost_from_json` reads them back.
-
-        >>> ConcentratedCost(1).to_json()
-        {'kind': 'concentrated', 'rho': '1'}
-        """
-        return {"kind": "concentrated", "rho": fraction_to_text("rho", self.rho)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +97,7 @@ class SeriesCost:
             raise refuse("budget", self.budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
 
     def __str__(self) -> str:
-        parts = {name: value for name, value in self.budget.to_json().items() if name != "definition"}
-        return "a series of steps within " + ", ".join(
-            f"{name} = {readable(fraction_from_text(name, value))}" for name, value in parts.items()
-        )
+        return f"a series of steps within {', '.join(f'{name} = {readable(part)}' for name, part in parameters(self.budget).items())}"
 
     def to_json(self) -> dict[str, Json | str]:
         """Give the values for a JSON object; `cost_from_json` reads them back.
@@ -126,8 +109,7 @@ class SeriesCost:
 
 
 Cost = PureCost | GaussianCost | ConcentratedCost | SeriesCost
-_Parts = dict[str, tuple[type[PureCost | GaussianCost | ConcentratedCost], str]]
-_PARTS: _Parts = {"pure": (PureCost, "epsilon"), "gaussian": (GaussianCost, "mu_squared"), "concentrated": (ConcentratedCost, "rho")}
+_KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {one.kind: one for one in (PureCost, GaussianCost, ConcentratedCost)}
 
 
 class Noise(Enum):
@@ -166,11 +148,11 @@ def cost_from_json(data: object) -> Cost:
     >>> cost_from_json({"kind": "pure", "epsilon": "1/2"})
     PureCost(epsilon=Fraction(1, 2))
     """
-    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_PARTS, "series"])
+    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_KINDS, "series"])
     if kind == "series":
         return SeriesCost(budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"]))
-    made, name = _PARTS[kind]
-    return made(fraction_from_text(name, fields_of(f"a {kind} cost", data, {"kind", name})[name]))
+    (name,) = (one.name for one in fields(_KINDS[kind]))
+    return _KINDS[kind](fraction_from_text(name, fields_of(f"a {kind} cost", data, {"kind", name})[name]))
 
 
 def rho_of(cost: Cost) -> Fraction:

@@ -24,13 +24,12 @@ from functools import lru_cache, singledispatch
 
 import numpy as np
 
-from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
+from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy._blocks import Names, subsets
 from leastnoise._accuracy._noise import noise_variance
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, singular_values
-from leastnoise._check import InternalError
 from leastnoise._domain import Domain, Measure
-from leastnoise._fitting import gaussian_mu_squared
+from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator
 from leastnoise._workload import Product, Workload
 
@@ -206,11 +205,7 @@ def _least_variance(privacy: Privacy, noise: Noise, rows: int) -> float:
     """Least noise variance of a query that one unit changes by ``rows``, over that change squared, times it."""
     budget = privacy.budget
     if noise is Noise.DISCRETE_LAPLACE:
-        epsilon = float(budget.epsilon) if isinstance(budget, (PureDP, ApproxDP)) else math.sqrt(2 * float(budget.rho))
         # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
-        return noise_variance(noise, rows / epsilon)
-    if isinstance(budget, PureDP):
-        raise InternalError("Gaussian noise cannot meet a PureDP budget.")
-    mu_squared = float(gaussian_mu_squared(budget.epsilon, budget.delta)) if isinstance(budget, ApproxDP) else 2 * float(budget.rho)
-    sigma = rows / math.sqrt(mu_squared)
+        return noise_variance(noise, rows / allowed_epsilon(budget))
+    sigma = rows / math.sqrt(float(allowed_mu_squared(budget)))
     return noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2

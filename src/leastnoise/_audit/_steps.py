@@ -16,6 +16,7 @@ from leastnoise._audit._bounds import Effort, Loss, Part, approximate, certified
 from leastnoise._audit._laws import LAWS, Law
 from leastnoise._audit._measured import Held, Pairs, Row, at_a_time, columns_of, draw, held, pairs_of_rows
 from leastnoise._check.arrays import FloatArray
+from leastnoise._fitting import allowed_epsilon
 from leastnoise._kernel import Entropy, Selection, Series
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
@@ -84,7 +85,7 @@ def ways(plan: Plan, entropy: Entropy | None) -> list[Way]:
 def _noise(plan: Plan) -> float:
     """About what a count of the whole budget is off by."""
     budget = plan.privacy.budget
-    return plan.privacy.distance / (math.sqrt(2 * budget.rho) if isinstance(budget, ZCDP) else float(budget.epsilon))
+    return plan.privacy.distance / allowed_epsilon(budget)
 
 
 def kinds_of_steps(found: list[Way]) -> Iterator[Selection | Measurements]:

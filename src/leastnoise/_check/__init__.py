@@ -1,6 +1,6 @@
 """Argument checks and error classes; imports nothing of the package."""
 
-from leastnoise._check._arguments import MOST_DIGITS, Exact, exact, exact_positive, one_of, quoted, read_json, refuse, whole
+from leastnoise._check._arguments import MOST_DIGITS, Exact, exact, exact_positive, one_of, quoted, refuse, whole
 from leastnoise._check._errors import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
 from leastnoise._check._shown import html_facts
 
@@ -19,7 +19,6 @@ __all__ = [
     "html_facts",
     "one_of",
     "quoted",
-    "read_json",
     "refuse",
     "whole",
 ]

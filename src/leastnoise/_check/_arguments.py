@@ -3,7 +3,6 @@
 Comparisons accept instead of reject (``if not value > 0``), so that NaN fails.
 """
 
-import json
 import math
 import numbers
 import re
@@ -11,7 +10,6 @@ import reprlib
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn
 
 from leastnoise._check._errors import InputError
 
@@ -114,22 +112,3 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in words:
         raise refuse(name, value, "one of " + ", ".join(repr(word) for word in words))
     return value
-
-
-def read_json(text: str) -> Any:
-    """Read JSON that anybody may have written.
-
-    Raises:
-        ValueError: no JSON, a NaN or an infinity, which is never written, a number of thousands of digits, or values nested too deeply.
-
-    >>> read_json('{"a": [1, 2]}')
-    {'a': [1, 2]}
-    """
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)

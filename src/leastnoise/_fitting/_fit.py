@@ -5,22 +5,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureCost, PureDP, covers, rho_of
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureCost, covers, rho_of
 from leastnoise._check import InputError, InternalError, refuse
 from leastnoise._domain import Domain
-from leastnoise._fitting._gaussian import gaussian_mu_squared
+from leastnoise._fitting._budgets import NOISES, allowed_mu_squared
 from leastnoise._measurements import Block, Measurements, cost
 
 # A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
 _SCALE_BITS = 24
 _FINE_BITS = 44
 _LEAST_GAUSSIAN_SCALE = 2**7
-# For (epsilon, delta) the rounded Gaussian has the sharper cost.
-_FITTING = {
-    PureDP: (Noise.DISCRETE_LAPLACE,),
-    ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
-    ZCDP: (Noise.DISCRETE_GAUSSIAN, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
-}
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:
@@ -86,7 +80,7 @@ def fit(
     >>> fit(domain, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(block, 1.0)]).blocks[0].scale
     Fraction(3, 1)
     """
-    fitting = _FITTING[type(privacy.budget)]
+    fitting = NOISES[type(privacy.budget)]
     if noise not in fitting:
         allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
         raise refuse("the noise", noise.value, allowed, "Gaussian noise needs ZCDP or ApproxDP.")
@@ -149,12 +143,7 @@ def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
 
 def _factor(plan: Measurements) -> Fraction:
     """By what all scales must be multiplied, rounded up."""
-    budget = plan.privacy.budget
-    spent = cost(plan)
-    if isinstance(budget, ZCDP):
-        return root_up(rho_of(spent) / budget.rho)
-    if isinstance(spent, PureCost):
+    spent, budget = cost(plan), plan.privacy.budget
+    if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
         return spent.epsilon / budget.epsilon
-    if isinstance(budget, PureDP):
-        raise InternalError("Gaussian noise cannot meet a PureDP budget.")
-    return root_up(2 * rho_of(spent) / gaussian_mu_squared(budget.epsilon, budget.delta))
+    return root_up(2 * rho_of(spent) / allowed_mu_squared(budget))

@@ -33,12 +33,12 @@ def cut_counts(x: IntArray) -> IntArray:
     return np.clip(x, 0, largest_count(len(x)))
 
 
-def on_grid(cost: IntArray, length: int) -> IntArray:
+def on_grid(cost: IntArray, length: IntArray) -> IntArray:
     """``floor(GRID cost / length)``: deviations in multiples of 1 / GRID.
 
     Rounding down is monotone, so one record more changes the result by at most ``grid_sensitivity(length)`` (C3).
 
-    >>> on_grid(np.array([2, 10]), 3).tolist()
+    >>> on_grid(np.array([2, 10]), np.array([3, 3])).tolist()
     [2730, 13653]
     """
     quotient = cost // length
@@ -52,40 +52,3 @@ def grid_sensitivity(length: int) -> int:
     (0, 4096, True)
     """
     return -(-GRID * (2 * length - 2) // length)
-
-
-def aligned_costs(x: IntArray, centre: str = "mean") -> list[IntArray]:
-    """Deviations of the aligned intervals ``[i 2^k, (i + 1) 2^k)``, the last of each length cut off at n, in multiples of 1 / GRID.
-
-    Args:
-        x: counts of n cells, int64 in [0, largest_count(n)].
-        centre: ``"mean"``, rounded down, or ``"median"``, exact; one record changes the first by at most 2, the second by at most 1.
-
-    Returns:
-        One int64 array a length 1, 2, 4, ..., of ceil(n / length) entries; the last has one entry, all cells.
-
-    >>> [(cost / GRID).tolist() for cost in aligned_costs(np.array([2, 3, 8]), "median")]
-    [[0.0, 0.0, 0.0], [1.0, 0.0], [6.0]]
-    """
-    n = len(x)
-    levels = [np.zeros(n, dtype=np.int64)]
-    width = 1
-    while len(levels[-1]) > 1:
-        width *= 2
-        full = n // width
-        blocks = x[: full * width].reshape(full, width)
-        parts = [_deviation(blocks, centre)]
-        if full * width < n:
-            parts.append(_deviation(x[full * width :].reshape(1, -1), centre))
-        levels.append(np.concatenate(parts))
-    return levels
-
-
-def _deviation(blocks: IntArray, centre: str) -> IntArray:
-    length = blocks.shape[1]
-    if centre == "mean":
-        return on_grid(np.abs(length * blocks - blocks.sum(axis=1, keepdims=True)).sum(axis=1), length)
-    ordered = np.sort(blocks, axis=1)
-    above: IntArray = ordered[:, (length + 1) // 2 :].sum(axis=1)
-    below: IntArray = ordered[:, : length // 2].sum(axis=1)
-    return GRID * (above - below)

@@ -1,4 +1,4 @@
-"""The exponential mechanism over partitions, sampled by a forward sum and a backward draw.
+"""The numbers of the exponential mechanism over partitions: weights, their sums and products, and an exact draw.
 
 P(B) is proportional to the product of the weights of the buckets of B. A weight is 2^-(t / 2^F), t a whole number that one record changes
 by at most r, so the privacy follows from whole numbers. Sums of products are kept as pairs of a float64 in [1/2, 1) and an exponent; their
@@ -13,16 +13,12 @@ from functools import cache
 
 import numpy as np
 
-from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, refuse, whole
-from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._check import Exact, InputError, exact, refuse
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._kernel._entropy import Entropy, fresh_words
-from leastnoise._kernel._interval_costs import GRID, aligned_costs, grid_sensitivity
-from leastnoise._kernel._partition import Partition, leaves, read_cells, read_penalty
 
 _LN2 = Fraction(6931471805599454, 10**16)  # above ln 2 by less than 10^-16
 _MOST_BITS = 44
-_UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
-_DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
 _FAR = 1200  # exponents further apart: the smaller number is below the last bit of the larger
 
 
@@ -87,61 +83,6 @@ def powers_of_half(t: IntArray, bits: int) -> Scaled:
     return Scaled(mantissa, -(t >> bits))
 
 
-def numerical_charge(size: int) -> Fraction:
-    """What the rounding errors of one run can add to epsilon (X5).
-
-    >>> float(numerical_charge(4096)) < 1e-12
-    True
-    """
-    return (500 + 16 * size.bit_length()) * 2 * _UNIT
-
-
-def exponential_mechanism(
-    x: IntArray,
-    epsilon: Exact,
-    entropy: Entropy,
-    *,
-    penalty: Exact,
-    prior: Exact = Fraction(1386294361, 10**9),
-    centre: str = "mean",
-    distance: int = 1,
-) -> Partition:
-    """Draw a partition B into k aligned intervals with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
-
-    Args:
-        x: counts, int64 of shape (n,); private.
-        epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
-        entropy: the source of bits.
-        penalty: what each bucket costs besides its deviation, in records; public.
-        prior: a further penalty, in natural logarithms; ln 4 keeps the number of partitions in check.
-        centre: ``"mean"``, D = 2 - 2/n; or ``"median"``, D = 1.
-        distance: how many records neighbours differ by.
-
-    Returns:
-        The partition; it cost at most ``epsilon``, rounding errors included.
-
-    Raises:
-        InputError: an argument is not of this kind, or an epsilon below what the rounding errors cost; never because of a count.
-
-    Guarantees: epsilon-DP (theorem X of PROOFS-partition.md).
-
-    Source: McSherry and Talwar, FOCS 2007; the recursion is proved in PROOFS-partition.md.
-
-    >>> exponential_mechanism(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=2).starts.tolist()
-    [0, 2]
-    """
-    spent = exact_positive("epsilon", epsilon)
-    one_of("centre", centre, ("mean", "median"))
-    cells = read_cells(x)
-    n = len(cells)
-    if n == 1:
-        return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)
-    each = spent / whole("distance", distance, 1) - numerical_charge(n)
-    sensitivity = GRID if centre == "median" else grid_sensitivity(n)
-    weights = weights_of(aligned_costs(cells, centre), sensitivity, each, prior, read_penalty(penalty, n))
-    return Partition(size=n, starts=draw_aligned(weights, entropy), spent=spent)
-
-
 def weights_of(costs: Sequence[IntArray], sensitivity: int, epsilon: Fraction, prior: Exact, penalty: int) -> list[Scaled]:
     """The weights of intervals, or blocks, of given costs (X1, X2).
 
@@ -188,56 +129,6 @@ def exponents(cost: IntArray, step: int, sensitivity: int) -> IntArray:
     """
     quotient = cost // sensitivity
     return quotient * step + ((cost - quotient * sensitivity) * step) // sensitivity
-
-
-def draw_aligned(weights: Sequence[Scaled], entropy: Entropy) -> IntArray:
-    """Draw a partition into aligned intervals; from the cells up, then from the root down (X5).
-
-    Args:
-        weights: of the intervals of lengths 1, 2, 4, ..., each array half as long as the one before, rounded up.
-        entropy: the source of bits.
-
-    Returns:
-        Starts of the buckets.
-    """
-    sums = [weights[0]]
-    for weight in weights[1:]:
-        below = sums[-1]
-        pairs = len(below.mantissa) // 2
-        joined = plus(weight.at(slice(pairs)), _halves(below, pairs))
-        rest = below.at(slice(2 * pairs, None))  # a node without a right half is its left half
-        sums.append(Scaled(np.concatenate([joined.mantissa, rest.mantissa]), np.concatenate([joined.exponent, rest.exponent])))
-    split: list[BoolArray] = []
-    alive = np.ones(1, dtype=np.bool_)
-    for power in range(len(weights) - 1, 0, -1):
-        weight, below = weights[power], sums[power - 1]
-        pairs = len(below.mantissa) // 2
-        cut = np.ones(len(weight.mantissa), dtype=np.bool_)
-        chosen = np.flatnonzero(alive[:pairs])
-        cut[chosen] = ~_coins(weight, below, chosen, entropy)
-        split.append(cut)
-        alive = np.repeat(alive & cut, 2)[: len(below.mantissa)]
-    return leaves(len(weights[0].mantissa), split)
-
-
-def _halves(below: Scaled, pairs: int) -> Scaled:
-    return times(below.at(slice(0, 2 * pairs, 2)), below.at(slice(1, 2 * pairs, 2)))
-
-
-def _coins(weight: Scaled, below: Scaled, nodes: IntArray, entropy: Entropy) -> BoolArray:
-    """For some nodes whether they stay whole: w against the product of the halves' sums, exactly (X4)."""
-    parts = times(below.at(2 * nodes), below.at(2 * nodes + 1))
-    mine = weight.at(nodes)
-    gap = np.clip(parts.exponent - mine.exponent, -_FAR, 1000).astype(np.int32)
-    chance = 1.0 / (1.0 + np.ldexp(parts.mantissa / mine.mantissa, gap))
-    words = fresh_words(entropy, len(nodes))
-    point = words * 2.0**-64
-    result = np.asarray(point < chance)
-    for i in np.flatnonzero(np.abs(point - chance) < _DOUBT).tolist():
-        node = int(nodes[i])
-        (a, e), (b, f) = below.whole(2 * node), below.whole(2 * node + 1)
-        result[i] = settle([weight.whole(node), (a * b, e + f)], int(words[i]), entropy) == 0
-    return result
 
 
 def settle(terms: Sequence[tuple[int, int]], word: int, entropy: Entropy) -> int:

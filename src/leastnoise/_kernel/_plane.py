@@ -1,4 +1,4 @@
-"""Private partitions of a rectangle of cells into the blocks of a tree: the exponential mechanism, and the least cost.
+"""Private partitions of a line or a rectangle of cells into the blocks of a tree: the exponential mechanism, and the least cost.
 
 A partition B has the cost ``sum over b of dev(x, b) + penalty``; one record changes one block of each partition. P(B) is proportional to
 the product of the weights of its blocks. The labels (Y1 ...) refer to PROOFS-plane.md beside this file, the others to PROOFS-partition.md.
@@ -14,11 +14,11 @@ import numpy as np
 from leastnoise._check import Exact, exact_positive, one_of, refuse, whole
 from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._kernel._entropy import Entropy, fresh_words
-from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity
+from leastnoise._kernel._interval_costs import GRID, cut_counts, grid_sensitivity, largest_count, on_grid
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, plus, settle, times, weights_of
-from leastnoise._linop import BlockTree, block_tree
+from leastnoise._linop import BlockTree, block_tree, interval_tree
 
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
 _DOUBT = 2.0**-40  # a comparison in float64 that is closer is settled in whole numbers
@@ -77,10 +77,10 @@ def quadtree_mechanism(
     centre: str = "mean",
     distance: int = 1,
 ) -> RectanglePartition:
-    """Draw a partition B into k blocks of a quadtree with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
+    """Draw a partition B into k blocks of a tree with probability proportional to ``exp(-prior k - epsilon cost(B) / (2 D))``.
 
     Args:
-        x: counts, int64 of shape (height, width); private.
+        x: counts, int64 of shape (height, width), or (n,) for aligned intervals; private.
         epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
         entropy: the source of bits.
         penalty: what each bucket costs besides its deviation, in records; public.
@@ -120,10 +120,10 @@ def quadtree_mechanism(
 def least_block_cost(
     x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, split: str = "quarters", distance: int = 1
 ) -> Fraction:
-    """The least cost of any partition into blocks of a quadtree, with noise: how many buckets' worth of structure the counts have.
+    """The least cost of any partition into blocks of a tree, with noise: how many buckets' worth of structure the counts have.
 
     Args:
-        x: counts, int64 of shape (height, width); private.
+        x: counts, int64 of shape (height, width), or (n,) for aligned intervals; private.
         epsilon: what the answer may cost.
         entropy: the source of the noise.
         penalty: what each bucket costs besides its deviation from the median, in records; public.
@@ -185,10 +185,10 @@ def block_costs(cells: IntArray, tree: BlockTree, centre: str) -> list[IntArray]
         if centre == "mean":
             total = np.add.reduceat(cells, starts)
             cost = np.add.reduceat(np.abs(cells * np.repeat(length, length) - np.repeat(total, length)), starts)
-            quotient = cost // length
-            out.append(quotient * GRID + ((cost - quotient * length) * GRID) // length)
+            out.append(on_grid(cost, length))
             continue
-        ordered = cells[np.lexsort((cells, np.repeat(starts, length)))]
+        shift = np.repeat(np.arange(len(starts)) * (largest_count(len(cells)) + 1), length)  # block by block in one sort (Y0)
+        ordered = np.sort(cells + shift) - shift
         place = np.arange(len(cells)) - np.repeat(starts, length)
         spread = np.repeat(length, length)
         sign = (place >= (spread + 1) // 2).astype(np.int64) - (place < spread // 2)
@@ -254,16 +254,18 @@ def _coins(weight: Scaled, parts: Scaled, below: Scaled, tree: BlockTree, level:
     return result
 
 
-def read_plane(x: IntArray, split: str) -> tuple[BlockTree, IntArray]:
+def read_plane(x: IntArray, split: str = "quarters") -> tuple[BlockTree, IntArray]:
     """Check the shape, which is public, and cut the counts, which are private, to the range of exact arithmetic (C1).
+
+    Cells on a line are those of aligned intervals, whatever the split. No count makes it fail.
 
     >>> read_plane(np.array([[3, -1]]), "halves")[1].tolist()
     [3, 0]
     """
-    if not (isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 2 and 1 <= x.size <= 2**24):
+    if not (isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim in (1, 2) and 1 <= x.size <= 2**24):
         got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
-        raise refuse("The table of counts", got, "an int64 array of shape (height, width) with 1 to 2^24 cells")
-    tree = block_tree(x.shape[0], x.shape[1], split)
+        raise refuse("The table of counts", got, "an int64 array of shape (n,) or (height, width) with 1 to 2^24 cells")
+    tree = interval_tree(len(x)) if x.ndim == 1 else block_tree(x.shape[0], x.shape[1], split)
     return tree, cut_counts(x.reshape(-1)[tree.order])
 
 

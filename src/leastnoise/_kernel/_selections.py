@@ -10,14 +10,13 @@ from fractions import Fraction
 from leastnoise._check import exact_positive, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
-from leastnoise._kernel._partition import Partition, least_cost
-from leastnoise._kernel._partition_sampling import exponential_mechanism
+from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition, least_block_cost, quadtree_mechanism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastCost:
-    """Ask for the least cost of any aligned partition of a table's cells, with noise; see ``least_cost``.
+    """Ask for the least cost of any aligned partition of a table's cells, with noise; see ``least_block_cost``.
 
     Args:
         attributes: of the table, whose cells are taken in row-major order.
@@ -34,12 +33,12 @@ class LeastCost:
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
         """The noisy least cost, in records."""
-        return least_cost(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
+        return least_block_cost(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledPartition:
-    """Draw a partition of a table's cells by the exponential mechanism; see ``exponential_mechanism``.
+    """Draw a partition of a table's cells into aligned intervals by the exponential mechanism; see ``quadtree_mechanism``.
 
     Args:
         attributes: of the table, whose cells are taken in row-major order.
@@ -58,7 +57,8 @@ class SampledPartition:
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
         """The partition."""
-        return exponential_mechanism(cells, self.epsilon, entropy, penalty=self.penalty, prior=self.prior, distance=distance)
+        found = quadtree_mechanism(cells, self.epsilon, entropy, penalty=self.penalty, prior=self.prior, distance=distance)
+        return Partition(size=len(cells), starts=found.lefts, spent=found.spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

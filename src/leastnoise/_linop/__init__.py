@@ -15,7 +15,7 @@ from leastnoise._linop._functions import (
     run_sums,
 )
 from leastnoise._linop._haar import Haar
-from leastnoise._linop._json import MOST_UNPACKED, from_json, narrow, pack, to_json, unpack
+from leastnoise._linop._json import MOST_UNPACKED, narrow, pack, to_json, unpack
 from leastnoise._linop._nested import Nested
 from leastnoise._linop._operators import (
     AllRanges,
@@ -29,7 +29,7 @@ from leastnoise._linop._operators import (
     Total,
     Tree,
 )
-from leastnoise._linop._plane_order import BlockTree, block_tree
+from leastnoise._linop._plane_order import BlockTree, block_tree, interval_tree
 from leastnoise._linop._rearranged import Coarse, Ordered
 from leastnoise._linop._toeplitz import Toeplitz
 
@@ -59,7 +59,7 @@ __all__ = [
     "block_tree",
     "column_sums",
     "dense",
-    "from_json",
+    "interval_tree",
     "largest_entry",
     "narrow",
     "non_negative",

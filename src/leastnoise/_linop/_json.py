@@ -1,17 +1,16 @@
-"""Operators and their arrays as JSON values; what a file says is not believed beyond public sizes."""
+"""Operators and their arrays as JSON values; of an array, what a file says is not believed beyond public sizes."""
 
 import base64
 import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import Field, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from leastnoise._check import InputError, refuse, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._linop._functions import operators
 from leastnoise._linop._operators import Operator, SignedArray
 
 # As many numbers as a measured table may have cells.
@@ -81,12 +80,9 @@ def to_json(operator: Operator) -> dict[str, object]:
     >>> to_json(Tree(4, (4, 1)))
     {'kind': 'tree', 'size': 4, 'widths': [4, 1]}
     """
-    parts = {one.name: getattr(operator, one.name) for one in _arguments(type(operator))}
-    return {"kind": type(operator).__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
-
-
-def _arguments(kind: type) -> list[Field[Any]]:
-    return [one for one in fields(kind) if one.init]
+    kind: type = type(operator)
+    parts = {one.name: getattr(operator, one.name) for one in fields(kind) if one.init}
+    return {"kind": kind.__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
 
 
 def _written(part: Any) -> object:
@@ -95,48 +91,3 @@ def _written(part: Any) -> object:
     if isinstance(part, tuple):
         return list(part)
     return part if isinstance(part, int) else to_json(part)
-
-
-def from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Read what ``to_json`` wrote.
-
-    Args:
-        value: from a file that may have been written by anybody.
-        cells: how many cells the operator must be over, from the public domain; None for any number. Larger arrays are not unpacked.
-
-    Raises:
-        InputError: the value is of no known operator, or of one over other cells.
-
-    >>> from_json({"kind": "prefix", "size": 4}, 4)
-    Prefix(size=4)
-    """
-    operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
-    if cells is not None and operator.size != cells:
-        raise refuse("the size of an operator", operator.size, f"the {cells} cells of its attributes")
-    return operator
-
-
-def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
-    kinds = {kind.__name__.lower(): kind for kind in operators()}
-    try:
-        kind = kinds[value["kind"]]
-        return kind(**{one.name: _read(value[one.name], one.type, cells) for one in _arguments(kind)})
-    except (KeyError, TypeError, RecursionError):
-        pass
-    raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it")
-
-
-def _read(value: Any, kind: object, cells: int) -> object:
-    if kind == IntArray:
-        return _unpacked(value, cells)
-    if kind is Operator:
-        return _from_json(value, cells)
-    return tuple(value) if kind == tuple[int, ...] else value
-
-
-def _unpacked(value: Mapping[str, Any], cells: int) -> IntArray:
-    """An array; a matrix has one column a cell."""
-    shape = value["shape"]
-    if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
-        raise refuse("the shape of an operator's matrix", shape, f"[rows, columns] with at most {cells} columns")
-    return unpack(value)

@@ -90,6 +90,17 @@ def block_tree(height: int, width: int, split: str) -> BlockTree:
     return BlockTree(shape=(height, width), order=order, starts=tuple(starts), children=tuple(children))
 
 
+def interval_tree(size: int) -> BlockTree:
+    """The tree of aligned intervals ``[i 2^k, (i + 1) 2^k)`` of a line of cells, the last of each length cut off at its end.
+
+    >>> [starts.tolist() for starts in interval_tree(5).starts]
+    [[0], [0, 4], [0, 2, 4], [0, 1, 2, 3, 4]]
+    """
+    starts = tuple(np.arange(0, size, 2**power) for power in range((size - 1).bit_length(), -1, -1))
+    children = tuple(np.arange(0, len(fine), 2) for fine in starts[1:])
+    return BlockTree(shape=(1, size), order=starts[-1], starts=starts, children=children)
+
+
 def _halved(edges: IntArray) -> IntArray:
     return np.unique(np.concatenate([edges, (edges[:-1] + edges[1:] + 1) // 2]))
 

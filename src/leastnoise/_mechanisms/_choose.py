@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters, readable
+from leastnoise._accounting import Noise, Privacy, parameters, readable
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, refuse
-from leastnoise._fitting import fit
+from leastnoise._fitting import NOISES, fit
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms._protocol import SECONDS, Progress, Search
 from leastnoise._plan import Plan
@@ -51,9 +51,8 @@ def noises(privacy: Privacy) -> tuple[Noise, ...]:
     >>> [kind.value for kind in noises(Privacy(PureDP(1)))]
     ['discrete_laplace']
     """
-    if isinstance(privacy.budget, PureDP):
-        return (Noise.DISCRETE_LAPLACE,)
-    return (Noise.DISCRETE_GAUSSIAN,) if isinstance(privacy.budget, ZCDP) else (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE)
+    found = NOISES[type(privacy.budget)]
+    return found[:1] if found[0] is Noise.DISCRETE_GAUSSIAN else found
 
 
 def candidates(

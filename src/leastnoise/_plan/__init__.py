@@ -2,7 +2,7 @@
 
 from leastnoise._plan._categories import CategoryPlan, is_category_plan, plan_categories
 from leastnoise._plan._guard import guard_share, with_guard, without_guard
-from leastnoise._plan._json import measurements_from_value, read, values_from_json
+from leastnoise._plan._json import measurements_from_value, read, read_json, values_from_json
 from leastnoise._plan._plan import Plan, Promise, TableError
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "measurements_from_value",
     "plan_categories",
     "read",
+    "read_json",
     "values_from_json",
     "with_guard",
     "without_guard",

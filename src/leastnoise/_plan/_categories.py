@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from leastnoise._accounting import ApproxDP, Budget, KeyRule, Noise, Privacy, keys_are_private, privacy_from_json
-from leastnoise._check import InputError, read_json, refuse
+from leastnoise._check import InputError, refuse
 from leastnoise._domain import Domain, Unknown, attribute_name, kind_from_json, kind_to_json, known_keys
 from leastnoise._fitting import found_often, key_rule
-from leastnoise._plan._json import read
+from leastnoise._plan._json import read, read_json
 
 FORMAT = "leastnoise search for categories 1"
 _ADVICE = "Make it again with leastnoise.plan_categories."

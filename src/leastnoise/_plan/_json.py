@@ -3,15 +3,17 @@
 Reading makes every value by its own constructor, which checks it, so a file can say nothing that a program could not.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from leastnoise._accounting import Noise, fraction_from_text, privacy_from_json
 from leastnoise._check import InputError, one_of, refuse, whole
 from leastnoise._domain import Domain
-from leastnoise._linop import SignedArray, from_json, narrow, unpack
+from leastnoise._linop import SignedArray, narrow, unpack
 from leastnoise._measurements import Block, Factor, Limits, Measurements
+from leastnoise._plan._operators import operator_from_json
 
 _Read = TypeVar("_Read")
 
@@ -37,6 +39,25 @@ def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
         raise
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
         raise InputError(f"This is not {'an' if what[0] in 'aeiou' else 'a'} {what}, or a damaged one. {advice}") from None
+
+
+def read_json(text: str) -> Any:
+    """Read JSON that anybody may have written.
+
+    Raises:
+        ValueError: no JSON, a NaN or an infinity, which is never written, a number of thousands of digits, or values nested too deeply.
+
+    >>> read_json('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
@@ -77,7 +98,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
     """A factor of a plan file; its arrays may be no larger than the public domain makes them."""
     names = tuple(entry["attributes"])
-    operator = from_json(entry["operator"], math.prod(domain.kind(name).size for name in names))
+    operator = operator_from_json(entry["operator"], math.prod(domain.kind(name).size for name in names))
     return Factor(names, operator, None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows))
 
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from leastnoise._accounting import Cost, Privacy, SeriesCost, charge_text, privacy_from_json, whole_budget
 from leastnoise._charts import errors, live
-from leastnoise._check import InputError, html_facts, read_json, refuse
+from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._domain import Domain
 from leastnoise._measurements import Measurements, cost
 from leastnoise._plan._frozen import frozen
-from leastnoise._plan._json import measurements_from_value, read
+from leastnoise._plan._json import measurements_from_value, read, read_json
 from leastnoise._workload import Workload
 from leastnoise._workload import from_json as workload_from_json
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, read_json, refuse
+from leastnoise._check import InputError, refuse
 from leastnoise._domain import Categories
-from leastnoise._plan import CategoryPlan
+from leastnoise._plan import CategoryPlan, read_json
 from leastnoise._release._directory import Draft, list_files
 
 FORMAT = "leastnoise categories 1"

@@ -4,7 +4,10 @@ The sentences stand in the catalogue; here is decided which of them is said, and
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from leastnoise._accounting import (
     ZCDP,
@@ -31,8 +34,54 @@ from leastnoise._release._texts import Texts, texts
 from leastnoise._workload import Product
 
 ENGLISH = texts("en")
-_DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
 _COMMON_DELTA = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Definition:
+    """How one definition of privacy is spoken of: its name and promise in the catalogue, what the promise is filled with, and the bet."""
+
+    name: str
+    promise: str
+    filled: Callable[[Any, Texts], dict[str, object]]
+    bet: Callable[[Any], float]
+    protects: str = "protects"
+
+
+def _bet(epsilon: Fraction, delta: Fraction = Fraction(0)) -> float:
+    smaller = math.exp(-float(epsilon))
+    return min(1.0, (1 + float(delta) * smaller) / (1 + smaller))
+
+
+def _concentrated_bet(rho: float) -> float:
+    return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+
+
+_DEFINITIONS = {
+    PureDP: _Definition(
+        name="pure",
+        promise="promise_pure",
+        filled=lambda budget, said: {"times": _power(budget.epsilon, said)},
+        bet=lambda budget: _bet(budget.epsilon),
+    ),
+    ApproxDP: _Definition(
+        name="approximate",
+        promise="promise_approximate",
+        filled=lambda budget, said: {"times": _power(budget.epsilon, said), "delta": budget.delta},
+        bet=lambda budget: _bet(budget.epsilon, budget.delta),
+        protects="protects_delta",
+    ),
+    ZCDP: _Definition(
+        name="concentrated",
+        promise="promise_concentrated",
+        filled=lambda budget, said: {
+            "rho": budget.rho,
+            "epsilon": said.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
+            "delta": _COMMON_DELTA,
+        },
+        bet=lambda budget: _concentrated_bet(float(budget.rho)),
+    ),
+}
 
 
 def definition(privacy: Privacy, said: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
@@ -42,7 +91,7 @@ def definition(privacy: Privacy, said: Texts = ENGLISH) -> tuple[str, dict[str, 
     ('pure differential privacy', {'epsilon': '1/3'})
     """
     budget = privacy.budget
-    return said.say(_DEFINITIONS[type(budget)]), {name: str(number) for name, number in parameters(budget).items()}
+    return said.say(_DEFINITIONS[type(budget)].name), {name: str(number) for name, number in parameters(budget).items()}
 
 
 def budget_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
@@ -72,13 +121,8 @@ def promise(privacy: Privacy, said: Texts = ENGLISH) -> str:
     Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = 2.72 times as likely, or as unlikely, when
     one row is added or removed.
     """
-    budget, difference = privacy.budget, change(privacy, said)
-    if isinstance(budget, PureDP):
-        return said.say("promise_pure", times=_power(budget.epsilon, said), change=difference)
-    if isinstance(budget, ApproxDP):
-        return said.say("promise_approximate", times=_power(budget.epsilon, said), delta=budget.delta, change=difference)
-    epsilon = said.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}")
-    return said.say("promise_concentrated", change=difference, rho=budget.rho, epsilon=epsilon, delta=_COMMON_DELTA)
+    own = _DEFINITIONS[type(privacy.budget)]
+    return said.say(own.promise, change=change(privacy, said), **own.filled(privacy.budget, said))
 
 
 def bet(privacy: Privacy) -> float:
@@ -94,13 +138,7 @@ def bet(privacy: Privacy) -> float:
     >>> round(bet(Privacy(PureDP(1))), 3), round(bet(Privacy(ApproxDP(1, "0.01"))), 3)
     (0.731, 0.734)
     """
-    budget = privacy.budget
-    if isinstance(budget, (PureDP, ApproxDP)):
-        smaller = math.exp(-float(budget.epsilon))
-        delta = float(budget.delta) if isinstance(budget, ApproxDP) else 0.0
-        return min(1.0, (1 + delta * smaller) / (1 + smaller))
-    rho = float(budget.rho)
-    return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+    return _DEFINITIONS[type(privacy.budget)].bet(privacy.budget)
 
 
 def bet_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
@@ -115,8 +153,7 @@ def bet_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
     difference = said.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
     if share > 99:
         return said.say("protects_little", change=difference)
-    rare = isinstance(privacy.budget, ApproxDP)
-    return said.say("protects_delta" if rare else "protects", change=difference, share=share)
+    return said.say(_DEFINITIONS[type(privacy.budget)].protects, change=difference, share=share)
 
 
 def cost_words(cost: Cost, said: Texts = ENGLISH) -> str:

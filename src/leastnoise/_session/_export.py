@@ -3,8 +3,9 @@
 import os
 from pathlib import Path
 
-from leastnoise._check import InputError, one_of, read_json
+from leastnoise._check import InputError, one_of
 from leastnoise._exports import EXPORTS, Published
+from leastnoise._plan import read_json
 from leastnoise._session._reading import read_release
 
 

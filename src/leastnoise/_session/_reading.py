@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, quoted, read_json, refuse
+from leastnoise._check import InputError, quoted, refuse
 from leastnoise._estimate import Outcome
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of
-from leastnoise._plan import Plan, measurements_from_value, read, values_from_json
+from leastnoise._plan import Plan, measurements_from_value, read, read_json, values_from_json
 from leastnoise._release import FORMAT, Options, Release, build, sha256
 
 

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from leastnoise._check import InputError, LeastNoiseError, read_json
+from leastnoise._check import InputError, LeastNoiseError
+from leastnoise._plan import read_json
 
 ASSETS = Path(__file__).with_name("assets")
 _TYPES = {".css": "text/css", ".js": "text/javascript"}

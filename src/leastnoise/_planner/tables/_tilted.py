@@ -16,11 +16,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy
+from leastnoise._accounting import ApproxDP, Noise, Privacy
 from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._fitting import gaussian_mu_squared
+from leastnoise._fitting import NOISES, allowed_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute
@@ -273,7 +273,9 @@ def _tops(
 ) -> dict[int, int]:
     """The largest entry of every role's whole rows for which exact sums and noise scales have room."""
     sums = terms.sums(values)
-    loss = math.sqrt(_mu_squared(privacy)) / privacy.distance
+    if Noise.ROUNDED_GAUSSIAN not in NOISES[type(privacy.budget)]:
+        raise NotApplicable("Gaussian noise does not give pure differential privacy")
+    loss = math.sqrt(float(allowed_mu_squared(privacy.budget))) / privacy.distance
     with np.errstate(divide="ignore"):
         noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
     # Rounded Gaussian noise is drawn on a grid that is fine beside the least noise of all.
@@ -295,15 +297,6 @@ def _tops(
     if not min(bits.values()) >= math.log2(_LEAST_TOP):
         raise NotApplicable("tables of so many attributes leave no room for whole coefficients; ask for smaller tables or another strategy")
     return {number: int(2**room) for number, room in bits.items()}
-
-
-def _mu_squared(privacy: Privacy) -> float:
-    budget = privacy.budget
-    if isinstance(budget, ZCDP):
-        return 2 * float(budget.rho)
-    if isinstance(budget, ApproxDP):
-        return float(gaussian_mu_squared(budget.epsilon, budget.delta))
-    raise NotApplicable("Gaussian noise does not give pure differential privacy")
 
 
 TILTED = Planner(

@@ -1,0 +1,52 @@
+"""What each kind of budget allows noise: one answer a kind, registered for its class."""
+
+import math
+from fractions import Fraction
+from functools import singledispatch
+from typing import Any
+
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, PureDP
+from leastnoise._check import InternalError
+from leastnoise._fitting._gaussian import gaussian_mu_squared
+
+NOISES: dict[type[Budget], tuple[Noise, ...]] = {
+    PureDP: (Noise.DISCRETE_LAPLACE,),
+    ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+    ZCDP: (Noise.DISCRETE_GAUSSIAN, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+}
+"""All that can meet a budget; for (epsilon, delta) the rounded Gaussian has the sharper cost."""
+
+
+@singledispatch
+def allowed_mu_squared(budget: Budget) -> Fraction:
+    """The mu squared that Gaussian noise may have within a budget.
+
+    >>> allowed_mu_squared(ZCDP("1/2"))
+    Fraction(1, 1)
+    """
+    raise InternalError(f"Gaussian noise cannot meet a {type(budget).__name__} budget.")
+
+
+@allowed_mu_squared.register
+def _(budget: ApproxDP) -> Fraction:
+    return gaussian_mu_squared(budget.epsilon, budget.delta)
+
+
+@allowed_mu_squared.register
+def _(budget: ZCDP) -> Fraction:
+    return 2 * budget.rho
+
+
+@singledispatch
+def allowed_epsilon(budget: Any) -> float:
+    """The epsilon that Laplace noise may have within a budget; under rho-zCDP epsilon^2 / 2 is rho.
+
+    >>> allowed_epsilon(PureDP("1/2")), allowed_epsilon(ZCDP("1/2"))
+    (0.5, 1.0)
+    """
+    return float(budget.epsilon)
+
+
+@allowed_epsilon.register
+def _(budget: ZCDP) -> float:
+    return math.sqrt(2 * float(budget.rho))
