@@ -76,8 +76,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "from leastnoise._session._fit import check": _HOLDER,
     },
     "_stopped/_causes.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
-    "_accounting/_budget.py": {"getattr(budget, one.name)": _NAMED},
-    "_accounting/_charge.py": {"getattr(amount, name)": _NAMED, "getattr(self, name)": _NAMED},
+    "_accounting/_budget.py": {"getattr(amount, one.name)": _NAMED},
     "_cli/_check.py": {"from leastnoise._session._fit import check as checked": _HOLDER},
     "_cli/_demo.py": {"import duckdb": "writes the generated survey"},
     "_cli/_experiments.py": {

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP, budget_from_json, charge, privacy_from_json, whole_budget
 from leastnoise._check import InputError
+from leastnoise._fitting import pure_share
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
 BELOW_ONE = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(10**12 - 1, 10**12))
@@ -179,7 +180,7 @@ def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
 
 @given(BUDGETS, st.fractions(min_value=Fraction(1, 100), max_value=Fraction(99, 100)))
 def test_a_pure_step_and_what_it_leaves_are_charged_no_more_than_the_budget(budget, part) -> None:
-    epsilon = budget.pure_share(part)
+    epsilon = pure_share(budget, part)
     assume(epsilon > 0)
     step = charge(budget, PureDP(epsilon), PureCost(epsilon))
     assert (step + whole_budget(budget.without(epsilon))) == whole_budget(budget)

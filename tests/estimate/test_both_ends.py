@@ -7,11 +7,12 @@ import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, block_variance, promised, statistic_errors, structure
+from leastnoise._audit._trials import rehearse
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, means, nnls
 from leastnoise._fitting import fit
-from leastnoise._kernel import SeededEntropy, rehearse, simulate
+from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Identity, Prefix, Tree
 from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
 from leastnoise._plan import Plan

@@ -1,6 +1,5 @@
 """Budgets and the privacy unit: what a data holder promises to every person."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -12,7 +11,6 @@ from leastnoise._domain import PerCell
 
 Neighbours = Literal["add_remove", "replace"]
 Json = dict[str, str | int | None]
-_GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
 
 
 def _positive(name: str, value: Exact) -> Fraction:
@@ -86,10 +84,6 @@ class PureDP(_Definition):
     def __init__(self, epsilon: Exact) -> None:
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
 
-    def pure_share(self, part: Fraction) -> Fraction:
-        """Give the epsilon of a step of pure privacy that takes a part of this budget."""
-        return self.epsilon * part
-
     def without(self, epsilon: Fraction | int) -> "PureDP":
         """Give what a step of pure privacy leaves of this budget.
 
@@ -123,10 +117,6 @@ class ApproxDP(_Definition):
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
         object.__setattr__(self, "delta", _delta(delta))
 
-    def pure_share(self, part: Fraction) -> Fraction:
-        """Give the epsilon of a step of pure privacy that takes a part of epsilon and nothing of delta."""
-        return self.epsilon * part
-
     def without(self, epsilon: Fraction | int) -> "ApproxDP":
         """Give what a step of pure privacy leaves of this budget: all of delta."""
         return ApproxDP(self.epsilon - epsilon, self.delta)
@@ -152,14 +142,6 @@ class ZCDP(_Definition):
 
     def __init__(self, rho: Exact) -> None:
         object.__setattr__(self, "rho", _positive("rho", rho))
-
-    def pure_share(self, part: Fraction) -> Fraction:
-        """Give the epsilon of a step of pure privacy that takes a part of rho: epsilon^2 / 2 is at most that part.
-
-        >>> ln.ZCDP("1/2").pure_share(Fraction(1, 4))
-        Fraction(1, 2)
-        """
-        return Fraction(math.isqrt(math.floor(2 * self.rho * part * _GRAIN**2)), _GRAIN)
 
     def without(self, epsilon: Fraction | int) -> "ZCDP":
         """Give what a step of pure privacy leaves of this budget, which is charged epsilon^2 / 2.

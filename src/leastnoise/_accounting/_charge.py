@@ -170,7 +170,8 @@ def charge_text(budget: Budget, amount: Charge) -> str:
     >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
     'epsilon = 0.5 and delta = 0'
     """
-    return " and ".join(f"{name} = {readable(getattr(amount, name))}" for name in parameters(budget))
+    parts = parameters(amount)
+    return " and ".join(f"{name} = {readable(parts[name])}" for name in parameters(budget))
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:
@@ -179,5 +180,5 @@ def is_charge_of(budget: Budget, amount: Charge) -> bool:
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)
     """
-    own = parameters(budget)
-    return getattr(amount, next(iter(own))) > 0 and not any(part for name, part in parameters(amount).items() if name not in own)
+    own, parts = parameters(budget), parameters(amount)
+    return parts[next(iter(own))] > 0 and not any(part for name, part in parts.items() if name not in own)

@@ -14,9 +14,9 @@ import numpy as np
 
 from leastnoise._accounting import ApproxDP, GaussianCost, Noise, Privacy, PureCost
 from leastnoise._audit._bounds import Effort, Part, Tails, certified, divergence, gap, gaussian_epsilon, log_ratio, sharpness
+from leastnoise._audit._trials import rehearse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._kernel import rehearse
 from leastnoise._linop import apply
 from leastnoise._measurements import Block, Measurements, cost, row_scales
 

@@ -1,4 +1,4 @@
-"""What each kind of budget allows noise: one answer a kind, registered for its class."""
+"""What each kind of budget allows noise, and steps of pure privacy: one answer a kind, registered for its class."""
 
 import math
 from fractions import Fraction
@@ -9,6 +9,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, PureDP
 from leastnoise._check import InternalError
 from leastnoise._fitting._gaussian import gaussian_mu_squared
 
+_GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
 NOISES: dict[type[Budget], tuple[Noise, ...]] = {
     PureDP: (Noise.DISCRETE_LAPLACE,),
     ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
@@ -50,3 +51,18 @@ def allowed_epsilon(budget: Any) -> float:
 @allowed_epsilon.register
 def _(budget: ZCDP) -> float:
     return math.sqrt(2 * float(budget.rho))
+
+
+@singledispatch
+def pure_share(budget: Any, part: Fraction) -> Fraction:
+    """The epsilon of a step of pure privacy that takes a part of a budget: of epsilon, or of rho, of which it takes epsilon^2 / 2.
+
+    >>> pure_share(ApproxDP(1, "1e-9"), Fraction(1, 4)), pure_share(ZCDP("1/2"), Fraction(1, 4))
+    (Fraction(1, 4), Fraction(1, 2))
+    """
+    return Fraction(budget.epsilon * part)
+
+
+@pure_share.register
+def _(budget: ZCDP, part: Fraction) -> Fraction:
+    return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)

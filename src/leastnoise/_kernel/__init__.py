@@ -9,7 +9,6 @@ from leastnoise._kernel._ledger_steps import NeedsData, Pending, Receipt
 from leastnoise._kernel._measure import simulate
 from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition
-from leastnoise._kernel._rehearsal import rehearse
 from leastnoise._kernel._selections import LeastBlockCost, LeastCost, SampledPartition, SampledRectangles, Selection
 from leastnoise._kernel._series import Series
 from leastnoise._kernel._terms import Terms
@@ -35,6 +34,5 @@ __all__ = [
     "Series",
     "SystemEntropy",
     "Terms",
-    "rehearse",
     "simulate",
 ]

@@ -41,8 +41,9 @@ def on_grid(cost: IntArray, length: IntArray) -> IntArray:
     >>> on_grid(np.array([2, 10]), np.array([3, 3])).tolist()
     [2730, 13653]
     """
-    quotient = cost // length
-    return quotient * GRID + ((cost - quotient * length) * GRID) // length
+    quotient: IntArray = np.floor_divide(cost, length)
+    rest: IntArray = np.floor_divide((cost - quotient * length) * GRID, length)
+    return quotient * GRID + rest
 
 
 def grid_sensitivity(length: int) -> int:

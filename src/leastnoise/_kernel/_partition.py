@@ -1,6 +1,8 @@
 """Private partitions of the cells into intervals: what one is, and the numbers that every choice of one reads.
 
-Costs are integers, multiples of 1 / GRID.
+A partition B of n cells into blocks has the cost ``sum over b of dev(x, b) + penalty``; small costs are good. One record changes one block
+of each partition (C4), and data that differ by several records are a chain of such steps (Q3). The labels refer to PROOFS-partition.md
+beside this file. Costs are integers, multiples of 1 / GRID.
 """
 
 from dataclasses import dataclass

@@ -21,8 +21,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 from weakref import WeakKeyDictionary
 
-from leastnoise._accounting import Charge, Cost, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
+import numpy as np
+
+from leastnoise._accounting import Charge, Cost, Privacy, PureCost, PureDP, SeriesCost, charge, charge_text, left, total
 from leastnoise._check import BudgetError, InputError, refuse
+from leastnoise._domain import Domain
 from leastnoise._kernel._count import count
 from leastnoise._kernel._entropy import Entropy, SystemEntropy
 from leastnoise._kernel._keys import FoundKeys, KeySearch
@@ -30,7 +33,6 @@ from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_steps import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, request_of, values_from_text
-from leastnoise._kernel._rehearsal import made_up
 from leastnoise._kernel._selections import PlaneSelection, Selection
 from leastnoise._kernel._terms import Terms
 from leastnoise._linop import SignedArray, narrow, unpack
@@ -182,7 +184,7 @@ class Series:
         >>> next(Series.rehearsed(terms, {"age": [0, 0, 1]}, {})).private
         False
         """
-        table = made_up(terms.domain, terms.privacy, codes, values)
+        table = _made_up(terms.domain, terms.privacy, codes, values)
         inside = _Inside(table, SystemEntropy() if entropy is None else entropy, _verified(terms, table))
         while True:
             yield cls._make(terms, replace(inside, charges=[]), None)
@@ -344,3 +346,12 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
     if inside.ledger is not None and series.receipt is not None:
         inside.ledger.record(series.receipt, number, outcome_to_text(outcome))
     return outcome
+
+
+def _made_up(domain: Domain, privacy: Privacy, codes: Mapping[str, Any], values: Mapping[str, Any]) -> Table:
+    """A table of rows that are nobody's."""
+    arrays = {name: np.array(own, dtype=np.int64) for name, own in codes.items()}
+    amounts = {name: np.array(own, dtype=np.int64) for name, own in values.items()}
+    rows = len(next(iter(arrays.values()), ()))
+    unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
+    return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]

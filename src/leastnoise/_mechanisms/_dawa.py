@@ -30,7 +30,7 @@ from leastnoise._estimate import (
     join,
     shrunk_levels,
 )
-from leastnoise._fitting import fit, rescaled
+from leastnoise._fitting import fit, pure_share, rescaled
 from leastnoise._kernel import LeastCost, SampledPartition, Series
 from leastnoise._linop import Identity, Operator, Total, Tree, pack
 from leastnoise._measurements import Block, Factor, Measurements, Observation
@@ -183,7 +183,7 @@ def _choice(budget: Budget, strategy: str) -> Fraction:
     """Epsilon of the first private choice: the default's test, or the partition."""
     gaussian = isinstance(budget, ZCDP)
     share = PARTITION_SHARE if strategy != "dawa" else TEST_SHARE["gaussian" if gaussian else "pure"]
-    return budget.pure_share(share)
+    return pure_share(budget, share)
 
 
 def _steps(strategy: str, choice: Fraction | int, rest: Budget) -> list[dict[str, Any]]:
@@ -355,7 +355,7 @@ def on_starts(setting: Setting, starts: np.ndarray, budget: Budget) -> Measureme
 
 def _on_partition(setting: Setting, series: Series, budget: Budget) -> Measured:
     """A private partition, and its buckets; without it where it has too many."""
-    epsilon = budget.pure_share(PARTITION_SHARE)
+    epsilon = pure_share(budget, PARTITION_SHARE)
     rest = budget.without(epsilon)
     found = series.choose(SampledPartition(attributes=(setting.attribute,), epsilon=epsilon, prior=PRIOR))
     if len(found.starts) > MOST_BUCKETS:

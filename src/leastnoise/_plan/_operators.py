@@ -29,13 +29,13 @@ def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Op
 
 
 def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
-    kinds: dict[str, Any] = {kind.__name__.lower(): kind for kind in operators()}
+    kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
     try:
         kind = kinds[value["kind"]]
-        return kind(**{one.name: _read(value[one.name], one.type, cells) for one in fields(kind) if one.init})
+        made: Operator = kind(**{one.name: _read(value[one.name], one.type, cells) for one in fields(kind) if one.init})
     except (KeyError, TypeError, RecursionError):
-        pass
-    raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it")
+        raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it") from None
+    return made
 
 
 def _read(value: Any, kind: object, cells: int) -> object:
