@@ -71,7 +71,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
 def _error(plan: Plan, asked: Statistic, tables: list[TableError]) -> float:
     """Of a share times the size in rows, or of a mean times the size in amounts, where it is largest."""
-    if asked.kind != "means":
+    if not asked.form.of_measure:
         return tables[0].rmse
     counts, sums = tables
     measure = plan.domain.measure(asked.of)

@@ -66,7 +66,7 @@ def expected_statistics(made: "Plan") -> list[dict[str, Any]]:
             "largest_rows": one.largest_rows,
             "size": None if one.statistic.size is None else float(one.statistic.size),
             "std_error": one.std_error,
-            "method": METHODS["means" if one.statistic.kind == "means" else "shares"],
+            "method": METHODS["means" if one.statistic.form.of_measure else "shares"],
         }
         for one in statistic_errors(made)
     ]

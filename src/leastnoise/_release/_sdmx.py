@@ -156,7 +156,7 @@ class Messages:
         if "std_error" in known:
             numbers["STD_ERROR"] = known["std_error"]
         axes = dict(zip(made.key_columns(), made.labels, strict=True))
-        unit = "share" if made.statistic.kind == "cdf" else made.statistic.of
+        unit = "share" if made.statistic.form.along else made.statistic.of
         stem = f"answers/{file_name(made.id, made.name, len(self.release.statistics))}"
         self._write(flow_of(made.id, made.name, axes, numbers, unit), made.values.shape, numbers, stem)
 

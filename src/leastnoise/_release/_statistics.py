@@ -59,7 +59,7 @@ class StatisticTable:
     @property
     def value_name(self) -> str:
         """The column of the values."""
-        return {"means": "mean", "quantiles": "quantile", "cdf": "share"}[self.statistic.kind]
+        return self.statistic.form.column
 
     @property
     def cells(self) -> int:
@@ -68,9 +68,9 @@ class StatisticTable:
 
     def key_columns(self) -> list[str]:
         """The columns of the keys; an attribute that is called as a column of numbers gets a number behind it."""
-        names = key_columns(self.keys[: len(self.statistic.by)], NUMBERS)
-        if self.statistic.kind == "cdf":
+        if self.statistic.form.along:
             return key_columns(self.keys, NUMBERS)
+        names = key_columns(self.keys[: len(self.statistic.by)], NUMBERS)
         return [*names, *self.keys[len(names) :]]
 
     def numbers(self) -> Columns:
@@ -105,11 +105,11 @@ class StatisticTable:
 
     def written(self, said: Texts, most: int) -> list[list[str]]:
         """The first values with their keys and intervals, as texts in the digits that the noise leaves meaningful."""
-        return [[*names, *_interval(said, self.statistic.kind, *numbers)] for names, numbers in self._labelled(most)]
+        return [[*names, *_interval(said, *numbers, exact=self.statistic.form.at_shares)] for names, numbers in self._labelled(most)]
 
     def chart(self, said: Texts) -> str:
         """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
-        if self.statistic.kind == "cdf":
+        if self.statistic.form.along:
             found = chart_for(self.picture(said))
             return "" if found is None or found.name == "largest" else found.name
         return "dots" if 1 < self.cells <= MOST_DOTS else ""
@@ -118,12 +118,11 @@ class StatisticTable:
         """Its chart, as Vega-Lite; None for a single number, or too many."""
         if not self.chart(said):
             return None
-        if self.statistic.kind == "cdf":
+        if self.statistic.form.along:
             return vega_lite(self.picture(said))
         every = said.say("all_rows")
         rows = tuple((group or every, share, value, low, high) for group, share, value, low, high in self.rows())
-        series = said.say("col_share") if self.statistic.kind == "quantiles" else ""
-        what = self.statistic.of if self.statistic.kind == "quantiles" else self.name
+        series, what = (said.say("col_share"), self.statistic.of) if self.statistic.form.at_shares else ("", self.name)
         return dots(Dots(title=what, groups=" x ".join(self.statistic.by), rows=rows, series=series))
 
     def picture(self, said: Texts) -> Picture:
@@ -166,13 +165,13 @@ class StatisticTable:
         return html_facts(repr(self), [*rows, *more])
 
 
-def _interval(said: Texts, kind: str, value: float, low: float, high: float) -> tuple[str, str]:
-    """A value, and the ends of its interval; those of quantiles are ends of cells, and written as they are."""
+def _interval(said: Texts, value: float, low: float, high: float, *, exact: bool) -> tuple[str, str]:
+    """A value, and the ends of its interval; those of quantiles are ends of cells, exact, and written as they are."""
     if math.isnan(value):
         return said.number(value), ""
     spread = (high - low) / 8
     shown = said.number(value, spread) if spread > 0 else said.local(f"{value:,.6g}")
-    ends = [said.local(f"{end:,.6g}") if kind == "quantiles" else said.number(end, spread or 1.0) for end in (low, high)]
+    ends = [said.local(f"{end:,.6g}") if exact else said.number(end, spread or 1.0) for end in (low, high)]
     return shown, said.say("from_to", low=ends[0], high=ends[1])
 
 

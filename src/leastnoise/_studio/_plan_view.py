@@ -112,8 +112,9 @@ def _promised(row: Row, setting: Setting, plan: Plan | None, level: float, said:
     if found.std_error is None:
         return {"verdict": said.say("st_needs_size")}
     margin = interval_multiplier(plan.measured().noise, level) * found.std_error
-    shown = said.error(margin) if asked.kind == "means" else said.percent(margin, 2)
-    return {"verdict": said.say("st_margin_of_mean" if asked.kind == "means" else "st_margin_of_share", margin=shown)}
+    if asked.form.of_measure:
+        return {"verdict": said.say("st_margin_of_mean", margin=said.error(margin))}
+    return {"verdict": said.say("st_margin_of_share", margin=said.percent(margin, 2))}
 
 
 def _verdict(margin: Margin, said: Texts) -> str:

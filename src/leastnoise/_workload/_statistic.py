@@ -9,8 +9,33 @@ from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, 
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, number_text
 from leastnoise._workload._query_sets import QuerySet, identity, prefix
 
-KINDS = ("means", "quantiles", "cdf")
 Cell = tuple[Fraction | int, Fraction | int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticForm:
+    """One kind of statistics.
+
+    Args:
+        noun: what one is called.
+        column: of its values.
+        of_measure: whether it is of a measure, and follows from sums and counts; else of a number, from counts up to every cell.
+        at_shares: whether shares are asked for.
+        along: whether it has a value for every cell of the number.
+    """
+
+    noun: str
+    column: str
+    of_measure: bool = False
+    at_shares: bool = False
+    along: bool = False
+
+
+FORMS: Mapping[str, StatisticForm] = {
+    "means": StatisticForm(noun="mean", column="mean", of_measure=True),
+    "quantiles": StatisticForm(noun="quantiles", column="quantile", at_shares=True),
+    "cdf": StatisticForm(noun="distribution", column="share", along=True),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +63,21 @@ class Statistic:
     size: Fraction | None = None
 
     def __post_init__(self) -> None:
-        one_of("the kind of a statistic", self.kind, KINDS)
-        if (self.kind == "quantiles") != bool(self.at):
+        if FORMS[one_of("the kind of a statistic", self.kind, tuple(FORMS))].at_shares != bool(self.at):
             raise refuse(f"the shares of {self.kind}", [str(share) for share in self.at], "at least one for quantiles, else none")
         if not all(0 < share <= 1 for share in self.at) or len(set(self.at)) != len(self.at):
             shown = ", ".join(number_text(share) for share in self.at)
             raise refuse("at", shown, "different shares above 0 and at most 1, such as 0.5 for the median")
 
     @property
+    def form(self) -> StatisticForm:
+        """What is known of statistics of this kind."""
+        return FORMS[self.kind]
+
+    @property
     def name(self) -> str:
         """What it is called in files and reports."""
-        what = {"means": "mean", "quantiles": "quantiles", "cdf": "distribution"}[self.kind]
-        return f"{what} of {self.of}" + (f" by {' x '.join(self.by)}" if self.by else "")
+        return f"{self.form.noun} of {self.of}" + (f" by {' x '.join(self.by)}" if self.by else "")
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
         """The tables that it follows from, as `Product.question` says what a product asks.
@@ -61,7 +89,7 @@ class Statistic:
         >>> asked.statistics[0].questions(asked.domain) == tuple(product.question for product in asked)
         True
         """
-        if self.kind == "means":
+        if self.form.of_measure:
             groups = (self.by, (identity(),) * len(self.by))
             return (None, *groups), (self.of, *groups)
         return ((None, *_crossed(domain, self.by, self.of)),)
@@ -99,7 +127,8 @@ def statistic(domain: Domain, kind: str, of: object, at: Sequence[Exact] | None,
     >>> statistic(Domain(age=Integers(1, 4)), "quantiles", "age", ["0.5"], [], None).at
     (Fraction(1, 2),)
     """
-    if kind == "means":
+    of_measure = FORMS[kind].of_measure
+    if of_measure:
         if not isinstance(of, str) or of not in domain.measures:
             known = ", ".join(domain.measures) or "none is declared"
             raise refuse(
@@ -111,7 +140,7 @@ def statistic(domain: Domain, kind: str, of: object, at: Sequence[Exact] | None,
             raise refuse("of", of, f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})", advice)
         number_cells(domain, of)
     names = attributes_of(domain, by, "by")
-    if kind != "means" and of in names:
+    if not of_measure and of in names:
         raise InputError(f"{of} cannot be both of and in by: its {kind} by its own values say nothing. Leave it out of by.")
     if at is not None and (isinstance(at, str) or not isinstance(at, Sequence)):
         raise refuse("at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]')
@@ -127,7 +156,8 @@ def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
     'cdf'
     """
     ((kind, asked),) = value.items()
-    return statistic(domain, one_of("the kind of a statistic", kind, KINDS), asked["of"], asked.get("at"), asked["by"], asked.get("size"))
+    one_of("the kind of a statistic", kind, tuple(FORMS))
+    return statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"))
 
 
 def attributes_of(domain: Domain, names: Sequence[str], what: str) -> tuple[str, ...]:
