@@ -50,7 +50,8 @@ def rehearse(
     rows = len(next(iter(codes.values()), ()))
     several: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in codes.items()}
     amounts: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in values.items()}
+    several[trial] = np.repeat(np.arange(count), rows)
     terms = Terms(domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures))
-    series = next(Series.rehearsed(terms, {**several, trial: np.repeat(np.arange(count), rows)}, amounts, entropy))
+    series = next(Series.rehearsed(terms, several, amounts, entropy))
     drawn = series.measure(replace(measurements, domain=domain, privacy=privacy, blocks=blocks)).values
     return tuple(own.reshape(-1, count) for own in drawn)
