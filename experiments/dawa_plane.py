@@ -355,23 +355,24 @@ def bounded(table: Reals) -> Reals:
     return as_table(together(*differences(table.reshape(len(table), -1)[:, tree.order], tree), tree), tree)
 
 
-def grown(run: Setting, blocks: int = 64) -> Reals:
+def grown(run: Setting, blocks: int = 64, cost: float | None = None) -> Reals:
     """G: the adaptive grid on the tree, least squares, non-negative from the top down; by the package's own code."""
     out = []
     for _ in range(run.trials):
-        found = adaptive_blocks(run.x, repr(run.epsilon), run.entropy, blocks=blocks)
+        found = adaptive_blocks(run.x, repr(run.epsilon), run.entropy, blocks=blocks, cost=cost)
         counts = block_counts(found.starts, found.values, found.scales)
         out.append(bounded_cells(counts, found.starts[0], halves(run.shape()).starts))
     return as_table(np.array(out), halves(run.shape()))
 
 
 def by_rule(run: Setting) -> Reals:
-    """The default: a private test with a small share of the budget, then D, G or E with all the rest."""
+    """The default: a private test with a small share of the budget, then D or G with all the rest."""
     out = []
     for _ in range(run.trials):
-        way, blocks = plane_regime(cost_of(run), repr(run.epsilon), run.x.size)
+        cost = cost_of(run)
+        way, blocks = plane_regime(cost, repr(run.epsilon), run.x.size)
         rest = run.less(1 - float(TEST_SHARE), trials=1)
-        out.append(fixed(rest)[0] if way == "fixed" else grown(rest, blocks)[0] if way == "blocks" else WAYS["E"](rest)[0])
+        out.append(fixed(rest)[0] if way == "fixed" else grown(rest, blocks, float(cost) * run.epsilon)[0])
     return np.array(out)
 
 
@@ -555,7 +556,7 @@ def main() -> None:
                 for way in options.ways
             }
             chosen = [plane_regime(cost_of(run), repr(epsilon), x.size) for _ in range(10)]
-            letters = [{"fixed": "D", "quadtree": "E"}.get(way, f"G({blocks})") for way, blocks in chosen]
+            letters = ["D" if way == "fixed" else f"G({blocks})" for way, blocks in chosen]
             told = " ".join(f"{one}:{letters.count(one)}" for one in sorted(set(letters)))
             print(f"| {name} | {' | '.join(f'{found:.3g}' for found in table[name].values())} | {told} |", flush=True)
         for way in options.ways:

@@ -17,7 +17,7 @@ from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import noise_scale
 from leastnoise._kernel._plane import read_plane, rectangles
 from leastnoise._linop import block_tree
-from leastnoise._planner import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, divided, first_level
+from leastnoise._planner import DEEP, FIRST_SHARE, GROUP_SHARE, divided, first_level, records_a_part
 
 Reals = npt.NDArray[np.float64]
 
@@ -54,7 +54,8 @@ def adaptive_blocks(
     *,
     blocks: int,
     share: Exact = FIRST_SHARE,
-    records: Exact = RECORDS,
+    records: Exact = 2,
+    cost: float | None = None,
     middle: Exact = GROUP_SHARE,
     deep: int = DEEP,
     distance: int = 1,
@@ -68,6 +69,7 @@ def adaptive_blocks(
         blocks: least number of blocks of the first round (less than twice as many, or all cells if these are fewer); public.
         share: of the budget for the first round, between 0 and 1.
         records: a block is halved until its parts have about so many records' worth of noise each, ``records / epsilon2`` on average.
+        cost: noisy least cost of a partition, in units of distance / epsilon; then ``records`` follow from it and the noisy counts.
         middle: of the second round's budget for groups of parts, where a block has many; between 0 and 1.
         deep: so many halvings are many; the groups are made by half as many.
         distance: how many records neighbours differ by.
@@ -102,6 +104,8 @@ def adaptive_blocks(
     )  # W1
     # From here on the tree is refined by noisy counts and public numbers alone (W2).
     rest = each * (1 - first)
+    if cost is not None:
+        records = Fraction(records_a_part(cost, float(int(coarse.sum()) * each)))
     layers, kind = divided(tree, base, coarse, rest / exact_positive("records", records), deep)
     fine, fine_scale = _measured(cells, layers[0], [rest, rest * (1 - groups)], kind[0], entropy)  # W3
     group, group_scale = _measured(cells, layers[1], [None, rest * groups], kind[1], entropy)

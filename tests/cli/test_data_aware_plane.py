@@ -49,7 +49,7 @@ def test_from_the_plan_to_a_release_that_is_read_again(folder: Path, spec: Path,
     assert made.code == 0, made.err
     manifest = json.loads((folder / "out" / "manifest.json").read_text("utf-8"))
     outcome = manifest["plan"]["outcome"]
-    assert outcome["regime"] in {"blocks", "quadtree", "independent"}
+    assert outcome["regime"] in {"blocks", "independent"}
     assert "approximation_std" in manifest["answers"]["columns"]
     assert "no error was promised" in (folder / "out" / "report.html").read_text("utf-8")
     again = read(folder / "out")

@@ -16,13 +16,13 @@ from leastnoise._audit._bounds import Effort
 from leastnoise._audit._laws import LAWS
 from leastnoise._audit._measured import measured_parts
 from leastnoise._audit._steps import choice_part, kinds_of_steps, ways
-from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._kernel import SampledRectangles, SeededEntropy, Selection, _measure, _partition, _partition_sampling, _plane
+from leastnoise._domain import Coded, Domain, Measure
+from leastnoise._kernel import SeededEntropy, Selection, _measure, _partition, _partition_sampling, _plane
 from leastnoise._linop import BlockTree
 from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import Plan
-from leastnoise._workload import mean_queries, queries
+from leastnoise._workload import mean_queries
 from mechanisms.conformance import ROWS, Row
 from mechanisms.remembered import remember_weights
 
@@ -122,20 +122,6 @@ def test_each_of_its_steps_is_seen_if_it_is_wrong_by_a_quarter(row: Row, wrong: 
     for step in steps:
         name, factor = sharpness_of(plan, step, 3)
         assert 1 < factor <= 1.25, name
-
-
-PLANE = Domain(age=Integers(0, 7), hours=Integers(0, 3))
-
-
-def test_rectangles_follow_their_law_and_are_seen_if_they_are_too_sharp(request: pytest.FixtureRequest) -> None:
-    """A plane of so few cells takes no such way by itself."""
-    plan = mechanism_for("dawa", workload := queries(PLANE, age="prefix", hours="identity")).plan(
-        workload, Privacy(PureDP(1)), Search("dawa")
-    )
-    choice = SampledRectangles(attributes=("age", "hours"), epsilon=Fraction(1, 4))
-    assert 0.6 < sharpness_of(plan, choice)[1] <= 1
-    request.getfixturevalue("wrong")
-    assert 1 < sharpness_of(plan, choice, 3)[1] <= 1.25
 
 
 def test_values_that_are_cut_at_a_wrong_limit_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

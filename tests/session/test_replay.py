@@ -281,7 +281,8 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     **{f"dawa, {regime}": (AGES, PureDP(1), "dawa") for regime in ("independent", "shrunk", "adaptive")},
     "dawa, rho": (AGES, ZCDP("1/3"), "dawa"),
     "dawa_levels, delta": (AGES, ApproxDP(1, "1/1000000"), "dawa_levels"),
-    **{f"plane, {way}": (PLANE, PureDP(1), "dawa") for way in ("fixed", "blocks", "quadtree")},
+    **{f"plane, {way}": (PLANE, PureDP(1), "dawa") for way in ("fixed", "blocks")},
+    "plane, drawn": (PLANE, PureDP(1), "dawa_tree"),
     "truncated_sums": (SUMS, PureDP(1), "truncated_sums"),
     "truncated_sums, rho": (SUMS, ZCDP("1/3"), "truncated_sums"),
 }

@@ -28,7 +28,6 @@ _WAYS = {
     "shrunk": "some structure:",
     "adaptive": "much structure:",
     "blocks": "some structure:",
-    "quadtree": "hardly anything but structure:",
 }
 
 

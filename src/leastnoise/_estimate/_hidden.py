@@ -5,13 +5,11 @@ takes ``prior`` (natural logarithms) for each further bucket. So a deviation tha
 above ``j * prior * scale``, and hidden below. Post-processing: the scale is public, the counts are noisy.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-
-_CLEARLY = 4.0  # where so few buckets deviate that a quarter of them holds all, each is still covered at two standard errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,33 +19,16 @@ class Hidden:
     Args:
         scale: records of deviation that make it e times less likely that a bucket is kept whole.
         prior: price of a further bucket in units of ``scale``.
-        deviation: the most that all buckets together may hide, from the test of the data's structure, in records; None without a test.
     """
 
     scale: float
     prior: float
-    deviation: float | None = None
-
-    def tested(self, found: float, unit: float) -> "Hidden":
-        """With what the test of the data's structure says.
-
-        The test counts a bucket as one ``unit``, the draw as ``scale * prior``, far more: a bucket that the draw did without hides up to
-        that.
-
-        Args:
-            found: what the test found besides the price of the buckets that were drawn, and its noise, in records.
-            unit: price of a bucket in the test, in records.
-
-        >>> Hidden(scale=60.0, prior=1.5).tested(20.0, 10.0).deviation
-        180.0
-        """
-        return replace(self, deviation=found * max(1.0, self.scale * self.prior / unit))
 
     def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
         """Square of the deviation that each bucket may hide, as that of one cell of it.
 
         Either every cell deviates by what one more bucket costs, or one by what isolating it costs; no more than the bucket holds, as far
-        as its noisy count tells; and not all buckets at once, where the test tells that they cannot.
+        as its noisy count tells.
 
         Args:
             cells: of each bucket, shape (k,).
@@ -59,11 +40,7 @@ class Hidden:
         """
         alone = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
         seen = self.scale**2 * np.maximum(cells * self.prior**2, alone)
-        square = np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0)
-        most = 2 * float(np.sqrt(square).sum())  # a cell above the rest by h deviates by almost 2 h in all
-        if self.deviation is None or most == 0:
-            return np.asarray(square)
-        return np.asarray(square * min(1.0, _CLEARLY * self.deviation / most))
+        return np.asarray(np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0))
 
 
 def choice_hides(epsilon: float, distance: int, cells: int, prior: float) -> Hidden:

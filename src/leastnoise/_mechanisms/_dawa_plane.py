@@ -1,6 +1,6 @@
 """DAWA on two attributes: answers to products of queries that make use of structure in their table, and pay for every look at it.
 
-The default is decision 0011: a private test, then a plan that does not look, an adaptive grid, or a private partition into rectangles.
+The default is decisions 0011 and 0048: a private test, then a plan that does not look or an adaptive grid. `dawa_tree` draws a partition.
 Whatever is measured is a plan of the series, so that the kernel computes its cost from its integers.
 """
 
@@ -21,18 +21,21 @@ from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import LeastBlockCost, RectanglePartition, SampledRectangles, Series
 from leastnoise._linop import Coarse, Identity, Operator, Ordered, Ranges, Total, block_tree
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._dawa import PARTITION_SHARE, STRATEGIES
+from leastnoise._mechanisms._dawa import PARTITION_SHARE
+from leastnoise._mechanisms._dawa import STRATEGIES as ON_ONE
 from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run, Search
 from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
 from leastnoise._plan import Plan
-from leastnoise._planner import FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, on_rectangles, plane_regime
+from leastnoise._planner import FIRST_SHARE, GROUP_SHARE, TEST_SHARE, divided, first_level, on_rectangles, plane_regime, records_a_part
 from leastnoise._workload import Workload
 
-STRATEGY = "dawa"
+STRATEGY, DRAWN = "dawa", "dawa_tree"
+STRATEGIES = (STRATEGY, DRAWN)
 # Sizes that are refused beforehand, as nothing may fail or take hours when all is paid.
 MOST_SIDE, MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
 MOST_RECTANGLES = 2**11
+_CHOICES: Mapping[str, Fraction] = {STRATEGY: TEST_SHARE, DRAWN: PARTITION_SHARE}  # of the first private choice
 _PRIOR = 1.5 * 0.75  # of a quadtree's draw: three buckets more for two halvings
 
 
@@ -58,7 +61,7 @@ class AdaptiveGrid(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quadtree(Drawn):
-    """Hardly anything but structure: a private partition into rectangles."""
+    """A private partition into rectangles."""
 
     regime = "quadtree"
 
@@ -132,7 +135,7 @@ def plan_plane(
     Args:
         workload: counts on two attributes.
         privacy: budget, neighbours and unit of everything together.
-        strategy: "dawa".
+        strategy: "dawa", or "dawa_tree".
         progress: called with the name of every data-independent strategy before it is tried.
         reference: the best data-independent plan with its promise, where it is known.
 
@@ -149,10 +152,10 @@ def plan_plane(
     details = {
         "attributes": list(names),
         "mechanism": "discrete_laplace",
-        "steps": plane_steps(epsilon),
+        "steps": plane_steps(epsilon, strategy),
         "reference": Reference.of(reference).facts(),
     }
-    rest = privacy.within(PureDP(epsilon * (1 - TEST_SHARE)))
+    rest = privacy.within(PureDP(epsilon * (1 - _CHOICES[strategy])))
     return Plan(workload=workload, privacy=privacy, strategy=strategy, details=details, fallback=within(reference, rest))
 
 
@@ -160,7 +163,7 @@ def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple
     """The two attributes and epsilon, if everything can be carried out."""
     if workload.measures != (None,):
         raise InputError(f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
-    if strategy != STRATEGY:
+    if strategy not in STRATEGIES:
         raise InputError(f"{strategy} answers queries on one attribute; this workload asks about two. Choose strategy = '{STRATEGY}'.")
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
@@ -187,27 +190,26 @@ def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple
     return (first, second), privacy.budget.epsilon
 
 
-def plane_steps(epsilon: Fraction) -> list[dict[str, Any]]:
+def plane_steps(epsilon: Fraction, strategy: str) -> list[dict[str, Any]]:
     """What is done, with exact shares, for people and programs.
 
-    >>> list(plane_steps(Fraction(1))[1])
-    ['step', 'independent', 'blocks', 'quadtree']
+    >>> list(plane_steps(Fraction(1), "dawa")[1]), [step["step"] for step in plane_steps(Fraction(1), "dawa_tree")]
+    (['step', 'independent', 'blocks'], ['partition', 'buckets'])
     """
-    rest = epsilon * (1 - TEST_SHARE)
+    choice = epsilon * _CHOICES[strategy]
+    rest = epsilon - choice
 
     def of(share: Fraction) -> dict[str, Any]:
         return PureDP(rest * share).to_json()
 
+    if strategy == DRAWN:
+        return [{"step": "partition", "epsilon": str(choice)}, {"step": "buckets", "budget": of(Fraction(1))}]
     return [
-        {"step": "test", "epsilon": str(epsilon * TEST_SHARE)},
+        {"step": "test", "epsilon": str(choice)},
         {
             "step": "one of",
             "independent": [{"step": "independent", "budget": of(Fraction(1))}],
             "blocks": [{"step": "blocks", "budget": of(FIRST_SHARE)}, {"step": "parts", "budget": of(1 - FIRST_SHARE)}],
-            "quadtree": [
-                {"step": "partition", "epsilon": str(rest * PARTITION_SHARE)},
-                {"step": "buckets", "budget": of(1 - PARTITION_SHARE)},
-            ],
         },
     ]
 
@@ -220,9 +222,10 @@ def plane_setting(plan: Plan) -> PlaneSetting:
     """
     names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
     found = PlaneSetting(plan, names, epsilon)
-    rescaled(fallback(plan), found.privacy(epsilon * (1 - TEST_SHARE)))
+    rescaled(fallback(plan), found.privacy(epsilon * (1 - _CHOICES[plan.strategy])))
     try:
-        same = json.dumps(plan.details["steps"]) == json.dumps(plane_steps(epsilon)) and tuple(plan.details["attributes"]) == names
+        steps = plane_steps(epsilon, plan.strategy)
+        same = json.dumps(plan.details["steps"]) == json.dumps(steps) and tuple(plan.details["attributes"]) == names
         Reference.read(plan.details["reference"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"The data-aware plan cannot be read: {error}. Make the plan again; nothing was spent.") from None
@@ -241,49 +244,51 @@ def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
     Returns:
         All measurements side by side, and what was chosen.
     """
+    observed, found = _BY_NAME[setting.plan.strategy](setting, series)
+    return Outcome(setting.plan, join(observed, setting.plan.privacy), found)
+
+
+Measured = tuple[list[Observation], Looked]
+
+
+def _default(setting: PlaneSetting, series: Series) -> Measured:
+    """Decisions 0011 and 0048: the structure decides between two ways to measure."""
     epsilon = setting.epsilon * TEST_SHARE
     value = series.choose(LeastBlockCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
     cells = math.prod(setting.shape)
     way, blocks = plane_regime(value, 1 / setting.unit, cells)
-    observed, found = _WAYS[way](blocks, setting, series, setting.epsilon - epsilon)
-    if isinstance(found, Quadtree) and found.hidden is not None:
-        beside = float(max(value - found.buckets * setting.unit, Fraction(0)) + setting.plan.privacy.distance / epsilon)
-        found = replace(found, hidden=found.hidden.tested(beside, float(setting.unit)))
-    test = {"value": float(value), "unit": float(setting.unit), "per_cell": float(value / setting.unit) / cells}
-    return Outcome(setting.plan, join(observed, setting.plan.privacy), replace(found, test=test))
+    cost, rest = float(value / setting.unit), setting.epsilon - epsilon
+    observed, found = _fixed(setting, series, rest) if way == "fixed" else _adaptive_grid(blocks, cost, setting, series, rest)
+    return observed, replace(found, test={"value": float(value), "unit": float(setting.unit), "per_cell": cost / cells})
 
 
-Measured = tuple[list[Observation], Looked]
-Way = Callable[[int, PlaneSetting, Series, Fraction], Measured]
-"""Measures within an epsilon, the first round on so many blocks: the observations, and what was found."""
-
-
-def _on_rectangles(blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
+def _on_rectangles(setting: PlaneSetting, series: Series) -> Measured:
     """Rectangles that are chosen privately, and their queries; without them where they are too many."""
-    spent = epsilon * PARTITION_SHARE
+    spent = setting.epsilon * PARTITION_SHARE
     found = series.choose(SampledRectangles(attributes=setting.attributes, epsilon=spent))
-    epsilon -= spent
+    epsilon = setting.epsilon - spent
     if len(found.tops) > MOST_RECTANGLES:
-        return _fixed(blocks, setting, series, epsilon)
+        return _fixed(setting, series, epsilon)
     observed = series.measure(rectangles(setting, found, epsilon))
     hidden = choice_hides(float(spent), setting.plan.privacy.distance, math.prod(setting.shape), _PRIOR)
     return [observed], Quadtree(buckets=len(found.tops), hidden=hidden)
 
 
-def _fixed(blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:  # noqa: ARG001 - it needs no blocks
+def _fixed(setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
     """What does not look at the data."""
     return [series.measure(rescaled(fallback(setting.plan), setting.privacy(epsilon)))], Unused()
 
 
-def _adaptive_grid(blocks: int, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
+def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Series, epsilon: Fraction) -> Measured:
     """Blocks, then the parts and groups of parts that their noisy counts deserve: runs of the order of the tree of halves."""
     tree = block_tree(*setting.shape, "halves")
     base, size = first_level(tree, blocks), len(tree.order)
     starts = tree.starts[base]
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
     first = series.measure(setting.fitted(Factor(setting.attributes, coarse), epsilon * FIRST_SHARE))
-    rest = epsilon * (1 - FIRST_SHARE)
-    (parts, groups), (many, joined) = divided(tree, base, first.values[0].astype(np.int64), rest / setting.plan.privacy.distance / RECORDS)
+    counts, rest = first.values[0].astype(np.int64), epsilon * (1 - FIRST_SHARE)
+    records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
+    (parts, groups), (many, joined) = divided(tree, base, counts, rest / setting.plan.privacy.distance / records)
     kept = joined == 1
     low = np.concatenate([parts, groups[kept]])
     high = np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[kept]]) - 1
@@ -302,17 +307,17 @@ def rectangles(setting: PlaneSetting, found: RectanglePartition, epsilon: Fracti
     return setting.fitted(factor, epsilon)
 
 
-_WAYS: Mapping[str, Way] = {"fixed": _fixed, "blocks": _adaptive_grid, "quadtree": _on_rectangles}
+_BY_NAME: Mapping[str, Callable[[PlaneSetting, Series], Measured]] = {STRATEGY: _default, DRAWN: _on_rectangles}
 
 
 class DawaPlane:
-    """The mechanism on two attributes."""
+    """The mechanisms on two attributes."""
 
-    names = (STRATEGY,)
+    names = STRATEGIES
 
     def takes(self, strategy: str, workload: Workload) -> bool:
         """By name, for workloads on two attributes."""
-        return strategy in STRATEGIES and on_two(workload)
+        return strategy in ON_ONE and on_two(workload)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_plane`."""

@@ -94,5 +94,5 @@ def read_finding(kinds: tuple[type[Looked], ...], facts: Mapping[str, Any]) -> F
     kind = {one.regime: one for one in kinds}[facts["regime"]]
     known = {one.name: facts[one.name] for one in fields(kind) if facts.get(one.name) is not None}
     if "hidden" in known:
-        known["hidden"] = Hidden(**known["hidden"])
+        known["hidden"] = Hidden(scale=known["hidden"]["scale"], prior=known["hidden"]["prior"])
     return kind(**known)

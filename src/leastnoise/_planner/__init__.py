@@ -12,7 +12,16 @@ from leastnoise._planner.aware._buckets import (
     on_rectangles,
     total_cost,
 )
-from leastnoise._planner.aware._plane_blocks import DEEP, FIRST_SHARE, GROUP_SHARE, RECORDS, TEST_SHARE, divided, first_level, plane_regime
+from leastnoise._planner.aware._plane_blocks import (
+    DEEP,
+    FIRST_SHARE,
+    GROUP_SHARE,
+    TEST_SHARE,
+    divided,
+    first_level,
+    plane_regime,
+    records_a_part,
+)
 from leastnoise._planner.aware._sum_buckets import Kept, SumBuckets
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
 from leastnoise._planner.aware._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold
@@ -24,7 +33,6 @@ __all__ = [
     "GROUP_SHARE",
     "MOST_BUCKETS",
     "PLANNERS",
-    "RECORDS",
     "TEST_SHARE",
     "Kept",
     "NotApplicable",
@@ -46,6 +54,7 @@ __all__ = [
     "on_buckets",
     "on_rectangles",
     "plane_regime",
+    "records_a_part",
     "reweighted_strategy",
     "shared_measures",
     "together",

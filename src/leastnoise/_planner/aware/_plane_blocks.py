@@ -12,13 +12,14 @@ from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._linop import BlockTree
 
-# The default rule; docs/decisions/0011-private-rectangles.md. Costs are in buckets' worth, 1 / epsilon each.
+# The default rule; docs/decisions/0011 and 0048. Costs and records are in units of 1 / epsilon.
 TEST_SHARE = Fraction(4, 100)
-_EASIEST, _HARD = 0.008, 0.6  # of the cells: below it a few rectangles do, above it nothing can be joined
+_HARD = 0.6  # of the cells: above it nothing can be joined
 _CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
 _BUCKETS_A_BLOCK = 7
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
-FIRST_SHARE, RECORDS, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2), Fraction(2, 5), 4
+FIRST_SHARE, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2, 5), 4
+_COARSEST = 11.0  # records a part of even data, in units of 1 / epsilon
 
 
 def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
@@ -30,22 +31,39 @@ def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
         cells: height times width.
 
     Returns:
-        ``("fixed", 0)``: a plan without a look at the data; ``("quadtree", 0)``: ``quadtree_mechanism``, and a strategy on its buckets;
-        ``("blocks", b)``: the adaptive grid with b blocks.
+        ``("fixed", 0)``: a plan without a look at the data; ``("blocks", b)``: the adaptive grid with b blocks.
 
     Edge cases:
-        On fewer than 3750 cells never the quadtree, and on fewer than 50 always the plan without a look: the test cannot tell.
+        On fewer than 50 cells always the plan without a look: the test cannot tell.
 
-    >>> plane_regime(4000, "0.1", 16384), plane_regime(100_000, "0.1", 16384), plane_regime(-5, 1, 4096), plane_regime(-5, 1, 8)
-    (('blocks', 32), ('fixed', 0), ('quadtree', 0), ('fixed', 0))
+    >>> plane_regime(4000, "0.1", 16384), plane_regime(100_000, "0.1", 16384), plane_regime(-5, 1, 8)
+    (('blocks', 32), ('fixed', 0), ('fixed', 0))
     """
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
     unclear = _CLEAR / float(TEST_SHARE)
     if buckets > _HARD * cells or unclear > _HARD * cells:
         return "fixed", 0
-    if buckets < _EASIEST * cells and unclear <= _EASIEST * cells:
-        return "quadtree", 0
     return "blocks", int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), _FEWEST), _MOST))
+
+
+def records_a_part(buckets: float, records: float) -> float:
+    """How many records a part of the second round should hold, in units of its noise.
+
+    Even data cost a partition nearly as much as they have records: few of these stand out of the noise, and parts may be large. Where
+    records lie in few heavy cells the cost is a small part of them, and parts have to be small.
+
+    Args:
+        buckets: noisy least cost of a partition, in units of 1 / epsilon.
+        records: noisy count of all, in the same units.
+
+    Returns:
+        11 times the root of their ratio, from 1 to 11; neither is taken below the noise of the test.
+
+    >>> [round(records_a_part(cost, 5000.0), 2) for cost in (-9.0, 150.0, 1600.0, 5000.0)], records_a_part(3.0, -8.0)
+    ([1.0, 1.91, 6.22, 11.0], 11.0)
+    """
+    least = 1 / float(TEST_SHARE)
+    return min(max(_COARSEST * math.sqrt(max(buckets, least) / max(records, least)), 1.0), _COARSEST)
 
 
 def first_level(tree: BlockTree, blocks: int) -> int:
