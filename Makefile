@@ -20,7 +20,7 @@ WORKERS ?= 2
 # The steps that need one core each, the longest first: they run beside each other, before the tests, which use all cores.
 STEPS := types wheel optimised docs imports lint
 
-.PHONY: help env test steps $(STEPS:%=step-%) demo bench docs experiments mutants neighbours lint format types imports optimised wheel oldest pytest clean proofs faults
+.PHONY: help env test steps $(STEPS:%=step-%) demo bench docs experiments messy mutants neighbours lint format types imports optimised wheel oldest pytest clean proofs faults
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -113,6 +113,11 @@ PAIRS ?= 10000
 SEED ?= 1
 neighbours: env  ## pairs of neighbouring inputs over all sources and column types; takes minutes
 	@PYTHONPATH=tests $(BIN)/python -W error -m adapters.neighbours --pairs $(PAIRS) --seed $(SEED)
+
+# make messy ROWS=300000
+ROWS ?= 300000
+messy: env  ## three files as people have them, from a draft to a right release, and mistakes in their specs; takes minutes
+	@folder=$$(mktemp -d) && PYTHONPATH=tests $(BIN)/python -m cli.mistakes $$folder --rows $(ROWS); rm -rf $$folder
 
 .PHONY: machine
 machine:  ## what tests of servers and browsers need from Debian, where it is missing; as root. Without it these tests are skipped

@@ -183,7 +183,6 @@ queries = { ordered_at = { level = "quarter" } }
     "survey": Messy(
         make=survey,
         domain={
-            "person": "",
             "sex": """[domain.sex]
 categories = ["F", "M"]
 """,

@@ -128,7 +128,7 @@ def _first_line(path: Path, what: str, encoding: str) -> str:
     except UnicodeDecodeError:
         raise InputError(
             f"{what} must be text in {encoding.upper()}; its first line is not. "
-            'Say its encoding, for example [source] encoding = "latin-1", or save it as UTF-8 or Parquet.'
+            'Say its encoding, for example [source] encoding = "latin-1" (of `init`: --encoding latin-1), or save it as UTF-8 or Parquet.'
         ) from None
 
 

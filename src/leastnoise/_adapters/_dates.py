@@ -39,7 +39,7 @@ def date_encoder(kind: Dates, null: int, outside: int) -> Callable[[Column], Int
     >>> encode(Column(["2024-05-01", dt.date(2024, 1, 1), "x", None])).tolist()
     [1, 0, -1, -1]
     """
-    clock = _Clock(kind.zone)
+    clock, pattern = _Clock(kind.zone), kind.pattern
     day, cells = days_of(kind)
     first, last = day * 24, (day + len(cells) - 1) * 24
     hourly = kind.by in ("hour", "hour_of_day")
@@ -60,7 +60,7 @@ def date_encoder(kind: Dates, null: int, outside: int) -> Callable[[Column], Int
         return found
 
     def of_values(values: Sequence[object]) -> IntArray:
-        read = [instant(value, kind.pattern, kind.reading) for value in values]
+        read = [instant(value, pattern, kind.reading) for value in values]
         missing = np.array([found is None for found in read], dtype=np.bool_)
         pairs = [(_NO_DAY, False) if found is None else found for found in read]
         return place(np.array([one for one, _ in pairs], dtype=np.int64), np.array([one for _, one in pairs], dtype=np.bool_), missing)
@@ -175,17 +175,15 @@ def _instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple
     found = pattern.fullmatch(form)
     if found is None:
         return _NO_DAY, False
-    parts = {"m": 1, "d": 1, "H": 0, "M": 0, "S": 0} | {name: int(part) for name, part in found.groupdict().items() if _is_number(part)}
-    when = dt.datetime(*(parts[name] for name in "YmdHMS"))  # type: ignore[arg-type]  # noqa: DTZ001
-    seconds = (when - dt.datetime(1970, 1, 1)) // dt.timedelta(seconds=1)  # noqa: DTZ001
-    if "zone" not in found.groupdict() or not found["zone"]:
+    said = found.groupdict()
+    parts = {name: int(part) for name, part in said.items() if part and part.isdecimal()}
+    day = dt.date(parts["Y"], parts.get("m", 1), parts.get("d", 1))
+    clock = dt.time(parts.get("H", 0), parts.get("M", 0), parts.get("S", 0))
+    seconds = (day - _EPOCH).days * _DAY + (clock.hour * 60 + clock.minute) * 60 + clock.second
+    if not said.get("zone"):
         return seconds, False
     offset = (parts.get("zh", 0) * 60 + parts.get("zm", 0)) * 60
-    return seconds - (-offset if found["ahead"] == "-" else offset), True
-
-
-def _is_number(part: str | None) -> bool:
-    return part is not None and part.isdecimal()
+    return seconds - (-offset if said["ahead"] == "-" else offset), True
 
 
 class _Clock:

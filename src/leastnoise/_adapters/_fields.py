@@ -44,5 +44,4 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
 
 def _bytes(key: int) -> bytes:
     """The bytes below the highest bit, which stands behind the last of them, so that zeros at the end are told from none."""
-    length = key.bit_length() // 8
-    return key.to_bytes(WORD, "little")[:length]
+    return key.to_bytes(WORD, "little")[: key.bit_length() // 8]

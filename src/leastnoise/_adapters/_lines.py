@@ -115,9 +115,8 @@ def cut(block: bytes, delimiter: bytes, width: int, places: Sequence[int]) -> tu
     if kept.all() and not len(quotes):
         return len(feeds), buffer, _regular(marks.reshape(-1, width), starts, stops, places)
     hard = short & quoted
-    begins = [starts if place == 0 else _at(marks, first + place - 1, kept) + 1 for place in places]
-    ends = [stops if place == width - 1 else _at(marks, first + place, kept) for place in places]
-    begins, ends = [column.copy() for column in begins], [column.copy() for column in ends]
+    begins = [starts.copy() if place == 0 else _at(marks, first + place - 1, kept) + 1 for place in places]
+    ends = [stops.copy() if place == width - 1 else _at(marks, first + place, kept) for place in places]
     if quoted.any():
         _unwrap(buffer, quotes, (marks, first, starts, stops), np.flatnonzero(kept & quoted), width, places, (begins, ends, hard))
         kept &= ~hard

@@ -290,4 +290,6 @@ def _check_column(opened: Source, name: str) -> None:
         raise InputError(f"{opened.what} must have one column {name!r}; it has {times} of that name. Rename the others.")
     listed = ", ".join(repr(known) for known in opened.names[:20]) + (", ..." if len(opened.names) > 20 else "")
     near = did_you_mean(name, opened.names)
+    if len(opened.names) == 1 and name in opened.names[0]:
+        near = 'Is another character between its fields? Say which, for example [source] delimiter = ";".'
     raise InputError(f"{opened.what} has no column {name!r}; it has {listed}." + (f" {near}" if near else ""))

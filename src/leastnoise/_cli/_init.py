@@ -12,7 +12,7 @@ from leastnoise._cli._output import shown, write_new
 from leastnoise._cli._toml import comment, key, left_out, relative, text
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
-_IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$", flags=re.ASCII)
+_IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$|^(person|patient|customer|respondent)$", flags=re.ASCII)
 # A CSV file has no types, so its draft guesses from names alone, and says so.
 _WHOLE_NAME = re.compile(r"(^|[_\-. ])(age|year|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII)
 _NUMBER_NAME = re.compile(
@@ -175,7 +175,7 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
     parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
     blocks = [_attribute(name, kind) if name != identifier else left_out(name, "it names the person") for name, kind in listed]
     blocks += [left_out(name, why) for name, why in unusable.items()]
-    parts.append("\n".join(blocks))
+    parts.append("\n" + "\n".join(blocks))
     if all(block.startswith("#") for block in blocks):
         parts.append(_NO_COLUMN)
     parts.append(_TAIL)

@@ -172,10 +172,13 @@ def judged(measured: Measurements, share: Fraction, values: tuple[int, int], cha
     used, unused = values
     found = Guarded(share=str(share), charge=charge, number=number, used=used, read=used + unused, noise_std=std)
     if unused - used > most_by_chance(measured.noise, scale):
-        spent = "Nothing was spent" if number == 0 else f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"
+        spent, again = "Nothing was spent", "and release again"
+        if number:
+            spent = f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"
+            again = "and release again, with a budget of at most what the ledger has left"
         raise GuardError(
             f"The guard stopped this release: of about {max(found.read, 0):,} rows about {max(used, 0):,} are used (each with a standard "
             f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise check` shows the data's holder why; mend "
-            "the spec, and release again."
+            f"the spec, {again}."
         )
     return found

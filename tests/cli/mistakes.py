@@ -1,0 +1,226 @@
+"""Mistakes in the specs of messy files, and who sees each of them, at any size.
+
+    PYTHONPATH=tests python -m cli.mistakes FOLDER [--rows 300000]
+
+Makes the files, takes each from `init` to a release that is compared with exact counts, then makes each mistake, runs `plan`, `check` and
+`release`, and prints tables of Markdown, and below them what was said.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import resource
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import leastnoise as ln
+from cli.messy import MESSY, stores
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Said]
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A mistake in a right spec.
+
+    Args:
+        file: whose spec.
+        puts: what is put in the place of what.
+        sees: ``plan`` (a refusal or a warning), ``check`` (a page for the data's holder), ``refused`` (a release that reads nothing) or
+            ``guard`` (1% is spent).
+        says: a part of what it says; the column of whose rows, for ``check``.
+    """
+
+    file: str
+    puts: tuple[str, str]
+    sees: str
+    says: str
+
+
+_HALF, _COMMA = "fewer than half", 'reads "1.5", and not "1,5"'
+_HEIGHTS = 'decimals = { low = "140", high = "200", step = "0.5" }'
+_SIX = 'low = "140", high = "200", step = "0.5"'
+_TOWNS = 'categories = ["München", "Köln", "Saarbrücken"]'
+_STORES = '{ file = "stores.csv", column = "name" }'
+_AMOUNTS = '["-10000", "0", "9.99", "50", "10000"]'
+_FORMAT = ', format = "%d.%m.%Y"'
+_PAID = '["card", "cash"]\ntrim = true\n'
+_SEX = 'categories = ["F", "M"]'
+
+MISTAKES = {
+    "decimal commas not said": Mistake("german", ('decimal = ","\nthousands = "."\n', ""), "plan", _COMMA),
+    "decimal and thousands swapped": Mistake(
+        "german", ('decimal = ","\nthousands = "."', 'decimal = "."\nthousands = ","'), "plan", _COMMA
+    ),
+    "thousands not said": Mistake("german", ('thousands = "."\n', ""), "check", "Umsatz: "),
+    "a currency not said": Mistake("german", ('currency = ["€"]\n', ""), "check", "Umsatz: "),
+    "a null not said": Mistake("german", ('null = ["k. A."]', 'null = ["n/a"]'), "check", "Umsatz: "),
+    "the wrong encoding": Mistake("german", ('encoding = "cp1252"\n', ""), "refused", "must be text in UTF-8"),
+    "the wrong delimiter": Mistake("german", ('delimiter = ";"', 'delimiter = ","'), "refused", 'delimiter = ";"'),
+    "the wrong column": Mistake("german", ('column = "Umsatz in €"', 'column = "Ort"'), "guard", _HALF),
+    "the format of dates not said": Mistake("german", (_FORMAT, ""), "guard", _HALF),
+    "months for days": Mistake("german", (_FORMAT, ', format = "%m.%d.%Y"'), "check", "Datum: "),
+    "towns as another language has them": Mistake("german", (_TOWNS, 'categories = ["Munich", "Cologne", "Saar"]'), "guard", _HALF),
+    "the wrong year": Mistake("retail", ('"2024-01-01", to = "2024-12-31"', '"2014-01-01", to = "2014-12-31"'), "guard", _HALF),
+    "half of the year": Mistake("retail", ('to = "2024-12-31"', 'to = "2024-08-31"'), "check", "ordered_at: "),
+    "case": Mistake("retail", ("ignore_case = true\n", ""), "check", "payment: "),
+    "blanks": Mistake("retail", ("trim = true\n", ""), "check", "payment: "),
+    "a category with a blank": Mistake("retail", (_PAID, '["card ", "cash"]\n'), "plan", "a category with blanks around it"),
+    "two cases of one category": Mistake("retail", (f"{_PAID}ignore_case = true", '["card", "cash", "Cash"]'), "plan", "differ by case"),
+    "cents for amounts": Mistake("retail", (_AMOUNTS, '["0", "0.5", "1"]'), "plan", "nearly all whole numbers"),
+    "a list from the data": Mistake("retail", (_STORES, '{ file = "retail.csv", column = "store" }'), "plan", "nobody paid"),
+    "a level with a gap": Mistake("retail", (_STORES, '["Worms", "Kiel"]'), "plan", "must give every cell a group"),
+    "a column misspelt": Mistake("survey", ("[domain.height]", "[domain.heigth]"), "refused", "Did you mean 'height'?"),
+    "whole heights": Mistake("survey", (_HEIGHTS, "integers = [140, 200]"), "plan", "whole numbers alone"),
+    "metres for centimetres": Mistake("survey", (_SIX, 'low = "1.4", high = "2", step = "0.005"'), "plan", "between 1.4"),
+    "letters of the other case": Mistake("survey", (_SEX, 'categories = ["f", "m"]'), "guard", _HALF),
+    "codes for letters": Mistake("survey", (_SEX, "size = 2"), "guard", _HALF),
+    "Booleans for letters": Mistake("survey", (_SEX, "categories = [true, false]"), "guard", _HALF),
+    "bounds too narrow": Mistake("survey", ("integers = [15, 94]", "integers = [15, 64]"), "check", "age: "),
+    "bounds the wrong way round": Mistake("survey", ("integers = [15, 94]", "integers = [94, 15]"), "plan", "low must be below high"),
+}
+
+
+def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
+    """The spec of a messy file, drafted by `init` and filled; the current directory is the folder."""
+    messy = MESSY[name]
+    data = messy.make(folder, rows)
+    stores(folder)
+    draft = run("init", data.name, *messy.init)
+    if draft.code:
+        raise RuntimeError(draft.err)
+    spec = data.with_suffix(".toml")
+    spec.write_text(messy.filled(spec.read_text(encoding="utf-8"), epsilon), encoding="utf-8")
+    return spec
+
+
+def wrong_answers(spec: Path, name: str) -> list[str]:
+    """The tables of a release that are not the exact counts, where the budget leaves noise of nothing."""
+    made = ln.read_release(spec.parent / "out")
+    wrong = []
+    for table, counts in MESSY[name].tables(spec.with_suffix(".parquet" if name == "survey" else ".csv")).items():
+        found = made.tables[table]
+        answers = zip((str(label) for label in found.labels[0]), (round(float(answer)) for answer in found.answer), strict=True)
+        if {label: answer for label, answer in answers if answer} != {label: count for label, count in counts.items() if count}:
+            wrong.append(table)
+    return wrong
+
+
+def made(spec: Path, name: str) -> Path:
+    """The spec with a mistake, in a file of its own, and a budget as people have it, of which nothing is spent yet."""
+    before, after = MISTAKES[name].puts
+    text = re.sub(r'(?m)^epsilon = "\d+"', 'epsilon = "1"', spec.read_text(encoding="utf-8"))
+    if before not in text:
+        raise ValueError(text)
+    wrong = spec.with_name("wrong.toml")
+    wrong.write_text(text.replace(before, after), encoding="utf-8")
+    spec.with_suffix(".ledger").unlink(missing_ok=True)
+    return wrong
+
+
+def badly_read(page: str) -> list[str]:
+    """The lines of `check` about columns with under 95% of rows matched and not counted as other, or over 5% outside."""
+    found = []
+    for line in (line.removeprefix("PRIVATE").strip() for line in page.splitlines() if " outside" in line and " matched" in line):
+        matched, null, outside = (float(part.split("%")[0]) for part in line.split("(")[1:4])
+        if matched + null < 95 or outside > 5:
+            found.append(line)
+    return found
+
+
+def spent(spec: Path) -> list[str]:
+    """What was paid."""
+    ledger = spec.with_suffix(".ledger")
+    return [str(entry.charge) for entry in ln.Ledger.open(ledger).entries()] if ledger.exists() else []
+
+
+def here(*arguments: str) -> Said:
+    """Run the program in this process."""
+    from leastnoise._cli import main as program
+
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    sys.argv = ["leastnoise", *arguments]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            program()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Said(code, out.getvalue(), err.getvalue())
+
+
+def right(folder: Path, name: str, rows: int) -> tuple[Path, str]:
+    """A file's spec, and its row of the table: by `init`, `check` and a release with noise of nothing."""
+    folder.mkdir(parents=True)
+    os.chdir(folder)
+    spec = drafted(folder, here, name, "200", rows)
+    seconds = [resource.getrusage(resource.RUSAGE_SELF).ru_utime]
+    for arguments in (("check", spec.name), ("release", spec.name, "--out", "out")):
+        said = here(*arguments)
+        if said.code:
+            raise RuntimeError(said.err)
+        seconds.append(resource.getrusage(resource.RUSAGE_SELF).ru_utime)
+    checked, released = (after - before for before, after in pairwise(seconds))
+    size = sum(file.stat().st_size for file in folder.iterdir() if file.stem == spec.stem and file.suffix in {".csv", ".parquet"})
+    tables, wrong = len(ln.read_release(folder / "out").tables), len(wrong_answers(spec, name))
+    shutil.rmtree(folder / "out")  # a release would be missing its ledger
+    return spec, f"| {name} | {size / 1e6:.1f} | {tables} | {wrong} | {checked:.1f} s | {released:.1f} s |"
+
+
+def wrongly(spec: Path, name: str) -> tuple[str, list[str]]:
+    """A mistake's row of the table, and what was said: each command is run, unless `plan` refuses."""
+    wrong = made(spec, name)
+    planned = here("plan", wrong.name)
+    texts = [planned.err]
+    row = [name, MISTAKES[name].file, "refuses" if planned.code else "warns" if planned.err else "", "", "", ""]
+    if planned.code == 0:
+        checked = here("check", wrong.name)
+        texts += badly_read(checked.out) if checked.code == 0 else []
+        row[3] = "refuses" if checked.code else "shows it" if len(texts) > 1 else ""
+        released = here("release", wrong.name, "--out", "wrong")
+        shutil.rmtree(spec.parent / "wrong", ignore_errors=True)
+        texts.append("" if released.code == 0 else released.err)
+        row[4] = "is made" if released.code == 0 else "is stopped" if spent(spec) else "is refused"
+        row[5] = ", ".join(spent(spec))
+    return f"| {' | '.join(row)} |", [text.strip() for text in texts if text.strip()]
+
+
+def main() -> None:
+    """Print both tables, and what was said."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rows", type=int, default=300_000)
+    options = parser.parse_args()
+    os.environ["LEASTNOISE_PROGRESS"] = "never"
+    specs = {}
+    print("| file | MB | tables | wrong | `check` | `release` |\n|---|--:|--:|--:|--:|--:|")
+    for name in MESSY:
+        specs[name], row = right(options.folder.absolute() / name, name, options.rows)
+        print(row, flush=True)
+    print("\n| mistake | file | `plan` | `check` | a release | spent |\n|---|---|---|---|---|---|")
+    said = {}
+    for name, mistake in MISTAKES.items():
+        os.chdir(specs[mistake.file].parent)
+        row, said[name] = wrongly(specs[mistake.file], name)
+        print(row, flush=True)
+    for name, texts in said.items():
+        print("", f"{name}:", *texts, sep="\n    ")
+
+
+if __name__ == "__main__":
+    main()
