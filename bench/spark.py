@@ -1,0 +1,85 @@
+"""Marginals of a Spark data frame in local mode, with the memory of the Python process and of the Java process beside it.
+
+    python bench/spark.py [--rows 100000000] [--heap 2g] [--folder DIR] [--unit]
+
+The rows of `reading.py` (8 attributes of 2 to 90 values) in a Parquet file that Spark reads: Spark encodes and counts, and all 28 two-way
+tables come back. With ``--unit`` rows belong to units of which each keeps 2 rows, so that Spark sorts all rows by their unit. What is
+printed is processor time of both processes, and the largest memory of each.
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+from pyspark.sql import SparkSession
+from reading import NAMES, PAIRS, SIZES
+
+import leastnoise as ln
+from leastnoise._adapters import read
+from leastnoise._adapters._read import Wanted
+from leastnoise._kernel._count import count
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10**8)
+    parser.add_argument("--heap", default="2g")
+    parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--unit", action="store_true")
+    options = parser.parse_args()
+    domain = ln.Domain({name: ln.Integers(0, size - 1) for name, size in zip(NAMES, SIZES, strict=True)})
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        file = Path(folder, "rows.parquet")
+        write(file, options.rows)
+        settings = {"spark.driver.memory": options.heap, "spark.ui.enabled": "false", "spark.local.dir": folder}
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+        builder = SparkSession.builder.master("local[2]").appName("leastnoise")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+        java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+        before, start = seconds(java), time.perf_counter()
+        chosen = {"unit_column": "unit", "max_rows": 2} if options.unit else {}
+        table = read(spark.read.parquet(str(file)), domain, wanted=Wanted(tables={None: PAIRS}), **chosen)
+        totals = {int(counts.sum()) for _, counts in count(table, PAIRS)}
+        print(f"{options.rows} rows, {len(PAIRS)} tables, each of {totals} rows; heap {options.heap}")
+        print(f"    {time.perf_counter() - start:.0f} s by the clock, {seconds(java) - before:.0f} s of processors in Java")
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        print(f"    Python: {own.ru_utime:.1f} s of processors with imports, at most {own.ru_maxrss / 2**20:.2f} GiB")
+        print(f"    Java: at most {status(java, 'VmHWM') / 2**20:.2f} GiB", flush=True)
+        spark.stop()
+
+
+def write(file: Path, rows: int) -> None:
+    """The rows, in a process of its own kind: DuckDB's memory is given back before anything is measured."""
+    import multiprocessing
+
+    process = multiprocessing.get_context("spawn").Process(target=_write, args=(str(file), rows))
+    process.start()
+    process.join()
+
+
+def _write(file: str, rows: int) -> None:
+    columns = [f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}" for place, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))]
+    columns.append(f"(hash(i * 8 + 9) % {max(1, rows // 2)})::INTEGER AS unit")
+    duckdb.connect().execute(f"COPY (SELECT {', '.join(columns)} FROM range({rows}) AS r(i)) TO '{file}'")
+
+
+def status(process: int, name: str) -> int:
+    """What Linux says of a process."""
+    line = next(line for line in Path(f"/proc/{process}/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1])
+
+
+def seconds(process: int) -> float:
+    """Its processor time."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+if __name__ == "__main__":
+    main()
