@@ -26,7 +26,7 @@ from baselines import ADAPTIVE_GRID, QUADTREE, UNIFORM_GRID, Baseline
 from experiments.dawa_rectangles import QUICK, Size, compare
 from experiments.selections.adaptive_blocks import adaptive_blocks
 from experiments.selections.hilbert import hilbert_order
-from experiments.selections.partition_variants import sampled_aligned
+from experiments.selections.partition_variants import labels_of, sampled_aligned
 from leastnoise._check import InputError
 from leastnoise._estimate._blocks import block_counts, bounded_cells
 from leastnoise._kernel._entropy import SeededEntropy
@@ -393,7 +393,7 @@ def along_curve(run: Setting, epsilon: str, *, prior: str = "1.386294361", centr
 def quadtree(run: Setting, epsilon: str, *, split: str, prior: str | None = None, centre: str = "mean") -> Buckets:
     """(c) on a quadtree."""
     found = quadtree_mechanism(run.x, epsilon, run.entropy, split=split, prior=prior, centre=centre)
-    return of_rectangles(found.tops, found.lefts, found.heights, found.widths, found.labels())
+    return of_rectangles(found.tops, found.lefts, found.heights, found.widths, labels_of(found))
 
 
 def two_stages(

@@ -13,7 +13,7 @@ from baselines._noisy_costs import on_powers
 
 from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import BoolArray, IntArray
-from leastnoise._kernel import Entropy, Partition
+from leastnoise._kernel import Entropy, Partition, RectanglePartition
 from leastnoise._kernel._entropy import fresh_words
 from leastnoise._kernel._interval_costs import grid_sensitivity
 from leastnoise._kernel._laplace import discrete_laplace
@@ -53,6 +53,21 @@ def sampled_aligned(
     """
     found = quadtree_mechanism(x, epsilon, entropy, penalty=penalty, prior=prior, centre=centre, distance=distance)
     return Partition(size=len(x), starts=found.lefts, spent=found.spent)
+
+
+def labels_of(found: RectanglePartition) -> IntArray:
+    """The bucket that each cell is in, int64 of the shape of the cells.
+
+    >>> one = np.array([1])
+    >>> labels_of(RectanglePartition(shape=(1, 2), tops=0 * one, lefts=0 * one, heights=one, widths=2 * one, spent=Fraction(1))).tolist()
+    [[0, 0]]
+    """
+    height, width = found.shape
+    steps = np.zeros((height + 1, width + 1), dtype=np.int64)
+    bucket = np.arange(len(found.tops))
+    for row, column, sign in ((0, 0, 1), (0, 1, -1), (1, 0, -1), (1, 1, 1)):
+        np.add.at(steps, (found.tops + row * found.heights, found.lefts + column * found.widths), sign * bucket)
+    return np.asarray(steps.cumsum(axis=0).cumsum(axis=1)[:height, :width])
 
 
 def noisy_aligned(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:

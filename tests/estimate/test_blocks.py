@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from experiments.selections.adaptive_blocks import adaptive_blocks
+from experiments.selections.partition_variants import labels_of
 
 from leastnoise._check import InputError
 from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, laplace_variances
@@ -87,7 +88,7 @@ def test_shares_of_rectangles_answer_like_the_cells():
     part = adaptive_blocks(x, 3, SeededEntropy(1), blocks=5).partition()
     queries = np.array([[0, 0, 6, 7], [2, 1, 5, 3], [5, 6, 6, 7]])
     share = rectangle_shares(part.tops, part.lefts, part.heights, part.widths, queries)
-    labels = part.labels()
+    labels = labels_of(part)
     sums = np.bincount(labels.reshape(-1), x.reshape(-1))
     flat = (sums / part.areas())[labels]
     np.testing.assert_allclose(share @ sums, [flat[a:c, b:d].sum() for a, b, c, d in queries])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from experiments.selections import adaptive_blocks as grid
 from experiments.selections.adaptive_blocks import adaptive_blocks
+from experiments.selections.partition_variants import labels_of
 
 from kernel.test_partition_privacy import surely_lost
 from kernel.test_plane_privacy import neighbours
@@ -71,7 +72,7 @@ def test_full_blocks_are_divided_and_empty_ones_are_not():
     x = np.zeros((32, 32), dtype=np.int64)
     x[:8, :8] = 500
     part = adaptive_blocks(x, 1, SeededEntropy(4), blocks=16).partition()
-    labels = part.labels()
+    labels = labels_of(part)
     assert len(np.unique(labels[:8, :8])) == 64
     assert len(np.unique(labels)) <= 64 + 15 * 8
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from experiments.selections.partition_variants import labels_of
 
 from kernel.test_partition_privacy import surely_lost
 from leastnoise._kernel import _plane as plane
@@ -26,7 +27,7 @@ def neighbours(shape):
 
 def drawn(x, entropy, **options):
     found = quadtree_mechanism(x, 2, entropy, **options)
-    return tuple(found.labels().reshape(-1).tolist())
+    return tuple(labels_of(found).reshape(-1).tolist())
 
 
 WAYS = {

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.selections.partition_variants import labels_of
 
 from kernel.series import many_steps
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, Noise, Privacy, PureDP, whole_budget
@@ -271,7 +272,7 @@ def test_choices_on_a_plane_find_what_stands_out_and_refuse_other_attributes() -
     series = Series.simulated(plan, PLANE_TABLE, SeededEntropy(1))
     assert abs(series.choose(ON_PLANE[0]) - 10) < 60
     found = series.choose(ON_PLANE[1])
-    assert found.labels()[0, 0] != found.labels()[0, 1]  # 500 rows in one cell stand out at epsilon 1/2
+    assert labels_of(found)[0, 0] != labels_of(found)[0, 1]  # 500 rows in one cell stand out at epsilon 1/2
     for names in (("age",), ("age", "sex", "age")):
         with pytest.raises(InputError, match="attributes of a choice on a plane must be two names"):
             replace(ON_PLANE[0], attributes=names)

@@ -51,20 +51,6 @@ class RectanglePartition:
         """Number of cells of each bucket, int64 of shape (k,)."""
         return self.heights * self.widths
 
-    def labels(self) -> IntArray:
-        """The bucket that each cell is in, int64 of the shape of the cells.
-
-        >>> one = np.array([1])
-        >>> RectanglePartition(shape=(1, 2), tops=0 * one, lefts=0 * one, heights=one, widths=2 * one, spent=Fraction(1)).labels().tolist()
-        [[0, 0]]
-        """
-        height, width = self.shape
-        steps = np.zeros((height + 1, width + 1), dtype=np.int64)
-        bucket = np.arange(len(self.tops))
-        for row, column, sign in ((0, 0, 1), (0, 1, -1), (1, 0, -1), (1, 1, 1)):
-            np.add.at(steps, (self.tops + row * self.heights, self.lefts + column * self.widths), sign * bucket)
-        return np.asarray(steps.cumsum(axis=0).cumsum(axis=1)[:height, :width])
-
 
 def quadtree_mechanism(
     x: IntArray,

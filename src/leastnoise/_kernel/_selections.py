@@ -15,7 +15,26 @@ from leastnoise._kernel._plane import RectanglePartition, least_block_cost, quad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeastCost:
+class _Choice:
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OnPlane(_Choice):
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        if len(self.attributes) != 2:
+            raise refuse("the attributes of a choice on a plane", list(self.attributes), "two names")
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastCost(_Choice):
     """Ask for the least cost of any aligned partition of a table's cells, with noise; see ``least_block_cost``.
 
     Args:
@@ -24,20 +43,13 @@ class LeastCost:
         penalty: what each bucket costs besides its deviation from the median, in records.
     """
 
-    attributes: tuple[str, ...]
-    epsilon: Fraction
-    penalty: Fraction
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
-
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
         """The noisy least cost, in records."""
         return least_block_cost(cells, self.epsilon, entropy, penalty=self.penalty, distance=distance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledPartition:
+class SampledPartition(_Choice):
     """Draw a partition of a table's cells into aligned intervals by the exponential mechanism; see ``quadtree_mechanism``.
 
     Args:
@@ -47,13 +59,7 @@ class SampledPartition:
         prior: a further penalty, in natural logarithms.
     """
 
-    attributes: tuple[str, ...]
-    epsilon: Fraction
-    penalty: Fraction = Fraction(0)
     prior: Fraction = Fraction(1386294361, 10**9)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
         """The partition."""
@@ -62,7 +68,7 @@ class SampledPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeastBlockCost:
+class LeastBlockCost(_OnPlane):
     """Ask for the least cost of any partition of a table of two attributes into blocks of a tree, with noise; see ``least_block_cost``.
 
     Args:
@@ -72,14 +78,7 @@ class LeastBlockCost:
         split: ``"quarters"`` or ``"halves"``.
     """
 
-    attributes: tuple[str, str]
-    epsilon: Fraction
-    penalty: Fraction
     split: str = "halves"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "attributes", _two(self.attributes))
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
         """The noisy least cost, in records, from counts of shape (height, width)."""
@@ -87,7 +86,7 @@ class LeastBlockCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledRectangles:
+class SampledRectangles(_OnPlane):
     """Draw a partition of a table of two attributes into rectangles by the exponential mechanism; see ``quadtree_mechanism``.
 
     Args:
@@ -99,16 +98,9 @@ class SampledRectangles:
         centre: ``"mean"`` or ``"median"``.
     """
 
-    attributes: tuple[str, str]
-    epsilon: Fraction
-    penalty: Fraction = Fraction(0)
     prior: Fraction | None = None
     split: str = "quarters"
     centre: str = "mean"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "attributes", _two(self.attributes))
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> RectanglePartition:
         """The partition, from counts of shape (height, width)."""
@@ -122,13 +114,6 @@ class SampledRectangles:
             centre=self.centre,
             distance=distance,
         )
-
-
-def _two(attributes: tuple[str, ...]) -> tuple[str, str]:
-    names = tuple(attributes)
-    if len(names) != 2:
-        raise refuse("the attributes of a choice on a plane", list(names), "two names")
-    return names[0], names[1]
 
 
 PlaneSelection = LeastBlockCost | SampledRectangles
