@@ -14,7 +14,7 @@ from leastnoise._accounting import Privacy
 from leastnoise._audit._measured import equal_rows
 from leastnoise._check.arrays import FloatArray
 from leastnoise._kernel import LeastBlockCost, LeastCost, RectanglePartition, SampledPartition, SampledRectangles
-from leastnoise._linop import BlockTree, block_tree
+from leastnoise._linop import BlockTree, block_tree, interval_tree
 
 _MOST_ROWS = 2**17
 
@@ -79,14 +79,6 @@ class _Path:
         return np.array(found[::-1])
 
 
-def _line(size: int) -> BlockTree:
-    """The tree of aligned intervals of lengths 1, 2, 4, ..., the last of each length cut off."""
-    powers = range((size - 1).bit_length(), -1, -1)
-    starts = tuple(np.arange(0, size, 2**power) for power in powers)
-    children = tuple(np.arange(0, len(fine), 2) for fine in starts[1:])
-    return BlockTree(shape=(1, size), order=np.arange(size), starts=starts, children=children)
-
-
 class _Sampled:
     """The exponential mechanism: P(B) proportional to exp(-prior k - epsilon cost(B) / (2 D)) for k buckets."""
 
@@ -96,7 +88,7 @@ class _Sampled:
             self.name, centre, split = "rectangles", selection.centre, selection.split
             tree = block_tree(sizes[0], sizes[1], split)
         else:
-            tree = _line(sizes[0])
+            tree = interval_tree(sizes[0])
         self._cell = divmod(cell, tree.shape[1])
         self._path = _Path(tree, int(np.flatnonzero(tree.order == cell)[0]))
         size = len(tree.order)
@@ -169,7 +161,7 @@ class _Cost:
     name = "least cost"
 
     def __init__(self, selection: LeastCost | LeastBlockCost, sizes: Sequence[int], cell: int, privacy: Privacy) -> None:
-        tree = block_tree(sizes[0], sizes[1], selection.split) if isinstance(selection, LeastBlockCost) else _line(sizes[0])
+        tree = block_tree(sizes[0], sizes[1], selection.split) if isinstance(selection, LeastBlockCost) else interval_tree(sizes[0])
         self._path = _Path(tree, int(np.flatnonzero(tree.order == cell)[0]))
         self._penalty, self._rows = float(selection.penalty), equal_rows(privacy)
         self._scale = privacy.distance / float(selection.epsilon)

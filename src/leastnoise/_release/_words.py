@@ -4,7 +4,7 @@ The sentences stand in the catalogue; here is decided which of them is said, and
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -162,15 +162,19 @@ def cost_words(cost: Cost, said: Texts = ENGLISH) -> str:
     >>> cost_words(PureCost("1/2"))
     'epsilon = 0.5'
     """
-    if isinstance(cost, PureCost):
-        return f"epsilon = {said.plain(cost.epsilon)}"
-    if isinstance(cost, GaussianCost):
-        return said.say("gaussian_cost", value=cost.mu_squared)
-    if isinstance(cost, ConcentratedCost):
-        return f"rho = {said.plain(cost.rho)}"
-    if isinstance(cost, SeriesCost):
-        return str(cost)
-    raise TypeError(cost)
+    return _COST_WORDS[type(cost)](cost, said)
+
+
+def _number_of(cost: Any, said: Texts) -> str:
+    return ", ".join(f"{name} = {said.plain(number)}" for name, number in parameters(cost).items())
+
+
+_COST_WORDS: Mapping[type[Cost], Callable[[Any, Texts], str]] = {
+    PureCost: _number_of,
+    GaussianCost: lambda cost, said: said.say("gaussian_cost", value=cost.mu_squared),
+    ConcentratedCost: _number_of,
+    SeriesCost: lambda cost, _: str(cost),
+}
 
 
 def goodness(plan: Plan) -> float | None:
