@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import Exact, exact_positive, whole
+from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel import Entropy, Partition
 from leastnoise._kernel._interval_costs import grid_sensitivity, on_grid
@@ -130,6 +130,20 @@ def power_of_two_costs(x: IntArray) -> list[IntArray]:
     return list(costs_of_length(x, [2**power for power in range(len(x).bit_length())]))
 
 
+def read_line(x: IntArray) -> IntArray:
+    """The counts of cells on a line, cut to the range of exact arithmetic.
+
+    Raises:
+        InputError: no int64 vector of 1 to 2^24 cells.
+
+    >>> read_line(np.array([3, -1])).tolist()
+    [3, 0]
+    """
+    if np.ndim(x) != 1:
+        raise refuse("the vector of counts", f"an array of shape {np.shape(x)}", "of shape (n,)")
+    return read_plane(x)[1]
+
+
 def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
     """The partition of least noisy cost into intervals of lengths 1, 2, 4, ... at any start: Algorithm 1 of DAWA as printed.
 
@@ -159,7 +173,7 @@ def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact
     """
     spent = exact_positive("epsilon", epsilon)
     each = spent / whole("distance", distance, 1)  # Q3: group privacy
-    _, cells = read_plane(x)
+    cells = read_line(x)
     n = len(cells)
     fixed = read_penalty(penalty, n)
     levels = on_powers(cells)

@@ -11,13 +11,13 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
+from baselines._noisy_costs import read_line
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import Partition, noise_scale
-from leastnoise._kernel._plane import read_plane
 
 Reals = npt.NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def pruned_levels(
     """
     spent = exact_positive("epsilon", epsilon)
     each = spent / whole("distance", distance, 1)
-    _, cells = read_plane(x)
+    cells = read_line(x)
     n = len(cells)
     chain = tuple(whole("width", width, 1, 2**24) for width in widths)
     if not chain or any(coarse <= fine or coarse % fine for coarse, fine in itertools.pairwise(chain)):

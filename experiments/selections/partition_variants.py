@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from baselines._noisy_costs import on_powers
+from baselines._noisy_costs import on_powers, read_line
 
 from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import BoolArray, IntArray
@@ -19,7 +19,7 @@ from leastnoise._kernel._interval_costs import grid_sensitivity
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import Scaled, lowered, settle, weights_of
-from leastnoise._kernel._plane import block_costs, quadtree_mechanism, read_plane
+from leastnoise._kernel._plane import block_costs, quadtree_mechanism
 from leastnoise._linop import interval_tree
 
 _UNIT = Fraction(1, 2**53)  # relative error of one operation in float64
@@ -88,7 +88,7 @@ def noisy_aligned(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exa
     """
     spent = exact_positive("epsilon", epsilon)
     each = spent / whole("distance", distance, 1)
-    _, cells = read_plane(x)
+    cells = read_line(x)
     n = len(cells)
     fixed = read_penalty(penalty, n)
     levels = aligned_costs(cells)
@@ -174,7 +174,7 @@ def sampled_powers(
     [0, 2]
     """
     spent = exact_positive("epsilon", epsilon)
-    _, cells = read_plane(x)
+    cells = read_line(x)
     n = len(cells)
     if n == 1:
         return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)

@@ -340,6 +340,7 @@ X = np.array([1, 2, 3, 4])
         (lambda: read_plane(np.array([1.0])), "must be an int64 array of shape"),
         (lambda: read_plane(np.zeros((2, 2, 1), dtype=np.int64)), "array of shape \\(2, 2, 1\\)"),
         (lambda: read_plane([1]), "got 'list'"),
+        (lambda: noisy_costs(np.zeros((2, 2), dtype=np.int64), 1, SeededEntropy(1), penalty=1), "shape \\(2, 2\\)"),
         (lambda: read_plane(np.zeros(0, dtype=np.int64)), "with 1 to 2\\^24 cells"),
         (lambda: least_block_cost(X, 0, SeededEntropy(1), penalty=1), "epsilon must be a number above 0; got 0"),
         (lambda: least_block_cost(X, float("nan"), SeededEntropy(1), penalty=1), "epsilon must be a finite number"),
