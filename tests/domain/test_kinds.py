@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Categories, Coded, Integers, Measure
-from leastnoise._domain._kind import number_text
+from leastnoise._domain import Bins, Categories, Coded, Dates, Domain, Edges, Integers, Measure, Reading
+from leastnoise._domain._kind import Kind, number_text
+from leastnoise._domain._levels import find
 
 
 def test_sizes_and_labels():
@@ -21,6 +22,87 @@ def test_sizes_and_labels():
     assert Bins(0, 1, 3, closed="right", outside="other").labels == ("[0, 1/3]", "(1/3, 2/3]", "(2/3, 1]", "other")
     for kind in (Categories(["a"]), Integers(0, 5, null="other"), Coded(4, outside="other"), Bins(0, 1, 7, outside="other")):
         assert kind.size == len(kind.labels)
+
+
+@pytest.mark.parametrize(
+    ("by", "labels"),
+    [
+        ("year", ("2023", "2024")),
+        ("quarter", ("2023-Q4", "2024-Q1")),
+        ("month", ("2023-12", "2024-01")),
+        ("week", ("2023-W52", "2024-W01")),
+        ("day", ("2023-12-31", "2024-01-01")),
+    ],
+)
+def test_periods_are_called_by_their_first_day(by, labels):
+    assert Dates("2023-12-31", "2024-01-01", by=by).labels == labels
+
+
+def test_days_lie_in_coarser_periods():
+    levels = {level.name: (level.labels, level.cells) for level in Dates("2023-12-31", "2024-01-02").implied_levels}
+    two, week = (0, 1, 1), ("2023-W52", "2024-W01")
+    assert levels == {
+        "weekday": (("Sunday", "Monday", "Tuesday"), (0, 1, 2)),
+        "week": (week, two),
+        "month": (("2023-12", "2024-01"), two),
+        "quarter": (("2023-Q4", "2024-Q1"), two),
+        "year": (("2023", "2024"), two),
+    }
+
+
+def test_a_reading_may_be_a_mapping():
+    how = {"column": "c", "nulls": ["-"], "decimal": ",", "thousands": ".", "currency": ["EUR"], "trim": True, "ignore_case": False}
+    assert Integers(0, 9, reading=how).reading == Reading(**how)
+    with pytest.raises(InputError, match="has no key 'comma'"):
+        Integers(0, 9, reading={"comma": ","})
+
+
+@pytest.mark.parametrize("rounding", ["down", "nearest", "up"])
+def test_roundings_are_kept_and_others_refused(rounding):
+    assert Integers(0, 9, rounding=rounding).rounding == rounding
+    with pytest.raises(InputError, match="rounding must be one of 'down', 'nearest', 'up'"):
+        Integers(0, 9, rounding=rounding.upper())
+
+
+def test_a_kind_of_somebody_else_is_refused(monkeypatch):
+    class Foreign(Kind):
+        def __repr__(self) -> str:
+            return "Foreign()"
+
+    monkeypatch.setattr(Foreign, "__abstractmethods__", frozenset())
+    with pytest.raises(InputError, match=r"the attribute 'a' must be a list of categories, .* or Unknown; got Foreign\(\)"):
+        Domain(a=Foreign())
+
+
+def test_what_is_other_has_a_group_of_its_own_on_every_level():
+    levels = {"half": {"width": 5}}
+    assert Integers(0, 9, levels=levels).level("half").labels == ("0 .. 4", "5 .. 9")
+    found = Integers(0, 9, outside="other", levels=levels).level("half")
+    assert (found.labels, found.cells) == (("0 .. 4", "5 .. 9", "other"), (*[0] * 5, *[1] * 5, 2))
+
+
+def test_whole_categories_fit_64_bits():
+    assert Categories([-(2**63), 2**64 - 1]).labels == (-(2**63), 2**64 - 1)
+    for value in (-(2**63) - 1, 2**64):
+        with pytest.raises(InputError, match="a category must be text or a whole number"):
+            Categories([value])
+
+
+def test_a_domain_is_shown_in_a_notebook_by_its_name():
+    assert "Domain" in Domain(a=["x"])._repr_html_().replace("&", "")
+
+
+def test_a_level_that_is_unknown_is_told_what_there_is():
+    with pytest.raises(InputError, match="a level must be declared; got 'five', and the attribute has none"):
+        find((), "five")
+    with pytest.raises(InputError, match="a level must be one of 'five'; got 'six'"):
+        find(Integers(0, 9, levels={"five": {"width": 5}}).levels, "six")
+
+
+def test_edges_are_shown_as_they_can_be_written():
+    edges = Edges([0, "0.5", 2], closed="right")
+    assert repr(edges) == "Edges(['0', '0.5', '2'], closed='right')"
+    assert Edges(["0", "0.5", "2"], closed="right") == edges
 
 
 def test_null_none_means_drop():

@@ -157,6 +157,11 @@ def test_a_group_has_the_attributes_of_its_tables_whatever_ended_its_growth():
     assert [(group.attributes, group.members) for group in held_up] == [((0, 1), (0,)), ((0, 2), (1,)), ((3, 4, 5), (2,))]
 
 
+def test_a_group_grows_no_further_than_its_cells_are_few():
+    chain = [(place, place + 1) for place in range(5)]
+    assert [group.attributes for group in groups(chain, [10] * 6, 0)] == [(0, 1, 2), (2, 3, 4), (4, 5)]
+
+
 def test_groups_share_passes():
     wanted = list(itertools.combinations(range(20), 3))
     assert len(groups(wanted, [10] * 20, 10**6)) < len(wanted) / 5

@@ -12,11 +12,11 @@ from kernel.series import measure, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, promised, structures
 from leastnoise._check import BudgetError, InputError
-from leastnoise._domain import Domain
+from leastnoise._domain import Domain, Measure
 from leastnoise._estimate import Estimate
 from leastnoise._fitting import fit
 from leastnoise._kernel import Ledger, SeededEntropy, SystemEntropy, _measure, simulate
-from leastnoise._linop import Contrasts
+from leastnoise._linop import Contrasts, Identity
 from leastnoise._measurements import Block, Factor, Limits, Measurements
 from leastnoise._table import Table, columns_of
 from simulated import realised
@@ -185,6 +185,14 @@ def test_a_row_far_above_its_limit_moves_the_observation_by_the_limit_only() -> 
         rich = Table(DOMAIN, {name: [cell if name == "a" else 0] for name in NAMES}, {"pay": [50]})
         moved = simulate(made, rich, SeededEntropy(4)).values[0] - simulate(made, empty, SeededEntropy(4)).values[0]
         assert np.abs(moved).sum() == limit
+
+
+def test_both_ends_are_the_distances_from_the_bounds_of_every_row() -> None:
+    domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", -3, 9)})
+    rows = Table(domain, {"sex": [0, 0, 1]}, {"pay": [-3, 4, 9]})
+    blocks = (Block((Factor(("sex",), Identity(2)),), Fraction(1, 10**9), "pay", ends=True),)
+    made = Measurements(domain=domain, privacy=Privacy(PureDP(10**12)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    assert (simulate(made, rows, SeededEntropy(1)).values[0] / made.grid).round().tolist() == [0 + 7, 12, 12 + 5, 0]
 
 
 def test_contrasts_get_noise_in_proportion_to_their_norms() -> None:

@@ -26,7 +26,7 @@ from leastnoise._check import InputError
 from leastnoise._kernel import _plane as plane
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._interval_costs import GRID
-from leastnoise._kernel._partition import Partition, noise_scale
+from leastnoise._kernel._partition import Partition, noise_scale, read_penalty
 from leastnoise._kernel._partition_sampling import (
     Scaled,
     exponents,
@@ -147,6 +147,17 @@ def test_any_number_of_cells(n):
             assert found.lengths().sum() == n
             assert found.spent == Fraction(1, 10)
     assert least_block_cost(x, 1, SeededEntropy(1), penalty=1).denominator <= GRID
+
+
+def test_penalties_and_scales_are_at_most_what_keeps_sums_exact():
+    most = Fraction(2**58, 4 * GRID)
+    assert read_penalty(most, 4) == 2**56
+    with pytest.raises(InputError, match=r"penalty must be from 0 to 1\.76e\+13 records"):
+        read_penalty(most + Fraction(1, GRID), 4)
+    numerator, denominator = noise_scale(1, Fraction(1, 2**48), 4)
+    assert numerator == 2**48 * denominator
+    with pytest.raises(InputError, match="epsilon must be larger for 4 cells"):
+        noise_scale(1, Fraction(1, 2**48 + 1), 4)
 
 
 def test_no_count_makes_a_partition_fail():

@@ -118,6 +118,25 @@ def test_every_step_is_begun_on_the_disk_before_it_is_drawn_and_recorded_before_
     assert states == [(0, False), (1, False)]  # a step that is begun and has no outcome is never drawn again
 
 
+def test_what_was_recorded_is_given_to_nothing_but_the_step_that_asked_for_it(ledger: Ledger) -> None:
+    selection = LeastCost(attributes=("sex",), epsilon=ALL / 2, penalty=Fraction(1))
+    series = Series.paid(aware(ALL), TABLE, ledger, output="out")
+    found = series.choose(selection)
+    series.measure(plan(ALL / 2))
+
+    def again() -> Series:
+        return Series.resumed(aware(ALL), None, ledger, series.receipt)
+
+    assert again().choose(selection) == found
+    for other in (lambda made: made.choose(replace(selection, penalty=Fraction(2))), lambda made: made.measure(plan(ALL / 2))):
+        with pytest.raises(InputError, match="other steps than those that were recorded"):
+            other(again())
+    second = again()
+    second.choose(selection)
+    with pytest.raises(InputError, match="other steps than those that were recorded"):
+        second.measure(plan(ALL / 4))
+
+
 def test_an_outcome_on_a_plane_is_read_as_it_was_recorded() -> None:
     ends = {"tops": [0, 0], "lefts": [0, 1], "heights": [2, 2], "widths": [1, 2]}
     found = RectanglePartition(shape=(2, 3), spent=Fraction(1, 3), **{name: np.array(own) for name, own in ends.items()})

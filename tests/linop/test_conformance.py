@@ -5,6 +5,7 @@ import json
 import tracemalloc
 import zlib
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from leastnoise._linop import (
     Operator,
     Prefix,
     Ranges,
+    Toeplitz,
     Tree,
     along,
     apply,
@@ -169,6 +171,16 @@ def test_sums_that_might_wrap_around_are_refused(operator: Operator) -> None:
         column_sums(operator, weights, 2)
 
 
+@every
+@pytest.mark.parametrize("power", [1, 2])
+def test_no_column_sum_reaches_2_to_the_63(case: Case, power: int) -> None:
+    largest = int((np.abs(case.reference()) ** power).sum(axis=0).max())
+    weight = -(-(2**63) // max(largest, 2))
+    if largest > 1:  # else every column has one entry, and its weight is its sum
+        with pytest.raises(InputError, match="small enough for sums below 2\\^63"):
+            column_sums(case.operator, np.full(case.operator.rows, weight), power)
+
+
 def test_trees_are_judged_by_their_levels_alone() -> None:
     tree = Tree.full(2**12, 2)
     assert column_sums(tree, np.full(tree.rows, 2**58), 1).max() == 13 * 2**58
@@ -198,6 +210,11 @@ def test_sizes_become_pythons_own_integers() -> None:
     ("make", "message"),
     [
         (lambda: Identity(0), "size must be a whole number of at least 1; got 0"),
+        *(
+            (partial(Toeplitz, starts, [2, 1], [1, 1, 1]), "starts must be 2 ascending ones from 0 on")
+            for starts in ([0], [1, 2], [0, 3], [0, 0])
+        ),
+        *((partial(Toeplitz, [0], *of), "a first value other than 0, scales above 0") for of in (([0], [1, 1]), ([2], [1, 0]))),
         (lambda: Tree(4, (3, 2)), "widths must be descending whole numbers, each a multiple of the next; got \\[3, 2\\]"),
         (lambda: Tree(4, ()), "widths must be descending"),
         (lambda: Dense([[2**60]]), "matrix must be whole numbers between -2\\^53 and 2\\^53"),
@@ -279,3 +296,4 @@ def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> No
 def test_pack_keeps_values_and_shape() -> None:
     array = np.arange(-6, 6).reshape(3, 4) * 2**50
     np.testing.assert_array_equal(unpack(pack(array)), array)
+    np.testing.assert_array_equal(unpack(pack(array.astype(">i8"))), array)  # as on a machine that has the high byte first

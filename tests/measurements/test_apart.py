@@ -138,6 +138,23 @@ def test_every_shortcut_is_safe(data: st.DataObject, power: int, shortcut: str) 
     assert found >= claimed(plan, power) * (1 - 1e-12)  # and no shortcut is better than all pairs
 
 
+def test_axes_that_are_too_long_are_bounded_as_if_columns_could_be_opposite(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (_apart, _pairs):
+        monkeypatch.setattr(module, "MOST_CELLS", 1)
+    one = Factor(("a",), Dense(np.array([[2, -1]])))  # squares of norms: 4 and 1
+    two = Factor(("c",), Dense(np.array([[1, -1, 1, 2], [0, 1, -1, 1]])))  # 1, 2, 2 and 5
+    plan = plan_of(2, [Block(factors, Fraction(1)) for factors in ((one,), (two,), (one, two))])
+    _apart._axis.cache_clear()
+    found = largest_distance(plan, 2)
+    _apart._axis.cache_clear()
+    assert brute(plan, 2) <= 4 * 5 + 4 * 4 * 5 == found  # equal along the first, opposite along the second
+
+
+def test_several_rows_with_any_entries_are_told_apart_exactly() -> None:
+    plan = plan_of(1, [Block((Factor(("a",), Dense(np.array([[2, 1], [1, 2]]))),), Fraction(1))])
+    assert largest_distance(plan, 1) == 2
+
+
 @pytest.mark.parametrize("power", [1, 2])
 def test_trees_and_wavelets_are_told_apart_by_a_few_pairs(power: int) -> None:
     for size in (1, 2, 3, 5, 8, 11):

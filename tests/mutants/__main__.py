@@ -135,6 +135,9 @@ def _afresh(folder: Path, _part: int, _parts: int, first: int) -> None:
     left = [mutant for mutant, state, limit in _last(folder)[:first] if state not in report.DEAD and limit != _LAST]
     if left:
         trial.load_libraries()
+        found = trial.afresh(folder / "tree", cover, None, cover.tests(left[0])[:60], AFRESH)
+        if found.state != "survived":
+            sys.exit(f"The tests fail on the code as it is: {found.by}")
     for mutant in left:
         own = cover.tests(mutant)
         tests = [*own, *(test for test in cover.of_file(mutant) if test not in set(own))]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InternalError
-from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._domain import Coded, Domain, Integers, Measure, Unknown
 from leastnoise._table import Columns, Table, columns_of
 from table.reach import reachable
 
@@ -18,6 +18,11 @@ def test_counts_say_what_was_read():
     counts = {(None, ("sex",)): np.array([1, 2]), ("pay", ("sex",)): np.array([3, 4])}
     table = Table.counted(domain, ["sex"], ["pay"], counts, unit_column="id", max_rows=3)
     assert (table.attributes, table.measures, table.unit_column, table.max_rows) == (("sex",), ("pay",), "id", 3)
+
+
+def test_keys_say_for_which_unit_they_were_counted():
+    table = Table.keyed(Domain(agent=Unknown(9)), "agent", ["curl"], np.array([3]), unit_column="id", max_rows=12)
+    assert (table.attributes, table.measures, table.unit_column, table.max_rows, table.max_per_cell) == (("agent",), (), "id", 12, None)
 
 
 def test_repr_is_the_same_for_any_rows():
