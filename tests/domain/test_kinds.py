@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Categories, Coded, Dates, Domain, Edges, Integers, Measure, Reading
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
 from leastnoise._domain._kind import Kind, number_text
 from leastnoise._domain._levels import find
 
@@ -103,6 +103,14 @@ def test_edges_are_shown_as_they_can_be_written():
     edges = Edges([0, "0.5", 2], closed="right")
     assert repr(edges) == "Edges(['0', '0.5', '2'], closed='right')"
     assert Edges(["0", "0.5", "2"], closed="right") == edges
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Categories(["a"]), Integers(0, 1), Coded(2), Bins(0, 1, 2), Edges([0, 1]), Decimals(0, 1, "0.5"), Dates("2024-01-01", "2024-01-02")],
+)
+def test_what_is_not_said_drops_the_row(kind):
+    assert (kind.null, kind.outside, getattr(kind, "closed", "left")) == ("drop", "drop", "left")
 
 
 def test_null_none_means_drop():
