@@ -262,6 +262,12 @@ def test_the_program_s_own_sums_give_the_probabilities_to_the_error_that_is_char
         assert max(errors) > 1e-18
 
 
+@pytest.mark.parametrize("levels", [1, 4, 21])
+def test_what_is_charged_for_rounding_is_what_was_proved(levels):
+    """500 + 24 a level roundings, on either side."""
+    assert plane_charge(levels) == Fraction(500 + 24 * levels, 2**52)
+
+
 def test_roots_of_half_are_correctly_rounded():
     with mpmath.workdps(80):
         for j, root in enumerate(roots_of_half(), start=1):
