@@ -35,6 +35,8 @@ from leastnoise._workload import Product
 
 ENGLISH = texts("en")
 _COMMON_DELTA = Fraction(1, 10**9)
+# Readers are told of rows that are not used if these are surely more than this share of all.
+_MANY_UNUSED = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +262,8 @@ def clipped(release: Release) -> list[str]:
 def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
     """The noisy counts of rows read and used, if the release has them; they were paid for like everything else.
 
-    No more rows are used than were read: where noise has made it so, the count of those used is the best known of both.
+    No more rows are used than were read: where noise has made it so, the count of those used is the best known of both. Where surely over a
+    tenth of the rows are not used it says so, from the same counts.
 
     >>> sexes = Domain(sex=["F", "M"])
     >>> total = Measurements(domain=sexes, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), scale=1),))
@@ -273,7 +276,11 @@ def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
     read, used, std = (float(release.receipt[f"guard_{name}"]) for name in ("read", "used", "noise_std"))
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
     margins = {"read_margin": said.error(times * math.sqrt(2) * std + 0.5), "used_margin": said.error(times * std + 0.5)}
-    return said.say("guard", read=said.number(max(read, used)), used=said.number(used), **margins)
+    words, margin = said.say("guard", read=said.number(max(read, used)), used=said.number(used), **margins), times * std + 0.5
+    if read - used - margin <= _MANY_UNUSED * read:
+        return words
+    unused = round(min(1.0, (read - used) / max(read, 1)), 2)
+    return f"{words} {said.say('guard_few', percent=said.percent(unused))}"
 
 
 def interval_words(release: Release, said: Texts = ENGLISH) -> str:
