@@ -43,6 +43,11 @@ def from_gzip(frame, folder):
     return folder / "x.csv.gz"
 
 
+def from_tsv(frame, folder):
+    frame.write_csv(folder / "x.tsv", separator="\t")
+    return folder / "x.tsv"
+
+
 def from_parquet(frame, folder):
     frame.write_parquet(folder / "x.parquet")
     return folder / "x.parquet"
@@ -51,6 +56,7 @@ def from_parquet(frame, folder):
 CONSTRUCTORS = {
     "csv": from_csv,
     "csv.gz, all quoted": from_gzip,
+    "tsv": from_tsv,
     "parquet": from_parquet,
     "polars": lambda frame, folder: frame,
     "polars lazy": lambda frame, folder: frame.lazy(),
@@ -136,7 +142,7 @@ def test_time_stamps(constructor):
     # a CSV file holds what its writer wrote: here ISO with a T and micro-seconds
     source = constructor(FRAME.select("when"))
     found = read(source, Domain(when=["2024-05-01", "2024-05-01 13:45:00", "2024-05-02 00:00:00.5"]))
-    if str(source).endswith(("csv", "gz")):
+    if str(source).endswith(("sv", "gz")):
         assert columns_of(found).codes["when"].tolist() == []
     else:
         assert sorted(columns_of(found).codes["when"].tolist()) == [0, 1, *[2] * 7]
@@ -183,7 +189,7 @@ def test_chunks_do_not_change_the_table(constructor, monkeypatch):
     source = constructor(FRAME)
     assert rows_of(read(source, domain, progress=lambda done, total: calls.append((done, total)))) == expected
     done = [rows for rows, _ in calls]
-    assert done == [3, 6, 9, 10] or (str(source).endswith(("csv", "gz")) and done == sorted(done) and done[-1] == 10 and len(done) > 2)
+    assert done == [3, 6, 9, 10] or (str(source).endswith(("sv", "gz")) and done == sorted(done) and done[-1] == 10 and len(done) > 2)
     assert {total for _, total in calls} <= {None, 10}
     assert column_module.CHUNK == 2**16
 
@@ -419,7 +425,7 @@ DOMAIN = Domain(sex=["F", "M"])
     ("name", "content", "message"),
     [
         ("none.csv", None, "the source must be a file that exists; there is no file '"),
-        ("x.xlsx", b"", "the source must be a file that ends in .csv, .csv.gz or .parquet; got '"),
+        ("x.xlsx", b"", "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got '"),
         (
             "x.csv",
             b"",
@@ -505,7 +511,7 @@ def test_units_go_across_files(tmp_path):
         ("empty", "the source must be files that exist. The folder '"),
         ("parts", "the files of a source must have the same columns; the CSV file '"),
         ("mixed/*", "the files of a source must be of one kind. The pattern '"),
-        ("odd", "the source must be a file that ends in .csv, .csv.gz or .parquet; got '"),
+        ("odd", "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got '"),
     ],
 )
 def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
@@ -549,7 +555,7 @@ def test_bad_frames_and_arguments():
         (lambda: read(frame, DOMAIN), "must have column names that differ from each other"),
         (
             lambda: read([MARK], DOMAIN),
-            "the source must be a path to .csv, .csv.gz or .parquet files, a pandas, Polars, PyArrow, Spark or Ibis table, a",
+            "the source must be a path to .csv, .csv.gz, .tsv, .tsv.gz or .parquet files, a pandas, Polars, PyArrow, Spark or Ibis table",
         ),
         (lambda: read(pd.Series([MARK]), DOMAIN), "got an object of type 'Series'."),
         (lambda: read(pd.DataFrame({"gender": [MARK], 5: [MARK]}), DOMAIN), "the pandas data frame has no column 'sex'; it has 'gender'"),

@@ -73,7 +73,7 @@ def test_check_counts_what_matches_and_marks_every_line(visits: Path, run: Run) 
         "age: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
         "of those not matched: 1 (16.7%) taken to the nearest cell, 2 (33.3%) counted as other",
         "day: 5 (83.3%) matched, 0 (0.0%) null, 1 (16.7%) outside",
-        "pay: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
+        "pay, to be summed: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
         "a release that nobody paid for",
         "leastnoise check SPEC --values",
     ):

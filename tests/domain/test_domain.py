@@ -179,7 +179,7 @@ def test_spec_form():
         (lambda: domain_from_spec({"a": {"bins": {"low": 0, "high": 1}}}), "[domain.a]: bins must have 'count'"),
         (
             lambda: domain_from_spec({"a": {"bins": {"lo": 0}}}),
-            "[domain.a]: bins has no key 'lo'; allowed are 'low', 'high', 'count', 'closed'.",
+            "[domain.a]: bins has no key 'lo'; allowed are 'low', 'high', 'count', 'closed'. Did you mean 'low'?",
         ),
         (lambda: domain_from_spec({"a": {"size": 2}}, {"m": {}}), "[measures.m] must have 'clip', the public bounds of a value"),
         (

@@ -27,7 +27,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     Fields may be quoted by ``"``, doubled within.
 
     Args:
-        path: the file, ``.csv`` or ``.csv.gz``.
+        path: the file, ``.csv`` or ``.tsv``, or one of them with ``.gz``.
         layout: what was said of it; None: UTF-8 with a header, and the delimiter of comma, semicolon, tab and bar that the header holds
             most of.
 
@@ -42,7 +42,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     headed = isinstance(said.header, bool)
     # a file without a header begins with a row, which has no say in anything
     line = _first_line(path, what, said.encoding) if headed else ""
-    mark = said.delimiter or (max(_DELIMITERS, key=line.count) if headed else ",")
+    mark = said.delimiter or max(("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count)
     delimiter = mark.encode()
     fields = split(line.encode(), delimiter) if isinstance(said.header, bool) else [name.encode() for name in said.header]
     if fields is None or not any(fields) or (headed and any(ord(character) < 32 and character not in {"\t", mark} for character in line)):
@@ -132,4 +132,4 @@ def _first_line(path: Path, what: str, encoding: str) -> str:
         ) from None
 
 
-CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz"), open=open_csv, columns=csv_columns)
+CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv, columns=csv_columns)

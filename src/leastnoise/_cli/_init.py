@@ -72,7 +72,8 @@ _DOMAIN = """\
 #     categories = ["F", "M"]                          texts, written as in the data
 #     unknown = { most = 10000 }                       texts that nobody can list: found privately first; needs delta
 #     integers = [17, 90]                              whole numbers, lowest and highest; for codes 0, 1, ... write size = 9
-#     bins = { low = 0, high = 200000, count = 100 }   numbers, in bins of one width; or edges = ["0", "9.99", "50"]
+#     bins = { low = 0, high = 200000, count = 100 }   numbers, in bins of one width
+#     edges = ["0", "9.99", "50", "200"]               numbers, in bins from one edge to the next
 #     dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
 #                                                      by year, quarter, month, week, day, hour or weekday; with
 #                                                      format = "%d.%m.%Y", and zone = "Europe/Berlin" if they have one

@@ -116,7 +116,7 @@ def _categories(value: Any, more: dict[str, Any], files: PublicFiles) -> Kind:
 
 
 def _bins(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
-    example = "bins = { low = 0, high = 200000, count = 500 }"
+    example = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
     return Bins(**_parts("bins", value, ("low", "high", "count"), ("closed",), example), **more)
 
 
@@ -137,7 +137,10 @@ def _unknown(value: Any, more: dict[str, Any], _: PublicFiles) -> Kind:
 
 
 def _parts(what: str, value: Any, needed: tuple[str, ...], more: tuple[str, ...], example: str) -> dict[str, Any]:
-    parts: dict[str, Any] = known_keys(what, value, [*needed, *more])
+    try:
+        parts: dict[str, Any] = known_keys(what, value, [*needed, *more])
+    except InputError as error:
+        raise InputError(f"{error} Write for example {example}.") from None
     for key in needed:
         if key not in parts:
             raise InputError(f"{what} must have {key!r}; write for example {example}.")

@@ -120,9 +120,9 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         yield from _join(fit.join, fit.rows)
     yield f"rows used      {_part(fit.used, fit.rows)}"
     for column in fit.attributes:
-        yield from _column(column, fit.rows, values, ("dropped", "taken to the nearest cell", "counted as other"))
+        yield from _column(column.name, column, fit.rows, values, ("dropped", "taken to the nearest cell", "counted as other"))
     for column in fit.measures:
-        yield from _column(column, fit.rows, values, ("dropped", "clipped", "counted as zero"))
+        yield from _column(f"{column.name}, to be summed", column, fit.rows, values, ("dropped", "clipped", "counted as zero"))
     for name in unknown:
         yield ""
         yield f"{name}: its categories are not found yet, and it is not looked at here"
@@ -137,9 +137,9 @@ def _join(join: JoinFit, rows: int) -> Iterator[str]:
         yield "    keep one row of each key there, and they have one"
 
 
-def _column(column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]) -> Iterator[str]:
+def _column(title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]) -> Iterator[str]:
     yield ""
-    yield f"{column.name}: {_part(column.matched, rows)} matched, {_part(column.null, rows)} null, {_part(column.outside, rows)} outside"
+    yield f"{title}: {_part(column.matched, rows)} matched, {_part(column.null, rows)} null, {_part(column.outside, rows)} outside"
     counts = (column.dropped, column.clipped, column.other)
     said = [f"{_part(count, rows)} {fate}" for count, fate in zip(counts, fates, strict=True) if count]
     if said:

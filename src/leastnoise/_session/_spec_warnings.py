@@ -90,7 +90,7 @@ _BOUNDS = "Check the bounds, and the unit they are in."
 
 def _of_kind(name: str, kind: Kind, what: Spec) -> Iterator[str]:
     where = f"[domain.{name}]"
-    text = not isinstance(what.source, DatabaseTable) and (what.source is None or ".csv" in what.source.name.lower())
+    text = not isinstance(what.source, DatabaseTable) and (what.source is None or bool(re.search(r"[.][ct]sv", what.source.name.lower())))
     if isinstance(kind, Categories):
         yield from _of_categories(where, kind, text=text)
     if isinstance(kind, (Bins, Edges, Decimals)) and kind.high - kind.low <= 1 and not _SHARE_NAME.search(name.lower()):

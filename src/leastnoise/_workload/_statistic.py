@@ -9,6 +9,7 @@ from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, 
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, number_text
 from leastnoise._workload._query_sets import QuerySet, identity, prefix
 
+MEASURES_ARE_DECLARED = "Declare it with public bounds: [measures.pay] clip = [0, 100000] in a spec, ln.Measure in Python."
 Cell = tuple[Fraction | int, Fraction | int]
 
 
@@ -131,9 +132,7 @@ def statistic(domain: Domain, kind: str, of: object, at: Sequence[Exact] | None,
     if of_measure:
         if not isinstance(of, str) or of not in domain.measures:
             known = ", ".join(domain.measures) or "none is declared"
-            raise refuse(
-                "of", of, f"a measure of the domain ({known})", "A mean needs one: declare the column with its public clip bounds."
-            )
+            raise refuse("of", of, f"a measure of the domain ({known})", MEASURES_ARE_DECLARED)
     else:
         if isinstance(of, str) and of in domain.measures and of not in domain.names:
             advice = f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."

@@ -11,7 +11,7 @@ from leastnoise._check import Exact, InputError, exact_positive, html_facts, ref
 from leastnoise._domain import Domain, Label
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import QuerySet, identity, query_set, total
-from leastnoise._workload._statistic import Statistic, statistic_from_json
+from leastnoise._workload._statistic import MEASURES_ARE_DECLARED, Statistic, statistic_from_json
 from leastnoise._workload._target import Target, target
 
 
@@ -264,7 +264,7 @@ def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure:
             raise refuse("an attribute of a query", name, "one of " + ", ".join(domain.names))
     if measure is not None and (not isinstance(measure, str) or measure not in domain.measures):
         known = ", ".join(domain.measures) or "none is declared"
-        raise refuse("sum", measure, f"a measure of the domain ({known})", "Declare it with its public clip bounds.")
+        raise refuse("sum", measure, f"a measure of the domain ({known})", MEASURES_ARE_DECLARED)
     read = {name: query_set(name, sets[name]) for name in domain.names if name in sets}
     kept = {name: q for name, q in read.items() if q != total()}
     for name, q in kept.items():
