@@ -33,19 +33,14 @@ def rows_of(table):
     return sorted(zip(*names, *sums, strict=True))
 
 
-def from_csv(frame, folder):
-    frame.write_csv(folder / "x.csv")
-    return folder / "x.csv"
+def from_csv(frame, folder, name="x.csv", delimiter=","):
+    frame.write_csv(folder / name, separator=delimiter)
+    return folder / name
 
 
 def from_gzip(frame, folder):
     (folder / "x.csv.gz").write_bytes(gzip.compress(frame.write_csv(quote_style="always").encode()))
     return folder / "x.csv.gz"
-
-
-def from_tsv(frame, folder):
-    frame.write_csv(folder / "x.tsv", separator="\t")
-    return folder / "x.tsv"
 
 
 def from_parquet(frame, folder):
@@ -56,7 +51,7 @@ def from_parquet(frame, folder):
 CONSTRUCTORS = {
     "csv": from_csv,
     "csv.gz, all quoted": from_gzip,
-    "tsv": from_tsv,
+    "tsv": lambda frame, folder: from_csv(frame, folder, "x.tsv", "\t"),
     "parquet": from_parquet,
     "polars": lambda frame, folder: frame,
     "polars lazy": lambda frame, folder: frame.lazy(),

@@ -1,6 +1,7 @@
 """From a measurement to a published release: the first time, and again after it was stopped, without paying again."""
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -236,10 +237,14 @@ def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: A
     Returns:
         The releases, and what searches for categories found, in the order in which they were paid; empty if there is nothing to finish.
 
+    Warns:
+        UserWarning: one of several could not be finished, and why; the others are, and are returned.
+
     Raises:
         InputError: no such release, a directory that exists or cannot be made, or data that are needed and not there.
         LedgerError: the ledger cannot be used.
-        PaidError: something failed again; the message says whether the release can still be finished.
+        PaidError: something failed again; the message says whether the release can still be finished. Of several releases, the first error
+            if none could be finished.
 
     Guarantees: what was drawn is drawn never again: recorded steps are taken as they are, and a step that was begun without a record makes
         the release absent.
@@ -271,7 +276,17 @@ def finish_all(
         running = any(one.number == number and one.resumable for one in book.entries())
         why = "is being made by another process, as far as can be told" if running else "is not one that can be finished"
         raise InputError(f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`.")
-    return [_finished(book, entry, source, out, progress) for entry in chosen]
+    done, failed = [], []
+    for entry in chosen:
+        try:
+            done.append(_finished(book, entry, source, out, progress))
+        except LeastNoiseError as error:  # the others do not depend on it, and one that is in memory alone would be lost with it
+            failed.append((entry, error))
+    if failed and not done:
+        raise failed[0][1]
+    for entry, why_not in failed:
+        warnings.warn(f"Release {entry.number} was not finished: {why_not}", stacklevel=4)
+    return done
 
 
 def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress) -> Finished:

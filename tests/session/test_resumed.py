@@ -1,0 +1,38 @@
+"""Releases that were stopped after payment, finished together from Python."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._session import _finish
+
+PLAN = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+PEOPLE = pd.DataFrame({"sex": ["F"] * 60 + ["M"] * 40})
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
+def test_what_cannot_be_finished_takes_nothing_from_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(9)))
+    with monkeypatch.context() as patch:
+        patch.setattr(_finish, "build", full)
+        for out in (tmp_path / "a", None, tmp_path / "c"):
+            with pytest.raises(ln.PaidError) as stopped:
+                ln.release(PLAN, PEOPLE, ledger=book, out=out)
+            assert stopped.value.state == "resumable"
+    (tmp_path / "a").mkdir()
+    with pytest.warns(UserWarning, match=r"Release 1 was not finished: The output directory must not exist yet"):
+        in_memory, in_files = ln.resume(book)
+    # the one that is in memory alone would be lost with an error
+    assert len(in_memory.answers) == len(in_files.answers) == 2
+    assert [entry.state for entry in book.entries()] == ["reserved", "sealed", "sealed"]
+    with pytest.raises(ln.InputError, match="must not exist yet"):
+        ln.resume(book)
+    (tmp_path / "a").rmdir()
+    (finished,) = ln.resume(book)
+    assert ln.read_release(tmp_path / "a").answers["answer"].tolist() == finished.answers["answer"].tolist()
