@@ -157,6 +157,17 @@ def test_all_files_and_pictures_are_made_whatever_is_left_out(asked, tmp_path, m
     assert "left out" in CliRunner().invoke(program, ["show", str(tmp_path / "out")], catch_exceptions=False).output
 
 
+@pytest.mark.parametrize("to", [None, 50])
+def test_the_report_says_the_same_margin_in_its_list_and_over_each_table(asked, tmp_path, to):
+    rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": np.arange(264) % 20, "far": np.arange(264) % 3, "pay": 4})
+    made = ln.release(asked, rows, seed=1, out=tmp_path / "out", options=ln.Options(round=to, formats=["csv"]))
+    page = (tmp_path / "out/report.html").read_text("utf-8")
+    for table in made.tables:
+        (cells,) = re.findall(rf'<tr><td><a href="#{table.id}">(.*)', page)
+        over = re.search(rf'<article id="{table.id}">.*?typical margin . ([^<]+)<', page, re.DOTALL)
+        assert cells.split("<td>")[3] == over[1]
+
+
 def test_means_of_few_rows_are_left_out_with_their_counts(asked):
     rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": 3, "far": 0, "pay": 4})
     raw, made = (ln.release(asked, rows, seed=2, options=one).statistics[0] for one in (ln.Options(), ln.Options(round=5, below=10)))

@@ -16,6 +16,7 @@ from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry
 from leastnoise._release._manifest import versions
 from leastnoise._release._release import Release
+from leastnoise._release._rounding import exact_rule
 from leastnoise._release._texts import Texts, texts
 from leastnoise._release._views import views
 from leastnoise._workload import Product, Workload
@@ -181,14 +182,13 @@ def _notices(release: Release, said: Texts) -> list[str]:
 
 def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict[str, Any]:
     """The list of all tables, with margins in place of standard errors."""
-    times, half = release.interval.multiplier, release.interval.half_step
+    times, half, rounded = release.interval.multiplier, release.interval.half_step, float(exact_rule(release.options)[0]) / 2
     bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
     rows, gives_way = [], False
-    for product, entry in list(zip(release.workload, entries, strict=True))[:MOST_LISTED]:
-        step = half * product.unit
+    for product, table, entry in list(zip(release.workload, release.tables, entries, strict=True))[:MOST_LISTED]:
         least = _alone(release, product) if bounds else None
-        margins = [said.error(times * value + step) for value in (entry.rmse, entry.largest_std)]
-        alone = "" if least is None else said.error(times * least + step)
+        margins = [said.error(table.typical_margin), said.error(table.largest_margin)]
+        alone = "" if least is None else said.error(times * least + half * product.unit + rounded)
         gives_way = gives_way or (least is not None and entry.rmse > 2 * least)
         rows.append((entry.query, entry.name, said.plain(entry.answers), *margins, *([alone] if bounds else [])))
     heads = ["col_id", "col_table", "col_answers", "col_typical", "col_largest", *(["col_alone"] if bounds else [])]

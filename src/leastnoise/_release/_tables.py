@@ -110,6 +110,11 @@ class Table:
         return math.sqrt(float(np.mean(known))) if known.size else 0.0
 
     @property
+    def largest_margin(self) -> float:
+        """Half the width of the widest interval, in rows or in the measure's own unit."""
+        return float(np.max(self.margins, initial=0.0, where=~np.isnan(self.margins)))
+
+    @property
     def margins(self) -> FloatArray:
         """Half the widths of the intervals; NaN where the answer is left out."""
         return self.high - self.answer
