@@ -11,8 +11,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._release import Options, _report, _texts, _views, _words, build
@@ -264,13 +266,13 @@ def test_sentences_for_every_definition_and_unit():
     approximate = Privacy(ApproxDP("1/2", "1e-9"), "replace", unit_column="id", max_rows=1)
     assert _words.promise(approximate) == (
         "Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = 1.65 times as likely, or as unlikely, "
-        "except with a probability of at most delta = 1e-09, when all rows of one value of the column 'id' (of which at most one is used) "
+        "except with a probability of at most delta = 1e-9, when all rows of one value of the column 'id' (of which at most one is used) "
         "are replaced by others."
     )
     assert _words.definition(approximate) == ("approximate differential privacy", {"epsilon": "1/2", "delta": "1/1000000000"})
     concentrated = Privacy(ZCDP("1/2"), "replace")
     assert "hardly tell whether one row is replaced by another" in _words.promise(concentrated)
-    assert "implies epsilon = 6.47 at delta = 1e-09" in _words.promise(concentrated)
+    assert "implies epsilon = 6.47 at delta = 1e-9" in _words.promise(concentrated)
     assert _words.budget_words(concentrated) == "rho = 0.5"
     assert "exp(epsilon) = more than 10^300 times" in _words.promise(Privacy(PureDP(1000)))
 
@@ -281,3 +283,9 @@ def test_rules_of_the_domain_in_words():
         "are counted in the cell 'other'."
     )
     assert _words.measure_words("pay", Measure("x", -1, 2, unit="0.5")).startswith("pay: the column 'x', clipped to -1 .. 2")
+
+
+def test_a_column_that_is_counted_and_summed_is_said_to_be_clipped_once():
+    domain = ln.Domain({"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)})
+    plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
+    assert _words.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == ["pay"]

@@ -55,11 +55,12 @@ class Texts:
         return self.local(f"{value:,.4g}") if isinstance(value, float) else str(value)
 
     def local(self, text: str) -> str:
-        """A number that is written the English way, in the language's way.
+        """A number that is written the English way, in the language's way; of a power of ten, the digits that count.
 
-        >>> texts("de").local("1,234.5")
-        '1.234,5'
+        >>> texts("de").local("1,234.5"), texts().local("1e-09")
+        ('1.234,5', '1e-9')
         """
+        text = text.replace("e-0", "e-").replace("e+0", "e+")
         return text if self.language == "en" else text.translate(str.maketrans(",.", ".,"))
 
     def listed(self, names: list[str]) -> str:

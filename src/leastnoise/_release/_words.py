@@ -100,7 +100,7 @@ def budget_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
     """The budget, short.
 
     >>> budget_words(Privacy(ApproxDP(1, "1e-9")))
-    'epsilon = 1, delta = 1e-09'
+    'epsilon = 1, delta = 1e-9'
     """
     return ", ".join(f"{name} = {said.plain(number)}" for name, number in parameters(privacy.budget).items())
 
@@ -256,7 +256,8 @@ def clipped(release: Release) -> list[str]:
     domain, products = release.plan.domain, release.workload.products
     asked = {name for product in products for name in product.attributes}
     measures = {product.measure for product in products} - {None}
-    return [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"] + sorted(str(one) for one in measures)
+    names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
+    return [*dict.fromkeys([*names, *sorted(str(one) for one in measures)])]
 
 
 def guard_words(release: Release, said: Texts = ENGLISH) -> str | None:
