@@ -119,6 +119,17 @@ def test_the_release_by_name(tmp_path: Path) -> None:
     assert (apart < 6 * table.noise_std.reshape(2, 80) + 4 * table.approximation_std.reshape(2, 80) + 3000).all()
 
 
+def test_sums_by_group_read_the_number_that_nobody_asks_for() -> None:
+    pandas = pytest.importorskip("pandas")
+    people = pandas.DataFrame({"sex": np.array(["F", "M"])[SEX], "pay": AMOUNTS})
+    plan = ln.plan(ln.queries(DOMAIN, sex="identity", sum="wages"), ln.PureDP(5), strategy="truncated_sums")
+    assert plan.used() == (("sex", "pay"), ("wages",))
+    (table,) = ln.release(plan, people, seed=1).tables
+    assert table.approximation_std is not None
+    exact = np.bincount(SEX, AMOUNTS)
+    assert (np.abs(table.answer - exact) < 6 * table.noise_std + 4 * table.approximation_std + 3000).all()
+
+
 def test_a_plan_from_a_file_is_checked_before_it_is_paid() -> None:
     plan = sums.plan_truncated_sums(BY_SEX, Privacy(ln.PureDP(1)))
     assert sums.setting_of(Plan.from_json(plan.to_json())).attribute == "pay"

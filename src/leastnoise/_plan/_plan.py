@@ -189,7 +189,7 @@ class Plan:
         return {name: value for name, value in self.details.items() if name != "unit_bound" or workload == self.workload}
 
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The attributes and measures that the workload or the measurements are about, in the order of the domain.
+        """The attributes and measures that the workload, the measurements or a choice on the way are about, in the order of the domain.
 
         Nothing else is read, so an attribute that nobody asks about drops no row.
 
@@ -198,6 +198,8 @@ class Plan:
         (('age',), ())
         """
         attributes = {name for product in self.workload for name in product.attributes}
+        chosen_along = self.details.get("attribute")  # by a mechanism, whether or not it is asked about
+        attributes |= {name for name in self.domain.names if name == chosen_along}
         measures = {product.measure for product in self.workload}
         if self.measurements is not None:
             columns = self.measurements.columns()
