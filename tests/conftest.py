@@ -1,8 +1,9 @@
 """What holds for every test: fixed seeds, and a floor under the number of tests of a full run."""
 
+import gc
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import hypothesis
 import pytest
@@ -46,6 +47,17 @@ def too_few(config: pytest.Config, collected: int) -> str | None:
 def sees_a_refusal(test: Callable[..., object]) -> bool:
     """Whether a test looks at what is raised or warned about."""
     return any(word in inspect.getsource(test) for word in ("raises(", "warns(", "fail("))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end, so that no search for garbage goes through it, then or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,6 +13,7 @@ from kernel.test_plane_privacy import neighbours
 from leastnoise._check import InputError
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._linop import block_tree
+from mechanisms.remembered import draw_ahead
 
 
 def blocks_of(found, layer):
@@ -124,7 +125,8 @@ def measured(x, entropy):
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (4, 2)])
-def test_no_adaptive_grid_loses_more_than_epsilon(shape):
+def test_no_adaptive_grid_loses_more_than_epsilon(shape, monkeypatch):
+    draw_ahead(monkeypatch, grid)
     for pair, (x, y) in enumerate(neighbours(shape)):
         entropy = SeededEntropy(200 * shape[0] + pair)
         one, other = ([measured(cells, entropy) for _ in range(1200)] for cells in (x, y))
@@ -133,6 +135,7 @@ def test_no_adaptive_grid_loses_more_than_epsilon(shape):
 
 def test_a_second_round_without_its_share_is_caught(monkeypatch):
     """With an eighth of the noise in both rounds the loss is far above epsilon = 2."""
+    draw_ahead(monkeypatch, grid)
     true_scale = grid.noise_scale
     monkeypatch.setattr(grid, "noise_scale", lambda sensitivity, epsilon, size: true_scale(sensitivity, 8 * epsilon, size))
     x, y = np.array([[6, 0], [6, 0]]), np.array([[7, 0], [6, 0]])

@@ -11,12 +11,16 @@ from collections import Counter
 import numpy as np
 import pytest
 from baselines._noisy_costs import noisy_costs
+from experiments.selections import partition_levels, partition_variants
 from experiments.selections.partition_levels import pruned_levels
 from experiments.selections.partition_variants import noisy_aligned, sampled_aligned, sampled_powers
 from scipy.stats import beta
 
+from baselines import _noisy_costs
+from leastnoise._kernel import _plane
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._plane import least_block_cost
+from mechanisms.remembered import draw_ahead, remember_weights
 
 ALARM = 1e-6
 
@@ -31,10 +35,10 @@ def surely_lost(one, other):
         ranked = sorted(a, key=lambda out: (a[out] + 1) / (b[out] + 1), reverse=True)
         # single outputs, and all outputs above a ratio
         events += [({out}, a is first) for out in ranked[:10]] + [(set(ranked[:k]), a is first) for k in (20, 50, len(ranked) // 2) if k]
+    second_halves = [(Counter(draws[half:]), len(draws) - half) for draws in (one, other)]
     for event, forward in events:
-        mine, theirs = (one, other) if forward else (other, one)
-        hits, total = sum(out in event for out in mine[half:]), len(mine) - half
-        faults, rest = sum(out in event for out in theirs[half:]), len(theirs) - half
+        (mine, total), (theirs, rest) = second_halves if forward else second_halves[::-1]
+        hits, faults = (sum(found[out] for out in event) for found in (mine, theirs))
         low = beta.ppf(ALARM / 100, hits, total - hits + 1) if hits else 0.0
         high = beta.isf(ALARM / 100, faults + 1, rest - faults) if faults < rest else 1.0
         if low > 0:
@@ -64,14 +68,17 @@ WAYS = {
 
 @pytest.mark.parametrize("n", [4, 8])
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_loses_more_than_epsilon(way, n):
+def test_no_way_loses_more_than_epsilon(way, n, monkeypatch):
+    draw_ahead(monkeypatch, _noisy_costs, partition_levels, partition_variants)
+    remember_weights(monkeypatch, _plane, partition_variants)
     for pair, (x, y) in enumerate(neighbours(n)):
         entropy = SeededEntropy(100 * n + pair)
         one, other = ([tuple(WAYS[way](cells, entropy).starts.tolist()) for _ in range(600)] for cells in (x, y))
         assert surely_lost(one, other) <= 2
 
 
-def test_the_least_cost_loses_no_more_than_epsilon():
+def test_the_least_cost_loses_no_more_than_epsilon(monkeypatch):
+    draw_ahead(monkeypatch, _plane)
     entropy = SeededEntropy(5)
     x, y = neighbours(8)[0]
     one, other = ([math.floor(least_block_cost(cells, 2, entropy, penalty=1) * 2) for _ in range(1200)] for cells in (x, y))

@@ -13,6 +13,7 @@ from kernel.test_partition_privacy import surely_lost
 from leastnoise._kernel import _plane as plane
 from leastnoise._kernel._entropy import SeededEntropy
 from leastnoise._kernel._plane import least_block_cost, quadtree_mechanism
+from mechanisms.remembered import draw_ahead, remember_weights
 
 
 def neighbours(shape):
@@ -40,7 +41,8 @@ WAYS = {
 
 @pytest.mark.parametrize("shape", [(2, 2), (4, 2)])
 @pytest.mark.parametrize("way", WAYS)
-def test_no_partition_loses_more_than_epsilon(way, shape):
+def test_no_partition_loses_more_than_epsilon(way, shape, monkeypatch):
+    remember_weights(monkeypatch, plane)
     for pair, (x, y) in enumerate(neighbours(shape)):
         entropy = SeededEntropy(100 * shape[0] + pair)
         one, other = ([drawn(cells, entropy, **WAYS[way]) for _ in range(400)] for cells in (x, y))
@@ -48,7 +50,8 @@ def test_no_partition_loses_more_than_epsilon(way, shape):
 
 
 @pytest.mark.parametrize("split", ["quarters", "halves"])
-def test_the_least_cost_loses_no_more_than_epsilon(split):
+def test_the_least_cost_loses_no_more_than_epsilon(split, monkeypatch):
+    draw_ahead(monkeypatch, plane)
     entropy = SeededEntropy(5)
     x, y = neighbours((4, 2))[0]
     one, other = ([math.floor(least_block_cost(c, 2, entropy, penalty=1, split=split) * 2) for _ in range(1000)] for c in (x, y))
@@ -58,6 +61,7 @@ def test_the_least_cost_loses_no_more_than_epsilon(split):
 def test_a_sensitivity_that_is_too_small_is_caught(monkeypatch):
     """With a sixteenth of the true sensitivity one record in an empty table tells: the loss is above epsilon = 2."""
     monkeypatch.setattr(plane, "grid_sensitivity", lambda _n: 384)
+    remember_weights(monkeypatch, plane)
     x, y = neighbours((2, 2))[0]
     entropy = SeededEntropy(9)
     one, other = ([drawn(cells, entropy, split="halves", prior=0) for _ in range(1600)] for cells in (x, y))

@@ -1,4 +1,4 @@
-"""Draws of one table, again and again: what each of them computes from the same counts is computed once."""
+"""Draws of one table, again and again: what each computes from the same counts is computed once, and noise is drawn for many at once."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leastnoise._kernel import _partition_sampling
+from leastnoise._accounting import Noise, Privacy
+from leastnoise._kernel import Entropy, _measure, _partition_sampling
+from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._mechanisms import Search, _dawa, _dawa_plane, mechanism_for
+from leastnoise._plan import Plan
+from leastnoise._workload import Workload
+
+NUMBERS = 4096  # drawn together, of one scale
 
 
 def remember_weights(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
@@ -24,3 +31,34 @@ def remember_weights(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> N
 
     for module in (_partition_sampling, *modules):
         monkeypatch.setattr(module, "weights_of", weights_of)
+
+
+def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data-aware plans measure the cells where they do not look: the search for the best takes seconds a budget, and tests/cli makes it."""
+
+    def measure_cells(workload: Workload, privacy: Privacy, _: object) -> Plan:
+        return mechanism_for("identity", workload).plan(workload, privacy, Search("identity"))
+
+    for module in (_dawa, _dawa_plane):
+        monkeypatch.setattr(module, "reference_plan", measure_cells)
+
+
+def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
+    """Discrete Laplace noise of measurements, and of modules that draw it too, comes from one draw for many calls.
+
+    The kernel's sampler draws it, of the scales that are asked for and from the same source; no number is given twice.
+    """
+    waiting: dict[object, list[np.ndarray]] = {}
+
+    def ahead(numerator: int | np.ndarray, denominator: int | np.ndarray, count: int, entropy: Entropy) -> np.ndarray:
+        scale = numerator, denominator
+        key = entropy, count, *(part if isinstance(part, int) else part.tobytes() for part in scale)
+        if not waiting.get(key):
+            calls = max(1, NUMBERS // max(count, 16))
+            many = [part if isinstance(part, int) else np.tile(part, calls) for part in scale]
+            waiting[key] = [*discrete_laplace(*many, calls * count, entropy).reshape(calls, count)]
+        return waiting[key].pop()
+
+    monkeypatch.setitem(_measure._SAMPLERS, Noise.DISCRETE_LAPLACE, ahead)
+    for module in modules:
+        monkeypatch.setattr(module, "discrete_laplace", ahead)

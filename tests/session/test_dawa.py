@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,9 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whol
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit, rescaled
-from leastnoise._kernel import LeastCost, Ledger, SeededEntropy
+from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, _plane
 from leastnoise._linop import unpack
+from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._plan import Plan
@@ -24,6 +25,7 @@ from leastnoise._session import compare, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
+from mechanisms.remembered import draw_ahead
 from mechanisms.running import regime, run, runs
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
@@ -147,9 +149,10 @@ def surely_lost(one: list[object], other: list[object]) -> float:
     for a, b in ((first, second), (second, first)):
         ranked = sorted(a, key=lambda out: (a[out] + 1) / (b[out] + 1), reverse=True)
         events += [({out}, a is first) for out in ranked[:10]] + [(set(ranked[:k]), a is first) for k in (3, 20, len(ranked) // 2) if k]
+    second_halves = Counter(one[half:]), Counter(other[half:])
     for event, forward in events:
-        mine, theirs = (one, other) if forward else (other, one)
-        hits, faults, rest = sum(out in event for out in mine[half:]), sum(out in event for out in theirs[half:]), len(theirs) - half
+        mine, theirs = second_halves if forward else second_halves[::-1]
+        hits, faults, rest = sum(mine[out] for out in event), sum(theirs[out] for out in event), len(one) - half
         low = beta.ppf(ALARM / 100, hits, rest - hits + 1) if hits else 0.0
         high = beta.isf(ALARM / 100, faults + 1, rest - faults) if faults < rest else 1.0
         loss = max(loss, math.log(low / high)) if low > 0 else loss
@@ -173,8 +176,8 @@ def draws(size: int, cells: list[int], seed: int, count: int = 600) -> list[obje
 
 @pytest.fixture
 def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Public fits are made once: they are functions of public numbers."""
-    levels, fitted = lru_cache(dawa.levels), {}
+    """Public fits, of one plan for each size, are made once: they are functions of public numbers. Noise is drawn for many calls."""
+    fitted: dict[object, object] = {}
 
     def buckets(setting: dawa.Setting, starts: np.ndarray, budget: Budget) -> object:
         key = starts.tobytes(), budget, setting.size
@@ -184,9 +187,32 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(dawa, "CLEAR", 0.0)  # all regimes, though so few cells tell little
     original = dawa.on_starts
-    kept: dict[tuple[int, Budget], object] = {}
     monkeypatch.setattr(dawa, "on_starts", buckets)
-    monkeypatch.setattr(dawa, "levels", lambda s, b: kept.setdefault((s.size, b), levels.__wrapped__(s, b)))
+    monkeypatch.setattr(dawa, "levels", once(dawa.levels))
+    monkeypatch.setattr(dawa, "_unit_variance", once(dawa._unit_variance))
+    scaled, whole = dawa.rescaled, {}
+
+    def rescaled(measured: Measurements, privacy: Privacy) -> Measurements:
+        key = measured.domain.shape, privacy
+        if key not in whole:
+            whole[key] = scaled(measured, privacy)
+        return whole[key]
+
+    monkeypatch.setattr(dawa, "rescaled", rescaled)
+    draw_ahead(monkeypatch, _plane)
+
+
+def once(fit: Callable[[dawa.Setting, Budget], object]) -> Callable[[dawa.Setting, Budget], object]:
+    """A fit of a setting, for every size and budget."""
+    kept: dict[tuple[int, Budget], object] = {}
+
+    def found(setting: dawa.Setting, budget: Budget) -> object:
+        key = setting.size, budget
+        if key not in kept:
+            kept[key] = fit(setting, budget)
+        return kept[key]
+
+    return found
 
 
 PAIRS = {4: ([0, 0, 0, 0], [0, 1, 0, 0]), 8: ([4, 0, 3, 0, 0, 2, 2, 9], [4, 0, 4, 0, 0, 2, 2, 9])}

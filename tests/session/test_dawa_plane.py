@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,20 +15,28 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Outcome
-from leastnoise._kernel import LeastBlockCost, Ledger, RectanglePartition, SeededEntropy
+from leastnoise._kernel import LeastBlockCost, Ledger, RectanglePartition, SeededEntropy, _plane
 from leastnoise._linop import dense
 from leastnoise._measurements import Measurements, cost
 from leastnoise._mechanisms import _dawa_plane as plane
 from leastnoise._plan import Plan
-from leastnoise._planner.aware import _plane_blocks
+from leastnoise._planner.aware import _buckets, _plane_blocks
 from leastnoise._session import outcome_from_json, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
+from mechanisms.remembered import draw_ahead, remember_weights, without_a_search
 from mechanisms.running import regime, run, runs, written
 from session.test_dawa import surely_lost
 
-pytestmark = pytest.mark.usefixtures("kept_plans")
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_plans() -> Iterator[None]:
+    """What does not look at the data is looked at elsewhere."""
+    with pytest.MonkeyPatch.context() as patched:
+        without_a_search(patched)
+        yield
+
 
 SHAPE = (11, 6)
 DOMAIN = Domain(age=Integers(0, SHAPE[0] - 1), sex=["F", "M"], hours=Integers(0, SHAPE[1] - 1))
@@ -181,13 +189,37 @@ def test_intervals_cover(way: tuple[str, int]) -> None:
     assert np.mean(hit) >= 0.93
 
 
+@pytest.fixture
+def fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measurements on the same rectangles, and of a test's one plan without them, are functions of public numbers: fitted once."""
+    fitted, scaled, kept = plane.rectangles, plane.rescaled, {}
+
+    def rectangles(setting: plane.PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Measurements:
+        sides = (found.tops, found.lefts, found.heights, found.widths)
+        key = (setting.shape, *(side.tobytes() for side in sides), epsilon)
+        if key not in kept:
+            kept[key] = fitted(setting, found, epsilon)
+        return kept[key]
+
+    def rescaled(measured: Measurements, privacy: Privacy) -> Measurements:
+        key = measured.domain.shape, privacy
+        if key not in kept:
+            kept[key] = scaled(measured, privacy)
+        return kept[key]
+
+    monkeypatch.setattr(plane, "rectangles", rectangles)
+    monkeypatch.setattr(plane, "rescaled", rescaled)
+
+
 EASY = Domain(a=Integers(0, 63), b=Integers(0, 63))
 EASY_CELLS = np.zeros((64, 64), dtype=np.int64)
 EASY_CELLS[16:32, 32:48], EASY_CELLS[32:, :32] = 200, 12
 
 
-def test_intervals_cover_on_easy_data_where_rectangles_are_drawn() -> None:
-    """As above over 30 releases at noise of 2 records and more."""
+@pytest.mark.usefixtures("fitted_once")
+def test_intervals_cover_on_easy_data_where_rectangles_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above over 30 releases at noise of 2 records and more. On rectangles trees do for what intervals cover."""
+    monkeypatch.setattr(_buckets, "_MOST_P_IDENTITY", 0)
     from leastnoise._release import build
 
     asked = queries(EASY, a=ranges([(0, 20), (8, 40), (31, 63), (5, 5)]), b="prefix") + queries(EASY, a="prefix")
@@ -227,19 +259,11 @@ def draws(cells: list[int], seed: int, count: int, step: int = 4, strategy: str 
 
 
 @pytest.fixture
-def every_regime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though so few cells tell little; what is measured on the same rectangles, a function of public numbers, is fitted once."""
-    fitted, kept = plane.rectangles, {}
-
-    def rectangles(setting: plane.PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Measurements:
-        sides = (found.tops, found.lefts, found.heights, found.widths)
-        key = (setting.shape, *(side.tobytes() for side in sides), epsilon)
-        if key not in kept:
-            kept[key] = fitted(setting, found, epsilon)
-        return kept[key]
-
+def every_regime(monkeypatch: pytest.MonkeyPatch, fitted_once: None) -> None:
+    """Though so few cells tell little."""
     monkeypatch.setattr(_plane_blocks, "_CLEAR", 0.0)
-    monkeypatch.setattr(plane, "rectangles", rectangles)
+    draw_ahead(monkeypatch, _plane)
+    remember_weights(monkeypatch, _plane)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)

@@ -87,7 +87,7 @@ _WATCHED: dict[str, Any] = {"root": None, "writes": []}
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _WATCHED["root"] is None or event not in ("open", "os.rename", "os.mkdir", "os.remove", "os.link", "os.truncate"):
+    if not (_WATCHED and _WATCHED["root"]) or event not in ("open", "os.rename", "os.mkdir", "os.remove", "os.link", "os.truncate"):
         return
     if event == "open" and not (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
         return
