@@ -1,5 +1,6 @@
 """What holds for every test: fixed seeds, and a floor under the number of tests of a full run."""
 
+import atexit
 import gc
 import inspect
 import os
@@ -58,6 +59,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+        atexit.register(gc.unfreeze)  # what libraries made is taken apart as ever
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,10 +25,17 @@ from leastnoise._session import compare, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
-from mechanisms.remembered import draw_ahead
+from mechanisms.remembered import draw_ahead, without_a_search
 from mechanisms.running import regime, run, runs
 
-pytestmark = pytest.mark.usefixtures("kept_plans")
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_plans() -> Iterator[None]:
+    """What does not look at the data is looked at elsewhere."""
+    with pytest.MonkeyPatch.context() as patched:
+        without_a_search(patched)
+        yield
+
 
 BUDGETS = [PureDP("1/4"), ZCDP("1/40"), ApproxDP("1/2", "1/1000000")]
 SIZE = 60

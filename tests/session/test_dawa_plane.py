@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,18 +25,9 @@ from leastnoise._session import outcome_from_json, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
-from mechanisms.remembered import draw_ahead, remember_weights, without_a_search
+from mechanisms.remembered import draw_ahead, remember_weights
 from mechanisms.running import regime, run, runs, written
-from session.test_dawa import surely_lost
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_plans() -> Iterator[None]:
-    """What does not look at the data is looked at elsewhere."""
-    with pytest.MonkeyPatch.context() as patched:
-        without_a_search(patched)
-        yield
-
+from session.test_dawa import quick_plans, surely_lost  # noqa: F401 - a fixture of every test here too
 
 SHAPE = (11, 6)
 DOMAIN = Domain(age=Integers(0, SHAPE[0] - 1), sex=["F", "M"], hours=Integers(0, SHAPE[1] - 1))

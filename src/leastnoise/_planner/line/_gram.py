@@ -75,9 +75,10 @@ def _short_products(pairs: Generators, vector: FloatArray, width: int) -> FloatA
     width = min(width, size)
     blocks = -(-size // width)
     missing = blocks * width - size
+    beyond = np.zeros(missing)  # np.pad takes many times as long on short arrays
 
     def split(values: FloatArray) -> FloatArray:
-        return (np.pad(values, (0, missing)) if missing else values).reshape(blocks, width)
+        return (np.concatenate([values, beyond]) if missing else values).reshape(blocks, width)
 
     product = np.zeros((blocks, width))
     for a, b in pairs:
