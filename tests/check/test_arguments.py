@@ -25,6 +25,12 @@ from leastnoise._check import (
 from leastnoise._plan import read_json
 
 
+def test_the_middle_of_a_very_long_message_is_left_out():
+    longest = "a" * 2000 + "b" * 2000
+    assert str(InputError(longest)) == longest
+    assert str(InputError(f"{longest[:2000]}c{longest[2000:]}")) == "a" * 2000 + " [...] " + "b" * 2000
+
+
 @pytest.mark.parametrize(
     "value", ["", "one", "1/0", "nan", "inf", math.nan, math.inf, -math.inf, True, None, [1], 1j, b"1", Decimal("nan")]
 )

@@ -50,6 +50,22 @@ def test_days_lie_in_coarser_periods():
     }
 
 
+@pytest.mark.parametrize(
+    ("by", "coarser"),
+    [
+        ("year", []),
+        ("quarter", ["year"]),
+        ("month", ["quarter", "year"]),
+        ("week", []),
+        ("hour", ["hour_of_day", "day", "weekday", "week", "month", "quarter", "year"]),
+        ("weekday", []),
+        ("hour_of_day", []),
+    ],
+)
+def test_a_period_lies_in_coarser_ones_as_a_whole(by, coarser):
+    assert [level.name for level in Dates("2024-01-01", "2024-01-02", by=by).implied_levels] == coarser
+
+
 def test_a_reading_may_be_a_mapping():
     how = {"column": "c", "nulls": ["-"], "decimal": ",", "thousands": ".", "currency": ["EUR"], "trim": True, "ignore_case": False}
     assert Integers(0, 9, reading=how).reading == Reading(**how)

@@ -52,6 +52,10 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
     connection.close()
 
 
+def test_another_process_is_waited_for_half_a_minute(ledger) -> None:
+    assert ledger.timeout == Ledger.open(ledger.path).timeout == 30
+
+
 def test_three_thirds_are_paid_and_a_hair_more_is_refused(ledger) -> None:
     receipts = [take(ledger) for _ in range(3)]
     assert ledger.spent() == Charge(epsilon=Fraction(1))

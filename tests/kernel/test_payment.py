@@ -118,6 +118,12 @@ def test_every_step_is_begun_on_the_disk_before_it_is_drawn_and_recorded_before_
     assert states == [(0, False), (1, False)]  # a step that is begun and has no outcome is never drawn again
 
 
+def test_what_is_not_said_of_a_release_is_not_in_the_ledger(ledger: Ledger) -> None:
+    Series.paid(aware(ALL), TABLE, ledger, output="out")
+    (entry,) = ledger.entries()
+    assert (entry.description, entry.run, ledger.pending(entry).options) == ("", "", "")
+
+
 def test_what_was_recorded_is_given_to_nothing_but_the_step_that_asked_for_it(ledger: Ledger) -> None:
     selection = LeastCost(attributes=("sex",), epsilon=ALL / 2, penalty=Fraction(1))
     series = Series.paid(aware(ALL), TABLE, ledger, output="out")

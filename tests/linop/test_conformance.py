@@ -202,6 +202,13 @@ def test_nothing_is_taken_for_zeros_and_ones_unless_it_is_said(question: object)
         question("no operator")  # type: ignore[operator]
 
 
+def test_entries_are_at_most_2_to_the_53() -> None:
+    assert largest_entry(Dense([[2**53, -(2**53)]])) == 2**53
+    for entry in (2**53 + 1, -(2**53) - 1):
+        with pytest.raises(InputError, match=r"whole numbers between -2\^53 and 2\^53"):
+            Dense([[entry]])
+
+
 def test_sizes_become_pythons_own_integers() -> None:
     assert all(type(make(np.int64(3)).size) is int for make in (Identity, Prefix, AllRanges, Haar, Contrasts))
 

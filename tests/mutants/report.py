@@ -31,6 +31,7 @@ _HOW = """
 2. All tests and examples of the trusted packages and of the session run once under `coverage`, one context each: which test runs which
    line, and how long it takes. Tests that need more than {longest:.0f} CPU seconds with it are stopped and left out.
 3. A sample of all mutants is drawn, each as likely as any other, from a seed. The changes are those of the operators of mutmut 3.8.1.
+   A hundred after the other go through what follows: of a run that is cut short, what was decided is a fair sample too.
    Left out: types and decorators, the arguments of `len` and `isinstance`, which only raise without them, and docstrings.
 4. Every mutant of a function meets the tests that run its lines, those of its own package first and quick ones before slow ones, until
    one fails: in a fork of one process that has collected all tests, where the function gets its new code. Tests beyond {in_place:.0f} CPU
