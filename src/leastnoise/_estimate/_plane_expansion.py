@@ -187,19 +187,28 @@ def _parts(ranges: Ranges) -> int:
 
 
 def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray) -> FloatArray:
-    """Mean square difference, beyond noise, of neighbouring parts of each first block; a part cannot deviate by more than it holds."""
+    """Square of what each part may hide: the mean square difference, beyond noise, of neighbouring parts of its first block, or its own.
+
+    The noise's uncertainty in the mean is added; a part cannot deviate by more than it holds.
+    """
     if len(parts) == 1:
         return np.maximum(counts, 0.0) ** 2 + variance
     square = np.diff(values) ** 2 - variance[1:] - variance[:-1]
     owner = np.searchsorted(base, parts, side="right") - 1
     inside = owner[1:] == owner[:-1]
     alone = np.bincount(owner, minlength=len(base)) == 1
-    total, number = np.zeros(len(base)), np.zeros(len(base))
+    total, number, chance = np.zeros(len(base)), np.zeros(len(base)), np.zeros(len(base))
     for side in (slice(1, None), slice(None, -1)):
         used = inside | alone[owner[side]]  # a block of one part is compared with what lies beside it
         np.add.at(total, owner[side][used], square[used])
         np.add.at(number, owner[side][used], 1)
-    found = np.maximum(total / np.maximum(number, 1), 0.0)[owner]
+        np.add.at(chance, owner[side][used], (variance[1:] + variance[:-1])[used] ** 2)
+    # Every pair within a block was counted twice: a mean of few squares is uncertain by the root of 2 over their number.
+    number = np.maximum(number, 1)
+    found = (np.maximum(total / number, 0.0) + np.sqrt(2 * chance) / number)[owner]
+    # A part that stands out may hold all of it in one cell.
+    own = np.append(square, square[-1]) + np.append(square[0], square)
+    found = np.maximum(found, own / 2)
     return np.minimum(found, np.maximum(counts, 0.0) ** 2 + variance)
 
 

@@ -273,12 +273,12 @@ def regime_of(per_cell: float, blur: float) -> str:
     Args:
         per_cell: the noisy least cost of a partition in units of the noise, per cell.
         blur: scale of the noise in it. A border that is not well above it is not used: on few cells the test cannot tell. Levels are
-            taken where the structure shows beyond the noise: at the upper border they gain little and lose up to a fifth.
+            taken where the structure shows beyond twice the noise: at the upper border they gain little and lose up to a fifth.
 
-    >>> [regime_of(share, 0.005) for share in (0.05, 0.5, 2.0)], regime_of(0.05, 0.1), regime_of(0.05, 0.9), regime_of(0.65, 0.1)
+    >>> [regime_of(share, 0.005) for share in (0.05, 0.5, 2.0)], regime_of(0.05, 0.1), regime_of(0.05, 0.9), regime_of(0.5, 0.1)
     (['adaptive', 'shrunk', 'independent'], 'shrunk', 'independent', 'independent')
     """
-    if per_cell + blur >= HARD or CLEAR * blur > HARD:
+    if per_cell + 2 * blur >= HARD or CLEAR * blur > HARD:
         return "independent"
     return "adaptive" if per_cell < EASY and CLEAR * blur <= EASY else "shrunk"
 

@@ -19,7 +19,7 @@ _CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies 
 _BUCKETS_A_BLOCK = 7
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
 FIRST_SHARE, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2, 5), 4
-_COARSEST = 11.0  # records a part of even data, in units of 1 / epsilon
+_FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
 
 
 def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
@@ -49,21 +49,21 @@ def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
 def records_a_part(buckets: float, records: float) -> float:
     """How many records a part of the second round should hold, in units of its noise.
 
-    Even data cost a partition nearly as much as they have records: few of these stand out of the noise, and parts may be large. Where
-    records lie in few heavy cells the cost is a small part of them, and parts have to be small.
+    Where no cell stands out of the noise a partition costs nearly as much as there are records, and parts may be large. Where records lie
+    in few heavy cells the cost is a small part of them, and parts have to be small.
 
     Args:
         buckets: noisy least cost of a partition, in units of 1 / epsilon.
         records: noisy count of all, in the same units.
 
     Returns:
-        11 times the root of their ratio, from 1 to 11; neither is taken below the noise of the test.
+        11 times their ratio to the power 3/2, from 2 to 11; neither is taken below four times the noise of the test.
 
-    >>> [round(records_a_part(cost, 5000.0), 2) for cost in (-9.0, 150.0, 1600.0, 5000.0)], records_a_part(3.0, -8.0)
-    ([1.0, 1.91, 6.22, 11.0], 11.0)
+    >>> [round(records_a_part(cost, 5000.0), 2) for cost in (-9.0, 1600.0, 2500.0, 5000.0)], records_a_part(3.0, -8.0)
+    ([2.0, 2.0, 3.89, 11.0], 11.0)
     """
-    least = 1 / float(TEST_SHARE)
-    return min(max(_COARSEST * math.sqrt(max(buckets, least) / max(records, least)), 1.0), _COARSEST)
+    least = 4 / float(TEST_SHARE)
+    return min(max(_COARSEST * (max(buckets, least) / max(records, least)) ** 1.5, _FINEST), _COARSEST)
 
 
 def first_level(tree: BlockTree, blocks: int) -> int:
