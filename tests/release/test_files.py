@@ -19,9 +19,9 @@ import pytest
 
 from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, versions
 from leastnoise._release import Options, _directory, _files, _manifest, _writing, build, check_target
-from leastnoise._release._manifest import manifest, versions
+from leastnoise._release._manifest import manifest
 from leastnoise._session import outcome_from_json
 from leastnoise._session import read_release as read
 from leastnoise._workload import marginals

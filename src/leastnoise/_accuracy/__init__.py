@@ -11,6 +11,7 @@ from leastnoise._accuracy._iterative import IterativeStructure, confidence_facto
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows
 from leastnoise._accuracy._largest import Errors
+from leastnoise._accuracy._level import LEVEL, checked_level
 from leastnoise._accuracy._memory import available_memory, require_memory, within_memory
 from leastnoise._accuracy._noise import interval_multiplier, noise_variance
 from leastnoise._accuracy._operators import (
@@ -32,6 +33,7 @@ from leastnoise._accuracy._structure import combined, quantity_structure, struct
 from leastnoise._accuracy._told import Told, attributes_told, middle, middles, sums_told, told
 
 __all__ = [
+    "LEVEL",
     "MOST_COVARIANCES",
     "MOST_DENSE",
     "MOST_JOINT",
@@ -60,6 +62,7 @@ __all__ = [
     "basis",
     "block_rows",
     "block_variance",
+    "checked_level",
     "combined",
     "confidence_factor",
     "covariances",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import interval_multiplier, told
+from leastnoise._accuracy import checked_level, interval_multiplier, told
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Estimate
@@ -26,7 +26,6 @@ from leastnoise._estimate._up_to import (
     HasLeastSquares,
     Label,
     UpTo,
-    checked_level,
     checked_share,
     place_within,
     quantile_counts,

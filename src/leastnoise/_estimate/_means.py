@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import ROUNDING, interval_multiplier, middles, ratio_interval, told
+from leastnoise._accuracy import ROUNDING, checked_level, interval_multiplier, middles, ratio_interval, told
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate._up_to import HasLeastSquares, checked_level
+from leastnoise._estimate._up_to import HasLeastSquares
 from leastnoise._threads import one_thread
 from leastnoise._workload import attributes_of, identity, queries
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import interval_multiplier
+from leastnoise._accuracy import checked_level, interval_multiplier
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._cdf import Quantile
-from leastnoise._estimate._up_to import HasLeastSquares, checked_level, checked_share, place_within, quantile_counts, rising_share, up_to
+from leastnoise._estimate._up_to import HasLeastSquares, checked_share, place_within, quantile_counts, rising_share, up_to
 from leastnoise._threads import one_thread
 
 

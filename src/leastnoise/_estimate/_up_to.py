@@ -147,17 +147,6 @@ def quantile_counts(estimate: Estimate, asked: UpTo) -> Counts:
     return Counts(upto, variances, behind, rest)
 
 
-def checked_level(level: object) -> float:
-    """Read a level.
-
-    >>> checked_level(0.9)
-    0.9
-    """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise refuse("level", level, "a number above 0 and below 1, such as 0.95")
-    return float(level)
-
-
 def checked_share(share: object) -> float:
     """Read the share of a quantile.
 

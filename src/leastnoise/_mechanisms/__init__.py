@@ -1,8 +1,24 @@
-"""Every way from a workload to answers, with one protocol: public halves plan and check, private halves run within a paid series."""
+"""Every way from a workload to answers, with one protocol: public halves plan and check, private halves run within a paid series.
 
-from leastnoise._mechanisms._choose import Candidate, candidates, choose, noises, planning_seconds, reweighted, sharpened, too_large
-from leastnoise._mechanisms._protocol import SECONDS, Explanation, Mechanism, Progress, Reference, Run, Search, terms_of
-from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
+Names are loaded when first used: what chooses a strategy needs none of the private halves.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leastnoise._mechanisms._choose import Candidate, candidates, choose, noises, planning_seconds, reweighted, sharpened, too_large
+    from leastnoise._mechanisms._protocol import Explanation, Mechanism, Reference, Run, terms_of
+    from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
+    from leastnoise._mechanisms._search import SECONDS, Progress, Search
+
+_HOMES = {
+    "_choose": ("Candidate", "candidates", "choose", "noises", "planning_seconds", "reweighted", "sharpened", "too_large"),
+    "_protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
+    "_registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
+    "_search": ("SECONDS", "Progress", "Search"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BY_NAME",
@@ -26,3 +42,9 @@ __all__ = [
     "terms_of",
     "too_large",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

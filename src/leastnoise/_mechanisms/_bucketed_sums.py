@@ -19,7 +19,8 @@ from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._measurements import Block, Limits, Measurements, Observation
 from leastnoise._mechanisms._findings import Looked, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Run, Search
+from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._search import Search
 from leastnoise._mechanisms._truncated_sums import Setting, explained, same_plan, setting
 from leastnoise._plan import Plan
 from leastnoise._planner import SumBuckets

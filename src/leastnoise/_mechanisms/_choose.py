@@ -11,7 +11,7 @@ from leastnoise._accuracy import promised
 from leastnoise._check import InputError, refuse
 from leastnoise._fitting import NOISES, fit
 from leastnoise._measurements import MOST_ROWS
-from leastnoise._mechanisms._protocol import SECONDS, Progress, Search
+from leastnoise._mechanisms._search import SECONDS, Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Planner, Strategy, Task, reweighted_strategy, shared_measures, together
 from leastnoise._workload import Workload

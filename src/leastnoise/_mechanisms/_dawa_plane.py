@@ -24,8 +24,9 @@ from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._dawa import PARTITION_SHARE
 from leastnoise._mechanisms._dawa import STRATEGIES as ON_ONE
 from leastnoise._mechanisms._findings import Drawn, Looked, Unused, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Progress, Reference, Run, Search
+from leastnoise._mechanisms._protocol import Explanation, Reference, Run
 from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
+from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import FIRST_SHARE, GROUP_SHARE, TEST_SHARE, divided, first_level, on_rectangles, plane_regime, records_a_part
 from leastnoise._workload import Workload

@@ -3,52 +3,19 @@
 Adding a mechanism is one file with these answers, one line in ``_registry.py``, and one row in tests/mechanisms/conformance.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
 from leastnoise._accounting import Privacy
-from leastnoise._check import refuse
 from leastnoise._estimate import Finding, Outcome
 from leastnoise._kernel import Series, Terms
+from leastnoise._mechanisms._search import Search
 from leastnoise._plan import Plan, Promise
 from leastnoise._workload import Workload
 
-Progress: TypeAlias = Callable[[str], None] | None
-SECONDS = 20.0
 Run: TypeAlias = Callable[[Series], Outcome]
 """The private half: carries a plan out by steps of a series, which is paid; it never sees a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """How a plan is looked for.
-
-    Args:
-        strategy: "auto" or one name.
-        seconds: about how many CPU seconds of one core "auto" may take; more may find less error. They are counted by estimates, so that
-            the same search finds the same plan everywhere.
-        tell: called with the name of every strategy before it is tried.
-        found: called with every plan as soon as it is found, long before the best is known.
-
-    Raises:
-        InputError: the seconds are no number above 0.
-
-    >>> Search(seconds=60).seconds
-    60.0
-    """
-
-    strategy: str = "auto"
-    seconds: float = SECONDS
-    tell: Progress = None
-    found: Callable[[Plan], None] | None = None
-
-    def __post_init__(self) -> None:
-        given = self.seconds
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < math.inf:
-            raise refuse("seconds", given, "a number above 0, such as 20", "It says how much CPU time the search for a plan may take.")
-        object.__setattr__(self, "seconds", float(given))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,8 @@ from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._findings import Looked, read_finding
-from leastnoise._mechanisms._protocol import Explanation, Progress, Run, Search
+from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
 from leastnoise._planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
 from leastnoise._workload import Workload

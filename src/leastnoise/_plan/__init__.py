@@ -4,6 +4,7 @@ from leastnoise._plan._categories import CategoryPlan, is_category_plan, plan_ca
 from leastnoise._plan._guard import guard_share, with_guard, without_guard
 from leastnoise._plan._json import measurements_from_value, read, read_json, values_from_json
 from leastnoise._plan._plan import Plan, Promise, TableError
+from leastnoise._plan._versions import versions
 
 __all__ = [
     "CategoryPlan",
@@ -17,6 +18,7 @@ __all__ = [
     "read",
     "read_json",
     "values_from_json",
+    "versions",
     "with_guard",
     "without_guard",
 ]

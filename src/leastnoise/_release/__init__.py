@@ -5,8 +5,8 @@ from leastnoise._release._directory import Draft, check_target, draft, sha256
 from leastnoise._release._extras import check_options, table_place
 from leastnoise._release._keys import picture
 from leastnoise._release._large import written
-from leastnoise._release._manifest import FORMAT, versions
-from leastnoise._release._options import LEVEL, Options, checked_level
+from leastnoise._release._manifest import FORMAT
+from leastnoise._release._options import Options
 from leastnoise._release._release import Release, build
 from leastnoise._release._rounding import Rounded, rounded, rounding_words, write_rounded
 from leastnoise._release._statistics import StatisticTable
@@ -18,7 +18,6 @@ from leastnoise._release._writing import fill_draft
 __all__ = [
     "COLUMN",
     "FORMAT",
-    "LEVEL",
     "LIST",
     "Draft",
     "FoundCategories",
@@ -34,7 +33,6 @@ __all__ = [
     "build",
     "check_options",
     "check_target",
-    "checked_level",
     "draft",
     "fill_draft",
     "found_there",
@@ -48,7 +46,6 @@ __all__ = [
     "sha256",
     "table_place",
     "texts",
-    "versions",
     "words",
     "write_categories",
     "write_rounded",

@@ -1,19 +1,16 @@
 """The manifest: everything that a reader of a release needs, as one JSON object."""
 
 import math
-import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
-
-import numpy as np
 
 from leastnoise._accounting import covers
 from leastnoise._accuracy import block_variance
 from leastnoise._domain import Domain
 from leastnoise._estimate import REPETITIONS, projection_method
 from leastnoise._measurements import Measurements
+from leastnoise._plan import versions
 from leastnoise._release import _aware as aware
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry, in_batches, statistic_file
@@ -35,19 +32,6 @@ _COLUMNS = {
     "answer": "the unbiased least squares estimate, consistent across tables",
     "noise_std": "its standard error from the noise, as the plan promised it",
 }
-
-
-def versions() -> dict[str, str]:
-    """The versions of what made the release.
-
-    >>> sorted(versions())
-    ['leastnoise', 'numpy', 'python']
-    """
-    try:
-        own = version("leastnoise")
-    except PackageNotFoundError:  # run from a source tree
-        own = "unknown"
-    return {"leastnoise": own, "numpy": np.__version__, "python": platform.python_version()}
 
 
 def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from leastnoise._accuracy import LEVEL, checked_level
 from leastnoise._check import Exact, exact_positive, refuse
 from leastnoise._plan import guard_share
 from leastnoise._release._texts import checked_language
@@ -14,8 +15,6 @@ USUAL = ("csv", "parquet")
 SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
 """Columns that not every table of a release has."""
 _SEARCHED = {"attribute", "dataset", "charge", "number", "ledger"}
-LEVEL = 0.95
-"""Coverage of intervals, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +107,6 @@ class Options:
         searches, exact = values.pop("searches"), {name: values.pop(name) for name in ("guard", "round", "below")}
         given = {name: str(value) for name, value in exact.items() if value is not None}
         return {**values, **given, **({"searches": searches} if searches else {})}
-
-
-def checked_level(value: object) -> float:
-    """Read the level of intervals.
-
-    >>> checked_level(0.9)
-    0.9
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
-    return float(value)
 
 
 def _formats(value: object) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import Privacy, charge_text, whole_budget
-from leastnoise._accuracy import Known, covariances, interval_multiplier, structure
+from leastnoise._accuracy import Known, checked_level, covariances, interval_multiplier, structure
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import Estimate, Finding, Outcome
@@ -16,7 +16,7 @@ from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._columns import to_frame
 from leastnoise._release._extras import check_linear, joint_cells, local_tables, table_place
 from leastnoise._release._large import is_large, is_part, written
-from leastnoise._release._options import Options, checked_level
+from leastnoise._release._options import Options
 from leastnoise._release._statistics import Statistics
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import texts

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import lower_bound
+from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry
-from leastnoise._release._manifest import versions
 from leastnoise._release._release import Release
 from leastnoise._release._rounding import exact_rule
 from leastnoise._release._texts import Texts, texts

@@ -1,27 +1,62 @@
-"""The one place that wires adapters, planner, kernel, estimate and release together; the automatic choice of a strategy lives here."""
+"""The one place that wires adapters, planner, kernel, estimate and release together; the automatic choice of a strategy lives here.
 
-from leastnoise._adapters import CSV, columns, ledger_beside
-from leastnoise._audit import Audit
-from leastnoise._descriptions import read_description
-from leastnoise._exports import FILL_IN
-from leastnoise._kernel import Entry, Ledger
-from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
-from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
-from leastnoise._session._audit import audit
-from leastnoise._session._before import check_before, read_plan
-from leastnoise._session._categories import find_categories
-from leastnoise._session._cells import with_max_rows
-from leastnoise._session._elsewhere import enter_release
-from leastnoise._session._export import export
-from leastnoise._session._finish import Finished, finish_all, resume
-from leastnoise._session._objectives import Price, Reached, price, prices, reached
-from leastnoise._session._reading import outcome_from_json, read_release
-from leastnoise._session._searches import Searched
-from leastnoise._session._session import check_affordable, compare, expected_seconds, plan, planned, planned_spec, release
-from leastnoise._session._sight import other_ledgers, unknown_releases
-from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
-from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
-from leastnoise._session._targets import Least, answering, of_size, stated
+Names are loaded when first used: planning needs nothing of what reads rows, pays or writes.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leastnoise._adapters import CSV, columns, ledger_beside
+    from leastnoise._audit import Audit
+    from leastnoise._descriptions import read_description
+    from leastnoise._exports import FILL_IN
+    from leastnoise._kernel import Entry, Ledger
+    from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
+    from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
+    from leastnoise._session._audit import audit
+    from leastnoise._session._before import check_before, read_plan
+    from leastnoise._session._categories import find_categories
+    from leastnoise._session._cells import with_max_rows
+    from leastnoise._session._elsewhere import enter_release
+    from leastnoise._session._export import export
+    from leastnoise._session._finish import Finished, finish_all, resume
+    from leastnoise._session._objectives import Price, Reached, price, prices, reached
+    from leastnoise._session._planned import compare, expected_seconds, plan, planned
+    from leastnoise._session._reading import outcome_from_json, read_release
+    from leastnoise._session._searches import Searched
+    from leastnoise._session._session import check_affordable, planned_spec, release
+    from leastnoise._session._sight import other_ledgers, unknown_releases
+    from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
+    from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
+    from leastnoise._session._targets import Least, answering, of_size, stated
+
+_HOMES = {
+    "_adapters": ("CSV", "columns", "ledger_beside"),
+    "_audit": ("Audit",),
+    "_descriptions": ("read_description",),
+    "_exports": ("FILL_IN",),
+    "_kernel": ("Entry", "Ledger"),
+    "_mechanisms": ("BY_NAME", "Candidate", "mechanism_of"),
+    "_session._accounts": ("IN_MEMORY", "account", "is_published", "settle"),
+    "_session._audit": ("audit",),
+    "_session._before": ("check_before", "read_plan"),
+    "_session._categories": ("find_categories",),
+    "_session._cells": ("with_max_rows",),
+    "_session._elsewhere": ("enter_release",),
+    "_session._export": ("export",),
+    "_session._finish": ("Finished", "finish_all", "resume"),
+    "_session._objectives": ("Price", "Reached", "price", "prices", "reached"),
+    "_session._planned": ("compare", "expected_seconds", "plan", "planned"),
+    "_session._reading": ("outcome_from_json", "read_release"),
+    "_session._searches": ("Searched",),
+    "_session._session": ("check_affordable", "planned_spec", "release"),
+    "_session._sight": ("other_ledgers", "unknown_releases"),
+    "_session._spec": ("BLANK", "LEAST", "Spec", "parse_spec", "read_spec", "read_spec_text", "read_toml", "spec_from_table"),
+    "_session._spec_warnings": ("plan_warnings", "spec_warnings"),
+    "_session._targets": ("Least", "answering", "of_size", "stated"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BLANK",
@@ -81,3 +116,9 @@ __all__ = [
     "unknown_releases",
     "with_max_rows",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"leastnoise.{_HOME_OF[name]}"), name)

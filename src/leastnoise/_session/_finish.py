@@ -13,9 +13,9 @@ from leastnoise._check import InputError, InternalError, LeastNoiseError, Ledger
 from leastnoise._estimate import Outcome
 from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
-from leastnoise._plan import Plan, is_category_plan
+from leastnoise._plan import Plan, is_category_plan, versions
 from leastnoise._progress import rows_shown
-from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft, versions
+from leastnoise._release import Draft, Options, Release, build, check_target, draft, fill_draft
 from leastnoise._session._accounts import IN_MEMORY, paying, settle
 from leastnoise._session._before import given_or_kept
 from leastnoise._session._categories import finish_search

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError
-from leastnoise._mechanisms import Candidate, Search, choose, mechanism_of
-from leastnoise._plan import Plan
-from leastnoise._release import versions
+from leastnoise._mechanisms import Candidate, Search, choose
+from leastnoise._plan import Plan, versions
 from leastnoise._workload import Workload
 
 _MOST_ENTRY, _MOST_BYTES = 2**26, 2**28
@@ -130,6 +129,8 @@ def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:
     if made.privacy != privacy:
         raise InputError("The plan that was kept is of another budget.")
     made = replace(made, workload=workload)
+    from leastnoise._mechanisms import mechanism_of  # what carries a plan out; not needed to make one
+
     mechanism_of(made).ready(made)
     return made
 

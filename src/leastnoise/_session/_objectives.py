@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leastnoise._accounting import Privacy
+from leastnoise._accuracy import LEVEL
 from leastnoise._check import InputError, quoted, refuse
 from leastnoise._mechanisms import Search, choose
 from leastnoise._plan import Plan
-from leastnoise._release import LEVEL
 from leastnoise._session._targets import Goal, answering, balanced, goal, goals_of, part
 from leastnoise._workload import Workload
 

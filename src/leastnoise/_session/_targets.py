@@ -15,14 +15,13 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
-from leastnoise._accuracy import interval_multiplier, lower_bound, promised
+from leastnoise._accuracy import LEVEL, interval_multiplier, lower_bound, promised
 from leastnoise._check import Exact, InputError, InternalError, one_of, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import PerCell
 from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import Search, candidates, choose, reweighted
 from leastnoise._plan import Plan
-from leastnoise._release import LEVEL
 from leastnoise._workload import Product, Workload
 
 _WEIGHT_BITS = 20
