@@ -68,13 +68,15 @@ _HOLDER = (
     "`leastnoise check` shows the data's holder exact counts, paid by nobody and marked private; an import contract keeps everything that "
     "makes a release from importing it"
 )
+_FACE = {"from importlib import import_module": _LAZY, "getattr(import_module(f'leastnoise.{_HOME_OF[name]}'), name)": _LAZY}
 ALLOWED: Mapping[str, Mapping[str, str]] = {
     "__init__.py": {
-        "from importlib import import_module": _LAZY,
-        "getattr(import_module(f'leastnoise.{_HOME_OF[name]}'), name)": _LAZY,
+        **_FACE,
         "globals()": _LAZY,
         "from leastnoise._session._fit import check": _HOLDER,
     },
+    "_mechanisms/__init__.py": _FACE,
+    "_session/__init__.py": _FACE,
     "_stopped/_causes.py": {"import traceback": _SHOWN, "error.__traceback__": _SHOWN},
     "_accounting/_budget.py": {"getattr(amount, one.name)": _NAMED},
     "_cli/_check.py": {"from leastnoise._session._fit import check as checked": _HOLDER},
@@ -109,7 +111,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
         "TableEntry.__slots__": _NAMED,
         "import duckdb": "writes Parquet files",
     },
-    "_release/_manifest.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
+    "_plan/_versions.py": {"from importlib.metadata import PackageNotFoundError, version": "the version of the package"},
     "_release/_columns.py": {"import importlib": _LAZY, "import importlib.util": _LAZY, "importlib.import_module(name)": _LAZY},
 }
 

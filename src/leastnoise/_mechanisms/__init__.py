@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from leastnoise._mechanisms._search import SECONDS, Progress, Search
 
 _HOMES = {
-    "_choose": ("Candidate", "candidates", "choose", "noises", "planning_seconds", "reweighted", "sharpened", "too_large"),
-    "_protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
-    "_registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
-    "_search": ("SECONDS", "Progress", "Search"),
+    "_mechanisms._choose": ("Candidate", "candidates", "choose", "noises", "planning_seconds", "reweighted", "sharpened", "too_large"),
+    "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
+    "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
+    "_mechanisms._search": ("SECONDS", "Progress", "Search"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -47,4 +47,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    return getattr(import_module(f"leastnoise.{_HOME_OF[name]}"), name)
