@@ -1,6 +1,6 @@
 """What a user gets: plans by ``plan(..., strategy="auto")``, timed from import to plan, each in a process of its own on one core.
 
-    python bench/auto.py [part of a name ...]
+    python bench/auto.py [--seconds 1] [part of a name ...]
 
 A row a case: unit error (root of the mean squared error at privacy cost 1, Laplace noise counted at variance 1), the reference, ours over
 it, the lower bound, CPU seconds with the import, and peak memory. References: goals that were set for ``auto``; else the best of other
@@ -81,14 +81,14 @@ def sum_of(parts: Any) -> Any:
     return first
 
 
-def one(name: str) -> dict[str, float | str]:
-    """Plan one case in this process."""
+def one(name: str, given: float) -> dict[str, float | str]:
+    """Plan one case in this process; 0 seconds are those of its size."""
     import leastnoise as ln
 
     kind, size, budget, _ = CASES[name]
     # A small budget, so that the noise is as good as continuous.
     spent = ln.PureDP("1/1000") if budget == "pure" else ln.ZCDP("1/2000000")
-    seconds = 60 if isinstance(size, int) and size > 2**14 else 20
+    seconds = given or (60 if isinstance(size, int) and size > 2**14 else 20)
     plan = ln.plan(ASKED[kind](ln, size), spent, seconds=seconds)
     promise = plan.expected_error()
     unit = sum(table.queries for table in promise.tables) * (2 * 1000**2 if budget == "pure" else 1000**2)
@@ -101,12 +101,13 @@ def one(name: str) -> dict[str, float | str]:
     }
 
 
-def main(wanted: list[str]) -> None:
+def main(wanted: list[str], given: float) -> None:
     """Every case in a process of its own, as a table."""
     print(f"{'case':28}{'strategy':18}{'error':>8}{'goal':>8}{'ours/goal':>11}{'bound':>8}{'CPU s':>8}{'MiB':>8}")
     for name in (name for name in CASES if not wanted or any(part in name for part in wanted)):
-        run = [sys.executable, __file__, "--one", name]
-        env = os.environ | dict.fromkeys(THREADS, "1")
+        run = [sys.executable, __file__, "--one", name, str(given)]
+        # As where it is installed: compiled files are kept.
+        env = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONDONTWRITEBYTECODE": ""}
         made = json.loads(subprocess.run(run, check=True, capture_output=True, env=env).stdout)  # noqa: S603 - this very file
         goal = CASES[name][3]
         print(
@@ -118,6 +119,8 @@ def main(wanted: list[str]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(one(sys.argv[2])))
+        print(json.dumps(one(sys.argv[2], float(sys.argv[3]))))
+    elif sys.argv[1:2] == ["--seconds"]:
+        main(sys.argv[3:], float(sys.argv[2]))
     else:
-        main(sys.argv[1:])
+        main(sys.argv[1:], 0.0)

@@ -8,7 +8,7 @@ import pytest
 from accuracy.plans import DOMAIN, NAMES
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import joint_rows, lower_bound, nuclear_norm, nuclear_parts, promised, singular_values
+from leastnoise._accuracy import joint_rows, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, promised, singular_values
 from leastnoise._domain import Domain, Integers
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
@@ -36,16 +36,18 @@ def exact_parts(operator: Operator) -> list[float]:
 
 @pytest.mark.parametrize("operator", [Identity(6), Total(6), Prefix(6), AllRanges(6), Tree.full(6, 2), Dense([[1, -2, 0], [3, 0, 1]])])
 def test_nuclear_parts(operator: Operator) -> None:
-    np.testing.assert_allclose(nuclear_parts(operator), exact_parts(operator), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose([*nuclear_parts(operator), nuclear_across(operator)], exact_parts(operator), rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("make", [Prefix, AllRanges, lambda n: Ranges(n, [0, 5], [9, 12]), lambda n: Dense(np.ones((2, n), dtype=int))])
 def test_long_attributes_get_a_bound_below_the_exact_value(make: object, monkeypatch: pytest.MonkeyPatch) -> None:
     operator = make(40)  # type: ignore[operator]
     monkeypatch.setattr("leastnoise._accuracy._bounds._MOST_GRAM", 8)
-    nuclear_parts.cache_clear()
-    parts = nuclear_parts(operator)
-    nuclear_parts.cache_clear()
+    for known in (nuclear_parts, nuclear_across):
+        known.cache_clear()
+    parts = [*nuclear_parts(operator), nuclear_across(operator)]
+    for known in (nuclear_parts, nuclear_across):
+        known.cache_clear()
     assert all(part <= exact + 1e-9 for part, exact in zip(parts, exact_parts(operator), strict=True))
     assert parts[0] > 0
 
@@ -69,7 +71,7 @@ def dense_nuclear(workload: Workload) -> float:
 
 @pytest.mark.parametrize("name", ["marginals", "prefix", "product", "mixed"])
 def test_nuclear_norm_of_a_workload(name: str) -> None:
-    whole, across = nuclear_norm(WORKLOADS[name].products)
+    whole, across = (nuclear_norm(WORKLOADS[name].products, total=total) for total in (True, False))
     exact = dense_nuclear(WORKLOADS[name])
     assert 0.8 * exact < whole <= exact * (1 + 1e-9)
     assert across <= whole

@@ -89,3 +89,16 @@ def test_ranges_along_two_attributes_in_one_matrix_are_not_made_into_rows() -> N
     assert tracemalloc.get_traced_memory()[1] < 100e6
     tracemalloc.stop()
     assert found.total == pytest.approx(known.total(asked), rel=1e-9)
+
+
+def test_along_one_attribute_all_ranges_are_not_listed_for_their_largest_variance() -> None:
+    domain = Domain(a=Coded(12))
+    asked = queries(domain, a="all_ranges").products[0]
+    for factor, unlisted in ((Factor(("a",), CELLS), True), (Factor(("a",), Tree.full(12, 3)), False)):
+        measured = Measurements(
+            domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((factor,), 7), Block((factor,), 19))
+        )
+        known = structure(measured, None)
+        assert (basis(factor).largest_unlisted(asked.operators[0]) is not None) is unlisted
+        assert known.errors(asked).largest == pytest.approx(float(known.variances(asked).max()), rel=1e-11)
+        assert known.errors(asked).exact

@@ -2,7 +2,7 @@
 
 from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
 from leastnoise._accuracy._blocks import block_rows, block_variance, explained, measured_along, subsets
-from leastnoise._accuracy._bounds import lower_bound, nuclear_norm, nuclear_parts
+from leastnoise._accuracy._bounds import lower_bound, nuclear_across, nuclear_norm, nuclear_parts
 from leastnoise._accuracy._covariance import MOST_COVARIANCES, covariances
 from leastnoise._accuracy._dense import DenseStructure
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
@@ -77,6 +77,7 @@ __all__ = [
     "middle",
     "middles",
     "noise_variance",
+    "nuclear_across",
     "nuclear_norm",
     "nuclear_parts",
     "pair_structure",

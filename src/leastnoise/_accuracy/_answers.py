@@ -14,6 +14,8 @@ class Answers:
     """Of every form: ``mean``, ``variances`` and ``largest_range`` are its own."""
 
     __slots__ = ()
+    ranges_exact = False
+    """Whether ``largest_range`` is no more than that."""
 
     def mean_squares(self: Any, operator: Operator) -> float:
         """The sum over rows of (q mean)^2."""
@@ -26,6 +28,10 @@ class Answers:
     def largest_variance(self: Any, operator: Operator) -> float:
         """The largest of ``variances``, or a bound above it."""
         return largest_under(operator, self)
+
+    def largest_unlisted(self: Any, operator: Operator) -> float | None:
+        """The largest of ``variances`` where that is known without listing them, else None."""
+        return unlisted_under(operator, self)
 
 
 class Solved(Answers):
@@ -60,6 +66,21 @@ def largest_under(operator: Operator, found: Any) -> float:
 @largest_under.register
 def _(operator: AllRanges, found: Any) -> float:  # noqa: ARG001 - every form knows its size
     return float(found.largest_range())
+
+
+@singledispatch
+def unlisted_under(operator: Operator, found: Any) -> float | None:  # noqa: ARG001 - operators that answer look at it
+    """The largest of the variances of an operator's rows, exactly, where the form knows it without listing them.
+
+    >>> unlisted_under(AllRanges(4), IdentityBasis(4)), unlisted_under(Prefix(3), IdentityBasis(3))
+    (4.0, None)
+    """
+    return None
+
+
+@unlisted_under.register
+def _(operator: AllRanges, found: Any) -> float | None:  # noqa: ARG001 - every form knows its size
+    return float(found.largest_range()) if found.ranges_exact else None
 
 
 @singledispatch

@@ -62,6 +62,9 @@ class Basis(Protocol):
     def largest_range(self) -> float:
         """The largest of ``variances`` of all ranges, or a bound above it."""
 
+    def largest_unlisted(self, operator: Operator) -> float | None:
+        """The largest of ``variances`` where that is known without listing them, else None."""
+
     def mean_squares(self, operator: Operator) -> float:
         """The sum over rows of (q mean)^2, without listing them."""
 
@@ -71,6 +74,8 @@ class IdentityBasis(Answers):
     """Every cell is measured by itself, with equal noise."""
 
     size: int
+
+    ranges_exact = True
 
     @property
     def kappa(self) -> float:
@@ -176,6 +181,8 @@ class WoodburyBasis(Answers):
 
     inverse_squares: FloatArray
     lifted: FloatArray
+
+    ranges_exact = True
 
     @property
     def size(self) -> int:

@@ -39,41 +39,60 @@ _SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that 
 
 
 @lru_cache(maxsize=256)
-def nuclear_parts(operator: Operator) -> tuple[float, float, float]:
-    """Nuclear norms over sqrt(n): of the matrix, of its part along the total, and of its part across it.
+def nuclear_parts(operator: Operator) -> tuple[float, float]:
+    """Nuclear norms over sqrt(n): of the matrix, and of its part along the total.
 
     Returns:
-        ||W||_* / sqrt(n), |W 1| / n, and ||W (I - J/n)||_* / sqrt(n); beyond 2048 cells the last, and without a closed form the first,
-        are replaced by smaller quantities (Frobenius norms or the triangle inequality).
+        ||W||_* / sqrt(n) and |W 1| / n; beyond 2048 cells and without a closed form the first is replaced by the smaller Frobenius norm.
 
     >>> [round(part, 4) for part in nuclear_parts(Identity(4))]
-    [2.0, 0.5, 1.5]
+    [2.0, 0.5]
     """
-    return _parts(operator)
-
-
-@singledispatch
-def _parts(operator: Operator) -> tuple[float, float, float]:
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
     closed = singular_values(operator)
+    if closed is not None:
+        return float(closed.sum()) / math.sqrt(n), along
+    if n <= _MOST_GRAM:
+        return float(np.sqrt(np.maximum(np.linalg.eigvalsh(apply_gram(operator, np.eye(n))), 0)).sum()) / math.sqrt(n), along
+    return math.sqrt(float(gram_diagonal(operator).sum()) / n), along
+
+
+def _whole(operator: Operator) -> float:
+    return nuclear_parts(operator)[0]
+
+
+def _along(operator: Operator) -> float:
+    return nuclear_parts(operator)[1]
+
+
+@lru_cache(maxsize=256)
+def nuclear_across(operator: Operator) -> float:
+    """The nuclear norm over sqrt(n) of the part of a matrix across the total.
+
+    Returns:
+        ||W (I - J/n)||_* / sqrt(n); beyond 2048 cells a smaller quantity (by the triangle inequality, or the Frobenius norm).
+
+    >>> round(nuclear_across(Identity(4)), 4)
+    1.5
+    """
+    return _across(operator)
+
+
+@singledispatch
+def _across(operator: Operator) -> float:
+    n = operator.size
     if n <= _MOST_GRAM:
         gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
-        whole = closed.sum() if closed is not None else np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum()
-        across = np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()
-        return float(whole) / math.sqrt(n), along, float(across) / math.sqrt(n)
-    if closed is not None:
-        return float(closed.sum()) / math.sqrt(n), along, max(0.0, float(closed.sum()) / math.sqrt(n) - along)
-    # The nuclear norm is at least the Frobenius norm.
-    mean_square = float(gram_diagonal(operator).sum()) / n
-    return math.sqrt(mean_square), along, math.sqrt(max(0.0, mean_square - along**2))
+        return float(np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()) / math.sqrt(n)
+    whole, along = nuclear_parts(operator)
+    return max(0.0, whole - along) if singular_values(operator) is not None else math.sqrt(max(0.0, whole**2 - along**2))
 
 
-@_parts.register
-def _(operator: Identity) -> tuple[float, float, float]:
-    root = math.sqrt(operator.size)
-    return root, root / operator.size, (operator.size - 1) / root
+@_across.register
+def _(operator: Identity) -> float:
+    return (operator.size - 1) / math.sqrt(operator.size)
 
 
 def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
@@ -95,7 +114,7 @@ def spread(privacy: Privacy, domain: Domain, names: Names) -> float:
     return math.sqrt(max(0, privacy.squares * n - k**2) / (n - 1)) if n > 1 else float(k)
 
 
-def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = lambda _: 1.0) -> tuple[float, float]:
+def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = lambda _: 1.0, *, total: bool = True) -> float:
     """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
     Exact for marginals and for single products. A sum's data are counted in the largest value that one row can add, so that a row
@@ -104,14 +123,19 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
     Args:
         products: of one data vector.
         worth: what the part of a residual space counts; no more for a space than for those of fewer attributes.
+        total: whether it counts too; else the bound is of the part that lies across the total.
 
-    Returns:
-        The bound, and the part of it that lies across the total.
-
-    >>> [round(x, 4) for x in nuclear_norm(marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1).products)]
+    >>> asked = marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1).products
+    >>> [round(nuclear_norm(asked, total=total), 4) for total in (True, False)]
     [2.4142, 1.4142]
     """
     domain = products[0].domain
+
+    def norm_of(product: Product, part: Callable[[Operator], float]) -> float:
+        return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
+
+    if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
+        return norm_of(products[0], _whole)
     gram: dict[Names, float] = {}
     others = [product for product in products if not product.is_marginal]
     for product in products:
@@ -121,18 +145,14 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
                 gram[tau] = gram.get(tau, 0.0) + share
     best = {tau: math.prod(domain.kind(name).size - 1 for name in tau) * math.sqrt(value) * worth(tau) for tau, value in gram.items()}
     for product in others:
-        top = worth(product.attributes) * float(product.weight) * math.prod(nuclear_parts(operator)[2] for operator in product.operators)
-        best[product.attributes] = max(best.get(product.attributes, 0.0), top)
-    total = math.fsum(best.values())
-    whole, across = total, total - best.get((), 0.0)
+        best[product.attributes] = max(best.get(product.attributes, 0.0), norm_of(product, nuclear_across))
+    summed = math.fsum(best.values())
+    found = summed if total else summed - best.get((), 0.0)
     for product in others:
-        rest = total - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
-        own, along = (
-            worth(product.attributes) * float(product.weight) * math.prod(nuclear_parts(operator)[place] for operator in product.operators)
-            for place in (0, 1)
-        )
-        whole, across = max(whole, rest + own), max(across, rest + own - along)
-    return whole, across
+        rest = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
+        own, along = norm_of(product, _whole), norm_of(product, _along)
+        found = max(found, rest + own - (0.0 if total else along))
+    return found
 
 
 def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
@@ -162,8 +182,7 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
     replace = privacy.neighbours == "replace"
     norms = {}
     for measure in workload.measures:
-        whole, across = nuclear_norm([product for product in workload if product.measure == measure], worth)
-        norms[measure] = across if replace else whole
+        norms[measure] = nuclear_norm([product for product in workload if product.measure == measure], worth, total=not replace)
     norm = _together(workload.domain, norms)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
     unit = 2 * norm**2 if replace else max(norm**2, unit_bound)

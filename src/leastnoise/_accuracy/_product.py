@@ -90,6 +90,9 @@ class ProductStructure(Structure):
         """The sum and the largest of the variances of a product's answers. Of rows that are alike along an attribute one is looked at."""
         summed = self.total(product)
         if len(product.attributes) == 1 and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
+            largest = self._unlisted(product.attributes[0], product.operators[0])
+            if largest is not None:
+                return Errors(summed, largest)
             return Errors(summed, float(self.variances(product).max()))
         if sum(product.shape) <= _MOST_SORTED:
             kinds = [self._alike(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
@@ -98,6 +101,13 @@ class ProductStructure(Structure):
             if math.prod(len(kind) for kind in kinds) <= MOST_LISTED:
                 return Errors(summed, self._largest(product.attributes, kinds))
         return Errors(summed, self._above_all(product), exact=False)
+
+    def _unlisted(self, name: str, operator: Operator) -> float | None:
+        """The largest variance along one attribute, where it is known without listing the rows: all are q G^-1 q over one precision."""
+        own, precision = self.bases[name], self.strength((name,))
+        alone = precision > 0 and math.isclose(self.strength(()) * own.kappa, precision, rel_tol=1e-12)
+        largest = own.largest_unlisted(operator) if alone else None
+        return None if largest is None else largest / precision
 
     def _largest(self, names: Names, kinds: Sequence[FloatArray]) -> float:
         """The largest variance, from the distinct rows of ``parts`` along every attribute."""

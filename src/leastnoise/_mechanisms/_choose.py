@@ -17,6 +17,7 @@ from leastnoise._planner import PLANNERS, Planner, Strategy, Task, reweighted_st
 from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
+_NEXT_TO_NOTHING = 1 / 20  # of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) 
 def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[Planner, Task]]:
     """What is tried in a time: cheap forms first, the usual noise first; what is left goes to planners that find more in it.
 
+    Of those that are mostly worse than others, only what takes next to nothing comes before that.
     Shares are of estimates, so that the same workload has the same plan on every machine.
     """
     left = seconds
@@ -117,8 +119,9 @@ def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[
     tasks = []
     for late in (False, True):
         found = []
+        now = [one for one, cost in costs.items() if (one.late and cost > _NEXT_TO_NOTHING * seconds) is late]
         for noise in noises(privacy):
-            for planner in sorted((one for one in costs if one.late is late), key=costs.__getitem__):
+            for planner in sorted(now, key=costs.__getitem__):
                 share = costs[planner] if noise.norm in planner.norms else 0.0
                 share = share if share <= left else 0.0
                 left -= share

@@ -10,7 +10,7 @@ from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, Prefi
 from leastnoise._planner.line._level_tree import fit_level_tree
 from leastnoise._planner.line._matrix import strategy_rmse
 from leastnoise._planner.line._p_identity import PIdentity, fit_p_identity, p_identity_objective, p_identity_rmse, positive_inverse
-from leastnoise._planner.line._p_identity_starts import ENDS, bell_starts
+from leastnoise._planner.line._p_identity_starts import ENDS, bell_shapes, layers_of_bells
 from leastnoise._planner.line._support import Support
 
 
@@ -154,7 +154,7 @@ def test_bells_alone_end_as_low_as_all_starts_did_whichever_end_is_reached(gram:
 
 def test_bells_are_near_the_best_before_any_step() -> None:
     for gram, ends, best in ((PrefixGram(1024), ENDS[1], 6.734), (AllRangesGram(1024), ENDS[3], 7.785)):
-        rows = [row for group in bell_starts(1024, ends) for row in group]
+        rows = [layers_of_bells(1024, shape, ends) for group in bell_shapes(1024) for shape in group]
         errors = []
         for layers in rows:
             support = Support(1024, [(start, stop) for start, stop, _ in layers])

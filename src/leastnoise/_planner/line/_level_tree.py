@@ -17,6 +17,7 @@ import numpy as np
 
 from leastnoise._check import InputError, one_of, whole
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._planner.line._descent import descended
 from leastnoise._planner.line._gram import Gram
 from leastnoise._planner.line._tree import ScaledTree, full_chain, node_counts, tree_error
 
@@ -319,21 +320,18 @@ def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:
     """Weights of a tree improved on the exact error."""
 
     def refine(tree: LevelTree) -> LevelTree:
-        from scipy.optimize import minimize
-
         counts = node_counts(tree.size, tree.widths)
 
-        def objective(logs: FloatArray) -> tuple[float, FloatArray]:
-            weights = np.exp(logs)
+        def objective(above: FloatArray) -> tuple[float, FloatArray]:
+            weights = np.exp(_LEAST + above)
             error, slopes = tree_error(gram, tree.widths, [np.full(count, w**2) for count, w in zip(counts, weights, strict=True)])
             by_level = np.array([slope.sum() for slope in slopes]) * 2 * weights**2 / error
             size = float(_sensitivity(weights, tree.norm))
-            return math.log(error) + 2 * math.log(size), by_level + 2 * (weights / size) ** tree.norm
+            whole = error * size**2
+            return whole, whole * (by_level + 2 * (weights / size) ** tree.norm)
 
-        found = minimize(
-            objective, np.log(tree.weights), jac=True, method="L-BFGS-B", bounds=[(_LEAST, 0.0)] * len(counts), options={"maxiter": 30}
-        )
-        return level_tree(gram, tree.widths, np.exp(found.x), tree.norm)
+        above, _ = descended(objective, np.log(tree.weights) - _LEAST, -_LEAST, 30)
+        return level_tree(gram, tree.widths, np.exp(_LEAST + above), tree.norm)
 
     return refine
 

@@ -28,8 +28,9 @@ from leastnoise._planner.line._p_identity_starts import (
     ENDS,
     LARGE,
     TALLEST,
+    Shape,
     Window,
-    bell_starts,
+    bell_shapes,
     layers_of_bells,
     ordered_starts,
     random_starts,
@@ -38,13 +39,16 @@ from leastnoise._planner.line._p_identity_starts import (
 from leastnoise._planner.line._support import Support
 
 # From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
-_SMALL = 1 << 13  # numbers in Theta up to which windows are not worth their bookkeeping
+_SMALL = 1 << 15  # numbers in Theta up to which windows are not worth their bookkeeping
 _MANY_ROWS = 32
+_SMALL_INVERSE = 64
 # Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
 _CERTAIN = 1e-8
 _FEW_PER_CELL = 16
 # Cells up to which starts of all kinds are soon tried, and up to which they gain a thousandth for mixed queries.
 _SHORT, MIXED = 256, 1024
+# Part of the steps from which on every shape of layers is compared.
+_ALL_STARTS = 0.5
 _MEDIUM = 2048  # up to which many bells go on
 
 
@@ -96,17 +100,28 @@ def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArra
 def positive_inverse(matrix: FloatArray) -> FloatArray:
     """Inverse of a positive definite matrix by Cholesky.
 
-    It takes half the time of the general inverse and is stable. Gaussian elimination with row exchanges is not: on overlapping windows its
+    It is stable and needs no more than NumPy. Gaussian elimination with row exchanges is not: on overlapping windows its
     entries can grow exponentially along the band, and a well-conditioned matrix of 765 rows was inverted with an error of 1e-2.
     """
-    from scipy.linalg.lapack import dpotrf, dpotri
+    try:
+        upper = np.linalg.cholesky(matrix).T
+    except np.linalg.LinAlgError:
+        raise InternalError("A matrix that is at least the identity was found not to be positive definite.") from None
+    inverse = _upper_inverse(np.asarray(upper, float))
+    return np.asarray(inverse @ inverse.T)
 
-    factor, failed = dpotrf(matrix, lower=1)
-    inverse, singular = dpotri(factor, lower=1)
-    if failed or singular:
-        raise InternalError("A matrix that is at least the identity was found not to be positive definite.")
-    lower = np.tril(inverse, -1)
-    return np.asarray(lower + lower.T + np.diag(inverse.diagonal()))
+
+def _upper_inverse(upper: FloatArray) -> FloatArray:
+    """Inverse of an upper triangular matrix, by halves; elimination finds nothing to exchange in the small ones."""
+    size = len(upper)
+    if size <= _SMALL_INVERSE:
+        return np.asarray(np.linalg.inv(upper), float)
+    half = size // 2
+    first, last = _upper_inverse(upper[:half, :half]), _upper_inverse(upper[half:, half:])
+    inverse: FloatArray = np.zeros((size, size))
+    inverse[:half, :half], inverse[half:, half:] = first, last
+    inverse[:half, half:] = -first @ (upper[:half, half:] @ last)
+    return inverse
 
 
 def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
@@ -122,8 +137,6 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
 
     Source: McKenna et al., PVLDB 2018 (OPT_0), the products regrouped so that none is n x n.
     """
-    from scipy.sparse import csr_matrix
-
     p, pairs = len(support.windows), gram.generators()
     if pairs is not None and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
         return _windowed_objective(gram, pairs, support, values)
@@ -135,6 +148,8 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
     if whole:
         inner, lifted = theta @ theta.T, weighted @ moved.T
     else:
+        from scipy.sparse import csr_matrix
+
         sparse = csr_matrix((values, support.cells, support.offsets), shape=theta.shape)
         inner = (sparse @ sparse.T).toarray()
         lifted = np.empty((p, p))
@@ -166,15 +181,19 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     Outside its window a row times M is a multiple of a on the left and of b on the right, so only the windows themselves, and two
     numbers a row, are needed: O(p^3 + n c^2) a step, c the number of windows over a cell.
     """
-    from scipy.sparse import csr_matrix
-
     layout, cells, p = support.layout, support.cells, len(support.windows)
     begin, end = support.offsets[:-1], support.offsets[1:]
     s = 1 + np.bincount(cells, weights=values, minlength=support.size)
     y = values * s[cells]
 
-    def sparse(entries: FloatArray) -> object:
-        return csr_matrix((entries, cells, support.offsets), shape=(p, support.size))
+    def by_cell(entries: FloatArray) -> FloatArray:
+        return np.asarray(np.append(entries, 0.0)[layout.member])
+
+    def product(one: FloatArray, other: FloatArray) -> FloatArray:
+        """Of a sparse matrix of entries with the transpose of another."""
+        terms = by_cell(one)[:, :, None] * by_cell(other)[:, None, :]
+        found = np.bincount(layout.pair.reshape(-1), terms.reshape(-1), (p + 1) ** 2).reshape(p + 1, p + 1)
+        return np.asarray(found[:p, :p], float)
 
     local = np.zeros(len(values))
     lifted = np.zeros((p, p))
@@ -189,9 +208,8 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
         before[slots], upto[slots] = rising[1:] - rising[begin][layout.row], falling[1:] - falling[begin][layout.row]
         lifted += before[layout.first] * right + (right[:, None] - upto[layout.last]) * left
         outer.append((a, b, left, right))
-    whole_rows, own = sparse(values), sparse(local)
-    lifted += (sparse(y) @ own.T).toarray()  # type: ignore[attr-defined]
-    inner = (whole_rows @ whole_rows.T).toarray()  # type: ignore[attr-defined]
+    lifted += product(y, local)
+    inner = product(values, values)
     inner.flat[:: p + 1] += 1
     inverse = positive_inverse(inner)
     reduced = inverse @ lifted
@@ -205,7 +223,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
         padded[:p, :p] = matrix
         block = padded[layout.owner[:, :, None], layout.owner[:, None, :]]
         result = np.zeros(len(entries) + 1)
-        result[layout.member] = np.einsum("jkl,jl->jk", block, np.append(entries, 0.0)[layout.member])
+        result[layout.member] = np.einsum("jkl,jl->jk", block, by_cell(entries))
         return result[:-1]
 
     here = across(inverse, local)
@@ -265,10 +283,13 @@ def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
     return sorted(runs, key=lambda run: run.rmse)[:keep]
 
 
-def _halve(gram: Gram, runs: list[_Run], rounds: Iterable[tuple[int, int]], scale: float) -> _Run:
-    """Give the best runs more steps, the fewer the more (successive halving)."""
-    for keep, steps in rounds:
+def _halve(gram: Gram, runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) -> _Run:
+    """Give the best runs more steps, the fewer the more (successive halving); the last one all that are left at once."""
+    for place, (keep, steps) in enumerate(rounds):
         runs = _best(runs, keep)
+        if len(runs) == 1:
+            runs[0].further(gram, scale * sum(own for _, own in rounds[place:]))
+            break
         for run in runs:
             run.further(gram, steps * scale)
     return _best(runs, 1)[0]
@@ -287,8 +308,18 @@ def bells_suffice(gram: Gram) -> bool:
 def _from_bells(gram: Gram, effort: float) -> _Run:
     """From layers of bells: they are compared as they are, and only the best descend."""
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
-    ends = min(ENDS, key=lambda one: _begun(gram, layers_of_bells(gram.size, 18.0, 15.0, one)).rmse)
-    runs = [min((_begun(gram, rows) for rows in group), key=lambda run: run.rmse) for group in bell_starts(gram.size, ends)]
+    middle = 18.0, 15.0, False
+    ends = min(ENDS, key=lambda one: _begun(gram, layers_of_bells(gram.size, middle, one)).rmse)
+
+    def best(shapes: Iterable[Shape]) -> tuple[_Run, Shape]:
+        return min(((_begun(gram, layers_of_bells(gram.size, one, ends)), one) for one in shapes), key=lambda found: found[0].rmse)
+
+    groups = bell_shapes(gram.size)
+    if effort < _ALL_STARTS:  # the distance of the finest first, then what is above them
+        found = best(group[0] for group in groups)
+        runs = [found[0], best(next(group[1:] or group for group in groups if group[0] == found[1]))[0]]
+    else:
+        runs = [best(group)[0] for group in groups]
     return _halve(gram, runs, ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)), effort)
 
 

@@ -18,6 +18,7 @@ LARGE = 6000
 _WIDTH, _PEAK, _FALL, _HEIGHT = 1.15, 1.6, 2.1, 0.9
 _REACHED, _THIN = 0.25, 1.1
 Ends = tuple[float, float]
+Shape = tuple[float, float, bool]
 ENDS: tuple[Ends, ...] = tuple((before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN))
 
 
@@ -51,16 +52,16 @@ def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Ite
         yield start, stop, height * (1 - away**_PEAK) ** _FALL
 
 
-def layers_of_bells(size: int, finest: float, coarser: float, ends: Ends, *, above: bool = False) -> list[Window]:
+def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
     """Layers of bells, each so many times coarser than the one below.
 
     Args:
         size: number of cells.
-        finest: cells from bell to bell of the finest layer.
-        coarser: the next layer's spacing over that of a layer.
+        shape: cells from bell to bell of the finest layer; the next layer's spacing over that of a layer; whether one bell over all cells
+            is added.
         ends: of all layers, as for ``bells``.
-        above: whether one bell over all cells is added.
     """
+    finest, coarser, above = shape
     rows, spacing = list(bells(size, finest, ends)), finest * coarser
     while size / spacing >= 1.4:
         rows += bells(size, spacing, ends)
@@ -68,15 +69,17 @@ def layers_of_bells(size: int, finest: float, coarser: float, ends: Ends, *, abo
     return [*rows, *bells(size, size, ends, 0.6)] if above else rows
 
 
-def bell_starts(size: int, ends: Ends) -> Iterator[list[list[Window]]]:
-    """For each of some distances of the finest bells, layers with what may be above them, at the scales that were seen to be best."""
-    large = size > LARGE
-    for finest in (18.0, 24.0) if large else (13.0, 15.0, 18.0, 21.0, 25.0, 30.0, 36.0, 43.0):
-        yield [
-            layers_of_bells(size, finest, coarser, ends, above=above)
-            for coarser in ((15.0,) if large else (8.0, 10.0, 12.5, 15.0, 20.0))
-            for above in ((False,) if large else (False, True))
-        ]
+def bell_shapes(size: int) -> list[list[Shape]]:
+    """For each of some distances of the finest bells, what may be above them, at the scales that were seen to be best, the likeliest first.
+
+    >>> [len(group) for group in bell_shapes(1024)], len(bell_shapes(16384)[0])
+    ([10, 10, 10, 10, 10, 10, 10, 10], 1)
+    """
+    if size > LARGE:
+        return [[(finest, 15.0, False)] for finest in (18.0, 24.0)]
+    coarser = (15.0, 12.5, 10.0, 20.0, 8.0)
+    finest = (13.0, 15.0, 18.0, 21.0, 25.0, 30.0, 36.0, 43.0)
+    return [[(own, ratio, above) for ratio in coarser for above in (False, True)] for own in finest]
 
 
 def _blocks(size: int, width: int, height: float) -> Iterator[Window]:

@@ -15,7 +15,8 @@ class _Layout:
 
     ``row`` is that of each value; ``rank`` counts the rows, in the order ``by_start``, that start at or before its cell, ``passed`` those,
     in the order ``by_stop``, that stop there or before. ``member`` (n x c, filled up with a dummy) lists the values of each cell, ``owner``
-    their rows. ``first`` and ``last`` (p x p) say where in one row's running sums another row starts and stops.
+    their rows, ``pair`` (n x c x c) numbers two of them. ``first`` and ``last`` (p x p) say where in one row's running sums another row
+    starts and stops.
     """
 
     row: IntArray
@@ -25,6 +26,7 @@ class _Layout:
     passed: IntArray
     member: IntArray
     owner: IntArray
+    pair: IntArray
     first: IntArray
     last: IntArray
 
@@ -75,6 +77,7 @@ class Support:
         length = stops - starts
         # Where, in running sums along each row that begin with a zero, the part before another row's start, or stop, ends.
         base = (self.offsets[:-1] + np.arange(p))[:, None]
+        owner = np.append(row, p)[member]
         return _Layout(
             row=row,
             by_start=by_start,
@@ -82,7 +85,8 @@ class Support:
             rank=np.searchsorted(starts[by_start], self.cells, side="right"),
             passed=np.searchsorted(stops[by_stop], self.cells, side="right"),
             member=member,
-            owner=np.append(row, p)[member],
+            owner=owner,
+            pair=owner[:, :, None] * (p + 1) + owner[:, None, :],
             first=base + np.clip(starts - starts[:, None], 0, length[:, None]),
             last=base + np.clip(stops - starts[:, None], 0, length[:, None]),
         )

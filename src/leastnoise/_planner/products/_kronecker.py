@@ -160,6 +160,7 @@ HIERARCHY = Planner(
     propose=partial(kronecker, "hierarchy", best_hierarchy),
     measures="nested runs of cells along ordered attributes, of the branching that is best",
     made_for="ranges on long attributes",
+    seconds=each_attribute(lambda cells: 0.1 + cells / 2**19),
     late=True,
 )
 HAAR = Planner(
@@ -176,6 +177,8 @@ LEVEL_TREE = Planner(
     propose=partial(kronecker, "level_tree", level_tree),
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
+    seconds=each_attribute(lambda _: 0.25),
+    late=True,
     reference=lambda workload: not searched(workload),
 )
 NODE_TREE = Planner(
@@ -211,7 +214,7 @@ P_IDENTITY = Planner(
     made_for="any queries along an attribute under Laplace noise",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
-    seconds=_p_identity_seconds(0.1),
+    seconds=_p_identity_seconds(0.02),
     most=_p_identity_seconds(1.0),
     reference=searched,
 )

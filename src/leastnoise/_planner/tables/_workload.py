@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from leastnoise._accuracy import MOST_DENSE
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._linop import column_sums, dense
+from leastnoise._linop import Identity, column_sums, dense
 from leastnoise._measurements import Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, block_norm, shortly
 from leastnoise._planner.tables._grouping import optimal_budgets
 from leastnoise._planner.tables._marginal_weights import grouped_budgets
 from leastnoise._workload import Workload
@@ -106,10 +107,23 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
     return columns
 
 
+def _seconds(workload: Workload) -> float:
+    """Estimated CPU seconds: of the programme for single queries, and of the inverses that the error bars need."""
+    known = {operator for product in workload for operator in product.operators if operator.rows > 1} - {
+        Identity(workload.domain.kind(name).size) for name in workload.domain.names
+    }
+    entries = sum(operator.rows * operator.size for operator in known)
+    alone = len(workload.products) == 1 and len(workload.products[0].operators) == 1 and entries <= _MOST_ENTRIES
+    inverses = sum(0.25 * (min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
+    return shortly(workload) + (2.4 * entries / 2**20 if alone else 0.0) + inverses
+
+
 WORKLOAD = Planner(
     name="workload",
     propose=measured_workload,
     measures="every query that is asked, as it is asked",
     made_for="few queries",
     limits="2^22 queries",
+    seconds=_seconds,
+    late=True,
 )

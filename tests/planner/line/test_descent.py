@@ -1,0 +1,64 @@
+"""Descent between bounds, against points that are known to be the best."""
+
+import numpy as np
+import pytest
+
+from leastnoise._check.arrays import FloatArray
+from leastnoise._planner.line._descent import descended
+
+RNG = np.random.default_rng(0)
+
+
+def test_a_convex_error_ends_where_no_allowed_way_leads_down() -> None:
+    root = RNG.normal(size=(30, 30))
+    bend, centre = root @ root.T + np.eye(30), RNG.normal(size=30) * 3
+
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        away = point - centre
+        return 1 + float(away @ bend @ away), 2 * bend @ away
+
+    most = RNG.uniform(0.5, 3, 30)
+    point, error = descended(objective, np.full(30, 0.4), most, 2000)
+    _, slope = objective(point)
+    low, high = point <= 0, point >= most
+    assert low.any()
+    assert high.any()
+    assert (~low & ~high).any()
+    assert np.abs(slope[~low & ~high]).max() < 1e-2 * np.abs(slope).max()
+    assert (slope[low] > 0).all()
+    assert (slope[high] < 0).all()
+    assert error == pytest.approx(objective(point)[0], rel=1e-12)
+
+
+def test_a_bent_valley_is_followed_to_its_end() -> None:
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        x, y = point
+        error = 0.01 + (1 - x) ** 2 + 100 * (y - x**2) ** 2
+        return float(error), np.array([-2 * (1 - x) - 400 * x * (y - x**2), 200 * (y - x**2)])
+
+    point, error = descended(objective, np.array([0.1, 2.0]), 5.0, 300)
+    np.testing.assert_allclose(point, [1, 1], atol=1e-3)
+    assert error == pytest.approx(0.01, abs=1e-6)
+
+
+def test_an_error_that_cannot_fall_any_further_is_left_at_once() -> None:
+    seen = []
+
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        seen.append(point.copy())
+        return 1 + abs(float(point[0]) - 1), np.array([1.0])  # its slope is wrong: every step is shortened in vain
+
+    point, error = descended(objective, np.array([1.0]), 9.0, 50)
+    assert (point[0], error) == (1.0, 1.0)
+    assert len(seen) == 21
+
+
+def test_more_steps_are_never_worse() -> None:
+    weights = RNG.uniform(1, 100, 50)
+
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        return 1 + float(weights @ (point - 0.5) ** 2), 2 * weights * (point - 0.5)
+
+    errors = [descended(objective, np.zeros(50), 1.0, steps)[1] for steps in (1, 5, 20, 100)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] == pytest.approx(1, abs=1e-5)
