@@ -13,7 +13,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._linop import column_sums
 from leastnoise._measurements import Block, Factor, Limits
-from leastnoise._workload import Workload, identity
+from leastnoise._workload import Workload
 
 _MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
 
@@ -74,8 +74,7 @@ def rich(workload: Workload) -> list[str]:
     >>> rich(queries(Domain(a=Integers(0, 9), b=["x", "y"]), a="prefix", b="identity"))
     ['a']
     """
-    asked = {name for product in workload for name, own in zip(product.attributes, product.query_sets, strict=True) if own != identity()}
-    return [name for name in workload.domain.names if name in asked]
+    return list(workload.beyond_cells)
 
 
 def sweeps(workload: Workload) -> int:
@@ -93,8 +92,7 @@ def shortly(workload: Workload) -> float:
     >>> shortly(queries(Domain(a=Integers(0, 9)), a="prefix"))
     0.02002
     """
-    names = {name for product in workload for name in product.attributes}
-    return 0.02 + 2e-6 * sum(workload.domain.kind(name).size for name in names)
+    return 0.02 + 2e-6 * sum(workload.domain.kind(name).size for name in workload.attributes)
 
 
 def each_attribute(seconds: Callable[[int], float]) -> Seconds:

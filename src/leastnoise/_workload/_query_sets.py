@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ class QuerySet:
         return {"kind": self.kind, "arguments": [list(argument) for argument in self.arguments]}
 
 
+@cache
 def identity() -> QuerySet:
     """Every cell of the attribute: a histogram.
 

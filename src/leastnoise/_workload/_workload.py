@@ -64,7 +64,8 @@ class Product:
     @property
     def is_marginal(self) -> bool:
         """Whether it asks for every cell of a marginal."""
-        return all(q == identity() for q in self.query_sets)
+        cells = identity()
+        return all(q is cells or q == cells for q in self.query_sets)
 
     @property
     def question(self) -> tuple[object, ...]:
@@ -119,6 +120,7 @@ class Workload:
     domain: Domain
     products: tuple[Product, ...]
     statistics: tuple[Statistic, ...] = ()
+    _attributes: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.products:
@@ -160,6 +162,29 @@ class Workload:
     def rows(self) -> int:
         """Number of queries."""
         return sum(product.rows for product in self.products)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that are asked about, in the order of the domain."""
+        return self._asked_about()[0]
+
+    @property
+    def beyond_cells(self) -> tuple[str, ...]:
+        """Those that are asked about by more than their cells."""
+        return self._asked_about()[1]
+
+    def _asked_about(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Both, found once: there may be very many tables."""
+        if not self._attributes:
+            cells = identity()
+            asked: set[str] = set()
+            beyond: set[str] = set()
+            for product in self.products:
+                asked.update(product.attributes)
+                beyond.update(name for name, q in zip(product.attributes, product.query_sets, strict=True) if q is not cells and q != cells)
+            found = (tuple(name for name in self.domain.names if name in known) for known in (asked, beyond))
+            self._attributes.append((next(found), next(found)))
+        return self._attributes[0]
 
     @property
     def measures(self) -> tuple[str | None, ...]:

@@ -17,7 +17,9 @@ from leastnoise._check.arrays import BoolArray, FloatArray
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # How many steps are remembered, how small a gain ends the descent, and which part of what the slope promises a step must gain.
 _MEMORY, _LEAST_GAIN, _PART = 10, 1e-9, 1e-4
-_SHORTENINGS = 20
+# A step is longer while the slope at its end is still so much of that at its start; where no length does, there is none.
+_STEEP, _TRIALS = 0.7, 20
+_Place = tuple[FloatArray, float, FloatArray]
 _Memory = deque[tuple[FloatArray, FloatArray, float]]
 
 
@@ -44,29 +46,43 @@ def descended(objective: Objective, start: FloatArray, most: float | FloatArray,
     memory: _Memory = deque(maxlen=_MEMORY)
     for _ in range(steps):
         free = ~(((point <= 0) & (slope > 0)) | ((point >= most) & (slope < 0)))
-        way = _direction(slope, free, memory)
-        length = 1.0
-        for _ in range(_SHORTENINGS):
-            moved = np.clip(point + length * way, 0, most)
-            step = moved - point
-            reached, turned = logarithm(moved)
-            promised = float(slope @ step)
-            if reached <= value + _PART * promised:
-                break
-            # The parabola through both values and the slope at the start has its least there.
-            length *= min(0.5, max(0.1, -promised / (2 * (reached - value - promised))))
-        else:
+        found = _along(logarithm, (point, value, slope), _direction(slope, free, memory), most)
+        if found is None:
             if not memory:
                 break
             memory.clear()  # what was seen of the bend misleads here
             continue
-        gained, bend = value - reached, turned - slope
+        step, gained, bend = found[0] - point, value - found[1], found[2] - slope
         if float(step @ bend) > 1e-10 * float(bend @ bend):
             memory.append((step, bend, 1 / float(step @ bend)))
-        point, value, slope = moved, reached, turned
+        point, value, slope = found
         if gained <= _LEAST_GAIN * max(1.0, abs(value)):
             break
     return point, math.exp(value)
+
+
+def _along(objective: Objective, start: _Place, way: FloatArray, most: float | FloatArray) -> _Place | None:
+    """Somewhere along a way, cut off at the bounds, where the value is low enough for it, and the slope not as steep as before; or None."""
+    point, value, slope = start
+    length, best = 1.0, None
+    for _ in range(_TRIALS):
+        moved = np.clip(point + length * way, 0, most)
+        reached, turned = objective(moved)
+        step = moved - point
+        promised = float(slope @ step)
+        low = reached <= value + _PART * promised
+        if not low and best is not None:
+            break
+        if low:
+            if best is not None and reached >= best[1]:
+                break
+            best = moved, reached, turned
+            if length < 1 or not float(turned @ step) < _STEEP * promised:
+                break
+            length *= 4
+        else:  # the parabola through both values and the slope at the start has its least there
+            length *= min(0.5, max(0.1, -promised / (2 * (reached - value - promised))))
+    return best
 
 
 def _direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArray:
