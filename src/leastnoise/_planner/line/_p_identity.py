@@ -315,7 +315,7 @@ def _from_bells(gram: Gram, effort: float) -> _Run:
         return min(((_begun(gram, layers_of_bells(gram.size, one, ends)), one) for one in shapes), key=lambda found: found[0].rmse)
 
     groups = bell_shapes(gram.size)
-    if effort < _ALL_STARTS:  # the distance of the finest first, then what is above them
+    if effort < _ALL_STARTS and gram.size > 2 * _SHORT:  # the distance of the finest first, then what is above them
         found = best(group[0] for group in groups)
         runs = [found[0], best(next(group[1:] or group for group in groups if group[0] == found[1]))[0]]
     else:
