@@ -12,6 +12,7 @@ from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _fourier, _g
 from kernel.test_partition_privacy import surely_lost
 from leastnoise._check import InputError, InternalError
 from leastnoise._kernel import SeededEntropy
+from mechanisms.remembered import draw_ahead
 
 EPSILON = Fraction(1, 2)
 ROUNDING = 1e-9
@@ -312,7 +313,8 @@ WAYS = {
 
 @pytest.mark.parametrize("n", [4, 8])
 @pytest.mark.parametrize("way", WAYS)
-def test_partitions_lose_no_more_than_epsilon(way, n):
+def test_partitions_lose_no_more_than_epsilon(way, n, monkeypatch):
+    draw_ahead(monkeypatch, _dawa, _noise)
     for seed, (x, y) in enumerate(pairs(n)):
         entropy = SeededEntropy(10 * n + seed)
         one, other = ([tuple(WAYS[way](cells, entropy).tolist()) for _ in range(500)] for cells in (x, y))
@@ -320,8 +322,9 @@ def test_partitions_lose_no_more_than_epsilon(way, n):
 
 
 @pytest.mark.parametrize("n", [4, 8])
-def test_the_released_first_stage_of_dawa_is_seen(n):
+def test_the_released_first_stage_of_dawa_is_seen(n, monkeypatch):
     """Budget 1 for the partition, 3 for the counts: a loss of 2.5 at 4 cells and more at 8, of which these draws prove more than 1."""
+    draw_ahead(monkeypatch, _dawa)
     x, y = pairs(n)[0]
     entropy = SeededEntropy(n)
     one, other = ([tuple(_dawa.released_partition(c, Fraction(1), Fraction(3), entropy).tolist()) for _ in range(6000)] for c in (x, y))
