@@ -1,5 +1,7 @@
 """The package computes with one thread of linear algebra, says so to both libraries, and leaves them as they were."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -11,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import leastnoise as ln
 from leastnoise._threads import SAID_BY
+from waiting import HANGS
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7))
 WORKLOAD = ln.marginals(DOMAIN, ways=1)
@@ -98,3 +101,28 @@ def test_who_says_how_many_is_obeyed(two: list[int], name: str, monkeypatch: pyt
 def test_an_error_takes_the_limit_back(two: list[int]) -> None:
     with pytest.raises(ln.InputError):
         ln.plan(WORKLOAD, ln.PureDP(1), strategy="no such")
+
+
+LATER = """
+import sys
+from threadpoolctl import threadpool_info, threadpool_limits
+import numpy
+from leastnoise._threads import one_thread
+threadpool_limits(limits=2, user_api="blas")
+def threads():
+    return sorted(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+with one_thread():
+    print(threads(), "scipy" in sys.modules)
+print(threads())
+with one_thread():
+    with one_thread():
+        import scipy.linalg
+    print(threads())
+print(threads())
+"""
+
+
+def test_a_library_that_is_loaded_meanwhile_computes_with_one_thread_and_then_as_the_others() -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in SAID_BY}
+    run = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True, timeout=HANGS, env=environment)
+    assert run.stdout.splitlines() == ["[1] False", "[2]", "[1, 1]", "[2, 2]"]

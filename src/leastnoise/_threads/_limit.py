@@ -6,7 +6,6 @@ Planning is many small matrix products: threads that wait for each other take se
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,14 +28,21 @@ def one_thread() -> Iterator[None]:
     if any(name in os.environ for name in SAID_BY):
         yield
         return
-    with _libraries().limit(limits=1, user_api="blas"):
-        yield
+    libraries = _libraries()
+    known = {library.filepath: library.num_threads for library in libraries.lib_controllers}
+    # one that is loaded meanwhile begins with one thread, and then has as many as the others
+    os.environ[SAID_BY[1]] = "1"
+    try:
+        with libraries.limit(limits=1):
+            yield
+    finally:
+        os.environ.pop(SAID_BY[1], None)
+        for library in _libraries().lib_controllers:
+            if library.filepath not in known and known:
+                library.set_num_threads(max(known.values()))
 
 
-@cache
 def _libraries() -> "ThreadpoolController":
-    # NumPy and SciPy bring a library each, and one that is loaded later would not be limited.
-    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")
