@@ -173,6 +173,8 @@ def faults(place: str, text: str) -> list[str]:
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             _import(file, node, typing_only=_typing_only(node, file.parents))
+        elif isinstance(node, ast.Name) and node.id in {"_HOMES", "_HOME_OF"}:
+            _lazy(file, node)
     for node in ast.walk(file.tree):
         _node(file, node)
     return [f"{place}:{line}: {what}" for line, what in sorted(file.found)]
@@ -220,6 +222,27 @@ def _import(file: _File, node: ast.Import | ast.ImportFrom, *, typing_only: bool
                 file.refuse(node, f"seeded noise, which is not paid for: {whole}")
         elif parts[0] in MODULES | READERS or parts[-1] in ATTRIBUTES | BUILTINS:
             file.refuse(node, f"{whole} is imported")
+
+
+def _lazy(file: _File, node: ast.Name) -> None:
+    """What is imported when it is asked for is imported: the list is written out, is never changed, and obeys the rules of imports."""
+    above = file.parents[node]
+    if isinstance(above, ast.Assign) and node.id == "_HOMES":
+        try:
+            homes = dict(ast.literal_eval(above.value))
+        except ValueError:
+            file.refuse(node, "what is imported later is not written out")
+            return
+        for home, names in homes.items():
+            later = ast.ImportFrom(f"leastnoise.{home}", [ast.alias(name) for name in names], 0, lineno=node.lineno)
+            _import(file, later, typing_only=False)
+    elif isinstance(above, ast.Assign):
+        if ast.unparse(above) != "_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}":
+            file.refuse(node, "what is imported later is not what is listed")
+    else:
+        kept = isinstance(above, ast.Compare) or (isinstance(above, ast.Subscript) and isinstance(above.ctx, ast.Load))
+        if not kept and not (isinstance(above, ast.Attribute) and above.attr == "items" and node.id == "_HOMES"):
+            file.refuse(node, f"the list of what is imported later is used otherwise: {ast.unparse(above)}")
 
 
 def _name(file: _File, node: ast.Name) -> None:

@@ -109,6 +109,30 @@ def test_a_planted_leak_is_seen(copy: Path, place: str, name: str) -> None:
     assert all(line.startswith(f"{place}:") for line in found)
 
 
+# Each is put into a list of what a package imports when it is asked for.
+LATER = {
+    "the opener": '_HOMES = {"_table": ("columns_of",)}',
+    "the inside of a series": '_HOMES = {"_kernel._series": ("_INSIDE", "_made_up")}',
+    "exact counts": '_HOMES = {"_adapters._fit": ("rows_fit",)}',
+    "seeded noise": '_HOMES = {"_kernel": ("SeededEntropy",)}',
+    "a computed list": '_HOMES = {"_ta" + "ble": ("columns_of",)}',
+    "a list that grows": '_HOMES |= {"_table": ("columns_of",)}',
+    "a list that is changed": '_HOMES["_table"] = ("columns_of",)',
+    "a list that is changed by a method": '_HOMES.update({"_table": ("columns_of",)})',
+    "another name": '_HOME_OF = {"columns_of": "_table"}',
+    "a name more": '_HOME_OF["columns_of"] = "_table"',
+    "the list under another name": 'more = _HOME_OF\nmore["columns_of"] = "_table"',
+}
+
+
+@pytest.mark.parametrize("leak", LATER.values(), ids=list(LATER))
+@pytest.mark.parametrize("place", ["_mechanisms/__init__.py", "_session/__init__.py", "__init__.py"])
+def test_what_is_imported_later_is_imported(place: str, leak: str) -> None:
+    whole = (SOURCE / place).read_text(encoding="utf-8")
+    assert faults(place, whole) == []
+    assert faults(place, f"{whole}\n\n{leak}\n")
+
+
 @pytest.mark.parametrize(
     "place", ["_planner/_x.py", "_estimate/_x.py", "_release/_x.py", "_cli/_x.py", "_accuracy/_x.py", "_workload/_x.py"]
 )

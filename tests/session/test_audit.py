@@ -144,3 +144,12 @@ def test_units_with_few_rows_in_a_cell_have_them_in_many(tables: list[str], rows
     assert worst.distance(2) ** 2 / 2 / worst.units**2 == pytest.approx(float(made.cost().rho), rel=1e-3)
     assert sum(often for _, often in worst.held[0]) == 6
     assert max(often for _, often in worst.held[0]) == rows
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_a_plan_that_costs_more_than_it_declares_is_refused(neighbours: Any) -> None:
+    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.Privacy(ln.PureDP(1), neighbours))
+    measured = plan.measured()
+    halved = replace(measured, blocks=tuple(replace(block, scale=block.scale / 2) for block in measured.blocks))
+    with pytest.raises(ln.InputError, match="cost more than the budget they declare"):
+        ln.audit(replace(plan, measurements=halved))

@@ -1,11 +1,13 @@
 """Releases that were stopped after payment, finished together from Python."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import leastnoise as ln
+from leastnoise._mechanisms import _dawa
 from leastnoise._session import _finish
 
 PLAN = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
@@ -36,3 +38,19 @@ def test_what_cannot_be_finished_takes_nothing_from_the_others(tmp_path: Path, m
     (tmp_path / "a").rmdir()
     (finished,) = ln.resume(book)
     assert ln.read_release(tmp_path / "a").answers["answer"].tolist() == finished.answers["answer"].tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
+def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(0, 7)), age="prefix"), ln.PureDP(1), strategy="dawa")
+    with monkeypatch.context() as patch:
+        patch.setattr(_finish, "build", full)
+        with pytest.raises(ln.PaidError):
+            ln.release(plan, pd.DataFrame({"age": [1, 2, 3]}), ledger=book, out=tmp_path / "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(_dawa, "plan_steps", lambda *_: [])
+        with pytest.raises(ln.LedgerError, match=r"was paid, and this program cannot carry out .*nothing is paid again\.") as told:
+            ln.resume(book)
+    assert not re.search("nothing was spent|plan again", str(told.value), re.IGNORECASE)
+    assert len(ln.resume(book)) == 1

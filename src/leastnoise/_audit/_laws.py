@@ -1,7 +1,8 @@
 """The laws of private choices, for tables whose rows are all in one cell: written down once more, from the definitions.
 
-For such a table what tells it from an empty one is, of a partition, the bucket that has the cell: given that, all else is drawn as from
-empty cells. How likely each bucket is follows along the path of the tree from all cells down to this one.
+Which buckets there are is the kernel's own tree, whose tests compare it with its definition. For such a table what tells it from an empty
+one is, of a partition, the bucket that has the cell: given that, all else is drawn as from empty cells. How likely each bucket is follows
+along the path of the tree from all cells down to this one.
 """
 
 import math

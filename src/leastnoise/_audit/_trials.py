@@ -32,7 +32,7 @@ def rehearse(
         For each block an array of shape (rows of the block, count), in multiples of 1 / grid.
 
     Raises:
-        InputError: as a series.
+        InputError: as a series, also where the measurements cost more than they declare.
 
     Guarantees: nothing is paid. The trials are an attribute more, along which every cell is measured by itself, so that each has its own
         noise of the block's scales. The series is one of added or removed rows, whatever the measurements': no row is in two trials.
@@ -48,6 +48,8 @@ def rehearse(
     each, privacy = Factor((trial,), Identity(count)), replace(measurements.privacy, neighbours="add_remove")
     blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     rows = len(next(iter(codes.values()), ()))
+    # that the measurements cost no more than they declare is asked before they are changed
+    next(Series.rehearsed(Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements), codes, values, entropy))
     several: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in codes.items()}
     amounts: dict[str, Any] = {name: np.tile(np.array(own, dtype=np.int64), count) for name, own in values.items()}
     several[trial] = np.repeat(np.arange(count), rows)

@@ -191,10 +191,15 @@ def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
     """What cannot be read of a release is no damage if another version paid for it: that one can finish it."""
     try:
         yield
-    except LeastNoiseError:
+    except LeastNoiseError as error:
         own, paid_with = versions()["leastnoise"], _version_in(options)
         if own == paid_with:
-            raise
+            if not isinstance(error, InputError):
+                raise
+            raise LedgerError(  # what a plan is refused for before payment says that nothing was spent, and to plan again
+                f"Release {entry.number} in the ledger {book.path} was paid, and this program cannot carry out what it recorded: "
+                f"{str(error).split('. ')[0].rstrip('.')}. Finish it with the program that paid for it; nothing is paid again."
+            ) from None
         by = f"leastnoise {paid_with}" if paid_with else "an earlier leastnoise"
         raise LedgerError(
             f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise {own} cannot read what it recorded. "
