@@ -126,8 +126,8 @@ machine:  ## what tests of servers and browsers need from Debian, where it is mi
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$missing; } >/dev/null; }
 
 .PHONY: browsers
-browsers: env  ## the report, the studio and the documentation's site in real browsers; part of `make test` where there are browsers (make machine)
-	@$(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/browser
+browsers: env  ## the report, the studio and the documentation's site in real browsers; part of `make test` where there are browsers (make machine); here all pages of the site
+	@LEASTNOISE_SITE=whole $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/browser
 
 .PHONY: images
 images: env  ## make the pictures of the documentation again; needs chromium

@@ -27,7 +27,7 @@ import pytest
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._cli import main
 from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
-from leastnoise._kernel import _ledger, _ledger_file, _measure, _partition, _plane, _selections, _series
+from leastnoise._kernel import _keys, _ledger, _ledger_file, _measure, _plane, _selections, _series
 from leastnoise._mechanisms import _dawa, _dawa_plane
 from leastnoise._plan import Plan
 from leastnoise._release import _manifest, _report
@@ -146,7 +146,7 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
         return sample
 
     monkeypatch.setattr(_measure, "_SAMPLERS", {name: spied(name, real) for name, real in _measure._SAMPLERS.items()})
-    for module in (_partition, _plane):
+    for module in (_keys, _plane):
         monkeypatch.setattr(module, "discrete_laplace", spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
 
 

@@ -163,7 +163,7 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ('means = { of = "age" }', "number 1: of must be a measure of the domain (pay); got 'age'. A mean needs one"),
+        ('means = { of = "age" }', "number 1: of must be a measure of the domain (pay); got 'age'. Declare it with public bounds"),
         ('quantiles = { of = "pay", at = ["0.5"] }', "pay is a measure: for its quantiles declare an attribute of the same column in bins"),
         ('quantiles = { of = "store", at = ["0.5"] }', "one of Integers, Decimals, Bins or Edges, whose cells are numbers (amount, age)"),
         (

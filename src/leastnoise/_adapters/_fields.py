@@ -38,7 +38,8 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
         ends_at = _END[lengths]
         words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
         keys, end = (words & (ends_at - 1)) | ends_at, 0
-    found = pa.array(keys).dictionary_encode()
+    # not pa.array, which loads pandas
+    found = pa.Array.from_buffers(pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]).dictionary_encode()
     return Column([_bytes(key + end) for key in found.dictionary.to_pylist()], None, np.from_dlpack(found.indices).astype(np.int64))
 
 
