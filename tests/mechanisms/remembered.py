@@ -11,6 +11,7 @@ import pytest
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._kernel import Entropy, _measure, _partition_sampling
 from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, _dawa, _dawa_plane, mechanism_for
 from leastnoise._plan import Plan
 from leastnoise._workload import Workload
@@ -31,6 +32,19 @@ def remember_weights(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> N
 
     for module in (_partition_sampling, *modules):
         monkeypatch.setattr(module, "weights_of", weights_of)
+
+
+def rescale_once(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:
+    """A test's one plan that does not look is scaled once for every budget, and domain."""
+    scaled, kept = module.rescaled, {}
+
+    def rescaled(measured: Measurements, privacy: Privacy) -> Measurements:
+        key = measured.domain.shape, privacy
+        if key not in kept:
+            kept[key] = scaled(measured, privacy)
+        return kept[key]
+
+    monkeypatch.setattr(module, "rescaled", rescaled)
 
 
 def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:

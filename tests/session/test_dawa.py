@@ -16,7 +16,6 @@ from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, _plane
 from leastnoise._linop import unpack
-from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._plan import Plan
@@ -25,7 +24,7 @@ from leastnoise._session import compare, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Workload, all_ranges, marginals, queries
-from mechanisms.remembered import draw_ahead, without_a_search
+from mechanisms.remembered import draw_ahead, rescale_once, without_a_search
 from mechanisms.running import regime, run, runs
 
 
@@ -197,15 +196,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dawa, "on_starts", buckets)
     monkeypatch.setattr(dawa, "levels", once(dawa.levels))
     monkeypatch.setattr(dawa, "_unit_variance", once(dawa._unit_variance))
-    scaled, whole = dawa.rescaled, {}
-
-    def rescaled(measured: Measurements, privacy: Privacy) -> Measurements:
-        key = measured.domain.shape, privacy
-        if key not in whole:
-            whole[key] = scaled(measured, privacy)
-        return whole[key]
-
-    monkeypatch.setattr(dawa, "rescaled", rescaled)
+    rescale_once(monkeypatch, dawa)
     draw_ahead(monkeypatch, _plane)
 
 

@@ -25,7 +25,7 @@ from leastnoise._session import outcome_from_json, plan, release
 from leastnoise._session import read_release as read
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, all_ranges, marginals, prefix, queries, ranges
-from mechanisms.remembered import draw_ahead, remember_weights
+from mechanisms.remembered import draw_ahead, remember_weights, rescale_once
 from mechanisms.running import regime, run, runs, written
 from session.test_dawa import quick_plans, surely_lost  # noqa: F401 - a fixture of every test here too
 
@@ -183,7 +183,7 @@ def test_intervals_cover(way: tuple[str, int]) -> None:
 @pytest.fixture
 def fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measurements on the same rectangles, and of a test's one plan without them, are functions of public numbers: fitted once."""
-    fitted, scaled, kept = plane.rectangles, plane.rescaled, {}
+    fitted, kept = plane.rectangles, {}
 
     def rectangles(setting: plane.PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Measurements:
         sides = (found.tops, found.lefts, found.heights, found.widths)
@@ -192,14 +192,8 @@ def fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
             kept[key] = fitted(setting, found, epsilon)
         return kept[key]
 
-    def rescaled(measured: Measurements, privacy: Privacy) -> Measurements:
-        key = measured.domain.shape, privacy
-        if key not in kept:
-            kept[key] = scaled(measured, privacy)
-        return kept[key]
-
     monkeypatch.setattr(plane, "rectangles", rectangles)
-    monkeypatch.setattr(plane, "rescaled", rescaled)
+    rescale_once(monkeypatch, plane)
 
 
 EASY = Domain(a=Integers(0, 63), b=Integers(0, 63))

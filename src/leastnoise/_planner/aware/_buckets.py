@@ -31,7 +31,6 @@ from leastnoise._planner.line._tree import ScaledTree
 MOST_BUCKETS = 4096
 # What is tried up to how many buckets; the level trees and GreedyH always are.
 _MOST_NODES, _MOST_P_IDENTITY, _MOST_OPTIMUM = 512, 64, 512
-_MOST_P_IDENTITY_ON_RECTANGLES = 200  # their order says less, so that trees are worse
 _ROWS_AT_ONCE = 4096
 _LEAST_OWN = 1e-3  # of the norm, on every bucket, also where nobody asks: so least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
@@ -269,11 +268,11 @@ def on_rectangles(
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     width = sum(int(widths[one]) for one in np.flatnonzero(tops == 0))
-    inner = _fitted(" x ".join(names), rectangle_gram(asked, tops, lefts, heights, widths), 1, _MOST_P_IDENTITY_ON_RECTANGLES)
+    inner = _fitted(" x ".join(names), rectangle_gram(asked, tops, lefts, heights, widths), 1)
     return Factor(names, Ordered(Coarse(inner.operator, place[tops * width + lefts], len(order)), order), inner.row_weights)
 
 
-def _fitted(name: str, gram: Gram, norm: int, most_p_identity: int = _MOST_P_IDENTITY) -> Factor:
+def _fitted(name: str, gram: Gram, norm: int) -> Factor:
     k = gram.size
     if k == 1:
         return Factor((name,), Total(1))
