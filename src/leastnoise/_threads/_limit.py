@@ -4,8 +4,10 @@ Planning is many small matrix products: threads that wait for each other take se
 """
 
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 SAID_BY = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables by which a user says how many threads there are; any of them is obeyed."""
+_LATER = "scipy.linalg"  # brings a library of its own, and takes longer to load than many a plan to make
 
 
 @contextmanager
@@ -28,21 +31,31 @@ def one_thread() -> Iterator[None]:
     if any(name in os.environ for name in SAID_BY):
         yield
         return
-    libraries = _libraries()
-    known = {library.filepath: library.num_threads for library in libraries.lib_controllers}
-    # one that is loaded meanwhile begins with one thread, and then has as many as the others
+    loaded = _LATER in sys.modules
+    libraries = _libraries(loaded)
+    usual = max((library.num_threads or 1 for library in libraries.lib_controllers), default=1)
+    with libraries.limit(limits=1), nullcontext() if loaded else _begun_with_one(usual):
+        yield
+
+
+@contextmanager
+def _begun_with_one(usual: int) -> Iterator[None]:
+    """A library that is loaded meanwhile begins with one thread, and then has as many as the others."""
     os.environ[SAID_BY[1]] = "1"
     try:
-        with libraries.limit(limits=1):
-            yield
+        yield
     finally:
         os.environ.pop(SAID_BY[1], None)
-        for library in _libraries().lib_controllers:
-            if library.filepath not in known and known:
-                library.set_num_threads(max(known.values()))
+        if _LATER in sys.modules:
+            known = {library.filepath for library in _libraries(False).lib_controllers}
+            for library in _libraries(True).lib_controllers:
+                if library.filepath not in known:
+                    library.set_num_threads(usual)
 
 
-def _libraries() -> "ThreadpoolController":
+@cache
+def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 - what the cache tells apart
+    """NumPy's library, and SciPy's if it is loaded; looking for them takes milliseconds."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
