@@ -40,8 +40,7 @@ def planned(case: str) -> Plan:
 
 def query(found: Audit) -> Part:
     """The query that tells most, by itself."""
-    (part,) = found.parts
-    return part
+    return found.parts[0]
 
 
 def smaller(sampler: Callable[..., Any]) -> Callable[..., Any]:

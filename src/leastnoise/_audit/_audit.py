@@ -23,8 +23,8 @@ class Audit:
         measure: which of them, in a word.
         lower_bound: the same quantity, at least; 0 if nothing was certified.
         epsilon: under epsilon and delta: the epsilon of a Gaussian mechanism with this mu; else None.
-        parts: what else was looked at: the query that tells most; where the plan looks at the data, each way that it may take and each of
-            its steps; the guard.
+        parts: what else was looked at: the query that tells most, and where its tables agree in some blocks the one that tells most of
+            these; where the plan looks at the data, each way that it may take and each of its steps; the guard.
         confidence: that all bounds hold, together.
         trials: of each of two tables.
         units: in how many units the tables differ; bounds are for one.
@@ -69,8 +69,8 @@ def audited(
     looks = _looks(plan, entropy)
     if guard is not None:
         looks.append(partial(_of_measurements, guard, "the guard: "))
-    # Of each look at most two events, of each event two probabilities.
-    effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (4 * len(looks)), entropy=entropy)
+    # Of each look at most three events, of each event two probabilities.
+    effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
     parts = [part for look in looks for part in look(effort)]
     together = max((part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound)
     measured = plan.measurements

@@ -87,11 +87,28 @@ class Pairs:
     def worst(self) -> Pair:
         """Of some units the one (or, for replace, the two) that all queries tell best, and enough of it to be told at all."""
         norm = self.measured.noise.norm
+        return self._best(lambda pair: pair.distance(norm))
+
+    def unseen_by(self, pair: Pair) -> Pair | None:
+        """The units told best by one query of blocks, or of a measure's end, whose answers do not differ for a pair; None without any."""
+        ends = np.cumsum([block.rows // block.copies for block in self.measured.blocks for _ in range(block.copies)])
+        seen = set(np.searchsorted(ends, pair.places, side="right").tolist())
+
+        def told(other: Pair) -> float:
+            blocks = np.searchsorted(ends, other.places, side="right").tolist()
+            apart = np.abs(other.shifts / other.scales).tolist()
+            return max((one for block, one in zip(blocks, apart, strict=True) if block not in seen), default=0.0)
+
+        best = self._best(told) if len(seen) < len(ends) else pair
+        return best if told(best) > 0 else None
+
+    def _best(self, told: Callable[[Pair], float]) -> Pair:
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
-        best = max(pairs, key=lambda two: float(f"{self.of(two[0], two[1], 1).distance(norm):.9g}"))  # of equal ones the first
+        best = max(pairs, key=lambda two: float(f"{told(self.of(two[0], two[1], 1)):.9g}"))  # of equal ones the first
         single = self.of(best[0], best[1], 1)
         alone = float(np.max(np.abs(single.shifts) / single.scales))
-        return self.of(best[0], best[1], max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), math.floor(4 / single.distance(norm)))))
+        most = math.floor(4 / single.distance(self.measured.noise.norm))
+        return self.of(best[0], best[1], max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), most)))
 
     def _told(self, held: Held) -> dict[int, int]:
         """What the rows of a unit add to all measured queries."""
@@ -233,30 +250,43 @@ def at_a_time(measured: Measurements, pair: Pair) -> int:
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 
-def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, Part]:
-    """All queries together, and the query that tells most.
+def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
+    """All queries together, the query that tells most, and the one that tells most of blocks in which that pair of tables has one answer.
 
     Args:
         measured: what is measured.
         effort: how often.
     """
-    pair, norm = Pairs(measured).worst(), measured.noise.norm
-    draws = [draw(measured, pair, count, effort) for count in effort.batches(at_a_time(measured, pair))]
-    first, second = (np.concatenate(drawn, axis=1) for drawn in zip(*draws, strict=True))
+    pairs = Pairs(measured)
+    pair, norm = pairs.worst(), measured.noise.norm
+    first, second = _drawn(measured, pair, effort)
     of_all = {Noise.DISCRETE_LAPLACE: log_ratio, Noise.ROUNDED_GAUSSIAN: gap, Noise.DISCRETE_GAUSSIAN: divergence}[measured.noise]
     bound = of_all(*certified(pair.ratio(first, norm), pair.ratio(second, norm), effort.risk, of_all)) / pair.units
     if of_all is divergence:
         bound /= pair.units
-    trials = {"trials": first.shape[1], "units": pair.units}
-    together = Part(name="all queries together", claim=claim_of(measured), lower_bound=bound, **trials)
+    together = Part(name="all queries together", claim=claim_of(measured), lower_bound=bound, trials=first.shape[1], units=pair.units)
+    alone = _alone("the query that tells most", measured, pair, (first, second), effort)
+    other = pairs.unseen_by(pair)
+    if other is None:
+        return together, alone
+    return together, alone, _alone("the query that tells most of the rest", measured, other, _drawn(measured, other, effort), effort)
+
+
+def _drawn(measured: Measurements, pair: Pair, effort: Effort) -> tuple[IntArray, IntArray]:
+    draws = [draw(measured, pair, count, effort) for count in effort.batches(at_a_time(measured, pair))]
+    first, second = (np.concatenate(drawn, axis=1) for drawn in zip(*draws, strict=True))
+    return first, second
+
+
+def _alone(name: str, measured: Measurements, pair: Pair, drawn: tuple[IntArray, IntArray], effort: Effort) -> Part:
+    """The query that tells a pair best, by the law of its noise."""
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
-    one, other = (sign * own[worst].astype(np.float64) for own in (first, second))
+    one, other = (sign * own[worst].astype(np.float64) for own in drawn)
     shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
     factor = sharpness(one, other, effort.risk, _tails(measured.noise, shift, scale))
     claim = shift / scale / pair.units
-    alone = Part(name="the query that tells most", claim=claim, lower_bound=claim * factor, **trials)
-    return together, alone
+    return Part(name=name, claim=claim, lower_bound=claim * factor, trials=drawn[0].shape[1], units=pair.units)
 
 
 def claim_of(measured: Measurements) -> float:

@@ -1,9 +1,10 @@
 """The share of a budget that a guard takes before a plan: public arithmetic, with nothing lost."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._accounting import ZCDP, Privacy
+from leastnoise._accounting import Budget, Privacy, parameters
 from leastnoise._check import exact_positive, refuse
 
 
@@ -29,8 +30,7 @@ def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
     """
     if share is None:
         return privacy
-    budget = privacy.budget
-    return privacy.share(1 - share) if isinstance(budget, ZCDP) else privacy.within(budget.without(budget.epsilon * share))
+    return privacy.within(_times(privacy.budget, 1 - share))
 
 
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
@@ -41,7 +41,10 @@ def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
     """
     if share is None:
         return privacy
-    budget = privacy.budget
-    if isinstance(budget, ZCDP):
-        return privacy.within(ZCDP(budget.rho / (1 - share)))
-    return privacy.within(budget.without(-budget.epsilon * share / (1 - share)))
+    return privacy.within(_times(privacy.budget, 1 / (1 - share)))
+
+
+def _times(budget: Budget, part: Fraction) -> Budget:
+    """A part of epsilon or of rho, and all of delta."""
+    name, number = next(iter(parameters(budget).items()))
+    return replace(budget, **{name: number * part})  # type: ignore[arg-type]  # by name, whichever budget it is
