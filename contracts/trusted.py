@@ -27,7 +27,8 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # A second table joined to the first: what may be joined, how partners are found, and, for the data's holder, how many are (176).
 # Distances from both ends of a measure's values: counts and sums in one block, combined in the kernel (20).
 # Short fields of CSV files told apart as whole numbers, which is what makes reading them as fast as DuckDB's (15).
-CEILING = 8_217
+# Keys counted by engines: their texts as SQL, closed by default (63). Rows of Spark, held a partition at a time (27).
+CEILING = 8_308
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

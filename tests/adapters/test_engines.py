@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +21,16 @@ from sqlglot import exp
 import leastnoise as ln
 from adapters.postgres import fill, server
 from leastnoise import DatabaseTable, Domain, InputError
-from leastnoise._adapters import Wanted, _engine, _postgres, _read, read
+from leastnoise._adapters import Wanted, _engine, _keys, _postgres, _read, read, read_keys
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._engine import Wish
 from leastnoise._adapters._sql import Value, amount_of, cell_of, prepared
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, PerCell, Reading
+from leastnoise._adapters._values import text as text_of
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, PerCell, Reading, Unknown
 from leastnoise._kernel._count import count
 from leastnoise._session import parse_spec
-from leastnoise._table import columns_of, counted_of
+from leastnoise._table import columns_of, counted_of, keyed_of
 from waiting import HANGS
 
 # ------------------------------------------------------------------------------------------------------------ the rows
@@ -62,6 +64,7 @@ TEXT = [
 TEXT += ["O'Brien", 'say "x"', "%.0%", "17.0\n", "true", "false", "ß", "ẞ", "SS", "{F}", "$1", ":a", "1" * 500, "17." + "0" * 500]
 FLAG = [True, False, None]
 EXACT = ["0", "0.1", "0.30", "1.50", "17.00", "17", "-1", "NaN", "1e400", "-1e400", "1e-400", "0.1" + "0" * 60 + "1", None]
+EXACT += ["5e-324", "1e-323", "2.471e-324", "-2.471e-324", "2.470e-324", "-2e-324"]  # above half of the least double, and below it
 DAYS = ["1969-12-31", "1970-01-01", "2023-12-31", "2024-01-01", "2024-02-29", "2024-03-31", "2024-12-30", "2025-01-05", "2025-01-06", None]
 DAYS += ["0001-01-01", "9999-12-31"]
 # around the days, and around the changes of clocks in Berlin, New York and on Lord Howe Island
@@ -90,7 +93,12 @@ def columns():
 
 
 COLUMNS = columns()
+# control characters at the ends of their stretches, blanks that are trimmed and not, letters of several bytes; NUL is no text of Postgres
+ODD = ["a", "b", "a b", " a\u00a0", "\u202fb\t", "a\n", "\x01", "\x1fa", "\x7f", "\x80", "\x9fa", "\xa0", "\xad", "\u2003a"]
+ODD += ["\U0001f600" * 5, "\U0001f600" * 6, "e\u0301" * 3, "nul\x00", "'\"", "\\", "%_", "--", None, ""]
+COLUMNS["o"] = [ODD[place] for place in [*range(len(ODD)), *np.random.default_rng(3).integers(0, len(ODD), ROWS - len(ODD))]]
 TYPES = {"n": pa.int64(), "x": pa.float64(), "t": pa.string(), "b": pa.bool_(), "u": pa.int64(), "w": pa.string(), "i": pa.int64()}
+TYPES["o"] = pa.string()
 TYPES |= {"d": pa.date32(), "s": pa.timestamp("us"), "z": pa.timestamp("us", "UTC")}
 ARROW = pa.table({name: pa.array(COLUMNS[name], kind) for name, kind in TYPES.items()})
 
@@ -174,6 +182,7 @@ def url():
             "b": "boolean",
             "u": "bigint",
             "w": "varchar(20)",
+            "o": "text",
             "e": "numeric",
             "i": "integer",
             "d": "date",
@@ -189,7 +198,7 @@ def url():
 def _literal(value, kind):
     if value is None:
         return "NULL"
-    text = str(value).replace("'", "''")
+    text = str(value).replace("'", "''").replace("\x00", "\x01")  # which is no key either
     return f"'{text}{'+00' if kind == 'timestamptz' else ''}'::{kind}"
 
 
@@ -208,12 +217,16 @@ def spark_session():
     settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     # an address of this machine alone, and a heap that leaves room for the other tests
     settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "1g"}
+    settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
     builder = SparkSession.builder.master("local[2]").appName("leastnoise")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        # else executors take the first python3 of the path, which may have no PyArrow
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
 
 
 @pytest.fixture
@@ -232,6 +245,7 @@ def ibis_duckdb():
     ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
     backend = ibis.duckdb.connect()
     kinds = "n BIGINT, x DOUBLE, t VARCHAR COLLATE NOCASE, b BOOLEAN, u BIGINT, w VARCHAR, i BIGINT, s TIMESTAMP, z TIMESTAMPTZ, d DATE"
+    kinds += ", o VARCHAR"
     backend.con.register("given", ARROW.select([part.split()[0] for part in kinds.split(", ")]))
     backend.con.execute(f"SET timezone = 'Asia/Tokyo'; CREATE TABLE visits ({kinds}); INSERT INTO visits SELECT * FROM given")
     with warnings.catch_warnings():
@@ -308,20 +322,29 @@ def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):
 
 
 def kept_rows(unit, most, key, domain, bound=None):
-    """By hand, the rows that count: of each unit, numbered in the order of their cells and amounts, those with the least keyed hashes."""
+    """By hand, the rows that count, with their cells and amounts."""
     columns = [cell_encoder(domain.kind(name))(to_column(ARROW.column(name).combine_chunks())) for name in domain.names]
     columns += [amount_encoder(one)(to_column(ARROW.column(one.column).combine_chunks())) for one in domain.measures.values()]
+
+    def limit(row):
+        return (None, ROWS) if bound is None else (tuple(row[domain.names.index(one)] for one in bound.attributes), bound.rows)
+
+    return kept_of(unit, most, key, list(zip(*(column.tolist() for column in columns), strict=True)), limit)
+
+
+def kept_of(unit, most, key, every, limit):
+    """Of each unit's rows, numbered in their order, those with the least keyed hashes, of each cell at most so many."""
     of = {}
-    for value, *row in zip(COLUMNS[unit], *(column.tolist() for column in columns), strict=True):
-        if value not in (None, ""):
+    for value, row in zip(COLUMNS[unit], every, strict=True):
+        if value not in (None, "") and None not in row:
             of.setdefault(str(value), []).append(row)
     for name, rows in of.items():
         places = sorted(range(1, len(rows) + 1), key=lambda place, name=name: hashlib.sha256(f"{key}:{name}:{place}".encode()).digest())
         chosen, often = [], Counter()
         for row in (sorted(rows)[place - 1] for place in places):
-            cell = None if bound is None else tuple(row[domain.names.index(one)] for one in bound.attributes)
+            cell, at_most = limit(row)
             often[cell] += 1
-            if bound is None or often[cell] <= bound.rows:
+            if often[cell] <= at_most:
                 chosen.append(row)
         yield from chosen[:most]
 
@@ -364,6 +387,81 @@ def test_the_rows_used_and_not_that_a_guard_counts_are_those_of_reading(engine, 
         assert usage(ARROW) == [used, len(rows) - used]
 
 
+KEYS = [
+    ("t", Unknown(99, longest=6, reading=Reading(nulls=["x", "17"]))),
+    ("t", Unknown(99, reading=Reading(trim=True, nulls=["x"]))),
+    ("n", Unknown(99, longest=5, reading=Reading(nulls=["16", "x"]))),
+    ("b", Unknown(9, reading=Reading(nulls=["false"]))),
+    ("o", Unknown(99, longest=5)),
+]
+
+
+def keys_of(name, kind):
+    """By hand, the key of each row, None where there is none."""
+    found = [None if value is None else kind.reading.form(text_of(value)) for value in COLUMNS[name]]
+    nulls = {"", *map(kind.reading.form, kind.reading.nulls)}
+    return [key if key is not None and key not in nulls and kind.allows(key) else None for key in found]
+
+
+def keys_there(source, name, kind, **options):
+    """The keys that are found in a source, each with its units, without a row of it coming here."""
+    opened = _read.open_source(source)
+    refusing = replace(opened, chunks=lambda columns: pytest.fail("rows were sent for")) if opened.engine else opened
+    with mock.patch.object(_read, "open_source", return_value=refusing):
+        found = keyed_of(read_keys(source, Domain({name: kind}), name, **options))
+    return dict(zip(found.keys, found.units.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("name", "kind"), KEYS, ids=str)
+def test_keys_have_the_same_numbers_of_units(engine, name, kind, monkeypatch):
+    """Of all rows; and of the keys that each unit keeps, which by hand are those of its rows with the least keyed hashes."""
+    monkeypatch.setattr(_keys, "urandom", lambda size: b"k" * size)
+    keys = keys_of(name, kind)
+    expected = Counter(key for key in keys if key is not None)
+    assert len(expected) > (0 if name == "b" else 2)
+    assert len(expected) < len(keys) - expected.total()
+    assert keys_there(engine, name, kind) == expected
+    assert keys_there(ARROW, name, kind) == expected
+    for unit, most in (("u", 2), ("w", 1), ("u", ROWS)):
+        rows = [[key] for key in keys]
+        kept = [key for (key,) in kept_of(unit, most, (b"k" * 16).hex(), rows, lambda row: (row[0], 1))]
+        assert keys_there(engine, name, kind, unit_column=unit, max_rows=most) == Counter(kept)
+    assert keys_there(ARROW, name, kind, unit_column="u", max_rows=ROWS) == Counter(kept)  # nothing to choose
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ibis 12 calls functions that DuckDB 2 would rather have called otherwise
+def test_a_unit_more_changes_the_numbers_of_few_keys_by_one(monkeypatch):
+    """In an engine, with one key for both sources, as in the proof."""
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
+    monkeypatch.setattr(_keys, "urandom", lambda size: b"k" * size)
+    connection, rng, kind = ibis.duckdb.connect(), np.random.default_rng(2), Unknown(9, longest=3, reading=Reading(trim=True, nulls=["NA"]))
+    pool = np.array(["a", "b ", "b", "c", "", "NA", "long text", "\x01", "d"])
+    seen = Counter()
+    for trial in range(25):
+        rows, most = int(rng.integers(0, 12)), int(rng.integers(1, 4))
+        units = np.append(rng.integers(0, 4, rows), np.full(rng.integers(1, 7), 9))
+        every = pa.table({"id": pa.array(units), "agent": pa.array(pool[rng.integers(0, len(pool), len(units))])})
+        found = []
+        for place, part in enumerate((every.slice(0, rows), every)):
+            connection.con.register(f"t{trial}_{place}", part)
+            given = connection.table(f"t{trial}_{place}")
+            found.append(Counter(keys_there(given, "agent", kind, unit_column="id", max_rows=most)))
+        before, after = found
+        change = {key: after[key] - before[key] for key in {*before, *after}}
+        assert set(change.values()) <= {0, 1}
+        assert sum(change.values()) <= most
+        seen[sum(change.values())] += 1
+    assert set(seen) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("reading", [Reading(ignore_case=True), Reading(nulls=["a\\b"])], ids=str)
+def test_keys_that_have_no_sql_are_read(ibis_duckdb, reading):
+    kind = Unknown(99, reading=reading)
+    found = keyed_of(read_keys(ibis_duckdb, Domain(t=kind), "t"))
+    assert dict(zip(found.keys, found.units.tolist(), strict=True)) == Counter(key for key in keys_of("t", kind) if key is not None)
+    assert _engine.counted_keys(_read.open_source(ibis_duckdb).engine, "t", kind, None, 1, bytes) is None
+
+
 def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
     domain = Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
     table = read(engine, domain, wanted=Wanted(tables={None: [("t",)]}))
@@ -404,6 +502,22 @@ def test_what_spark_cannot_count_is_collected(spark_session):
     assert list(found.values()) == [[0, 0, 1, 0, 2], [1, 1, 0, 0, 1], [2, 0, 0, 0, 1], [0, 0, 0, 0, 3], [0, 0, 0, 2, 1], [0, 1, 0, 0, 2]]
 
 
+@pytest.mark.parametrize("python", [True, False], ids=["a partition at a time", "executors without Python"])
+def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have_python(spark, monkeypatch, python):
+    held, whole = [], type(spark).toArrow
+    monkeypatch.setattr(type(spark), "toArrow", lambda self: held.append(self) or whole(self))
+    if not python:
+        monkeypatch.setattr(type(spark), "mapInArrow", lambda *_: 1 / 0)
+    parts = list(_read.open_source(spark).chunks(["i", "t"]))
+    assert len(held) == (not python)
+    assert max(rows for rows, _ in parts) <= 100 < sum(rows for rows, _ in parts) == ROWS
+    order = np.concatenate([columns[0].data for _, columns in parts]).tolist()
+    texts = [None if place < 0 else columns[1].data[place].decode() for _, columns in parts for place in columns[1].index]
+    assert sorted(order) == COLUMNS["i"]
+    assert texts == [COLUMNS["t"][row] for row in order]
+    assert next(iter(_read.open_source(spark.where("i < 0")).chunks(["i"])), None) is None
+
+
 def test_a_failing_frame_says_nothing_of_a_row(spark_session):
     frame = spark_session.sql("SELECT CAST('MARK' || id AS INT) AS n, id = 1 AS b FROM range(3)")
     for tables in (None, {None: [("n",)]}):
@@ -427,7 +541,10 @@ def exact_table():
     return pa.table({"e": pa.array([None if one is None else float(Decimal(one)) for one in COLUMNS["e"]])})
 
 
-@pytest.mark.parametrize("kind", [Integers(0, 17, outside="clip"), Bins(0, 1, 4, null="other", outside="other")])
+@pytest.mark.parametrize(
+    "kind",
+    [Integers(0, 17, outside="clip"), Bins(0, 1, 4, null="other", outside="other"), Edges([-1, 0, 17], closed="right", null="other")],
+)
 def test_decimals_of_any_length_are_numbers(postgres, kind):
     domain = Domain({"e": kind}, measures={"m": Measure("e", -1, 20, unit="0.1")})
     tables = {None: [("e",)], "m": [()]}

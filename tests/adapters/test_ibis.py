@@ -1,6 +1,7 @@
 """Tables of Ibis beyond the contract of engines: what BigQuery and Snowflake are sent, translated and carried out by DuckDB; refusals."""
 
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest
 import sqlglot
 
 import leastnoise as ln
-from adapters.test_engines import ARROW, COLUMNS, KINDS, MEASURES, TIMES, counts
+from adapters.test_engines import ARROW, COLUMNS, KEYS, KINDS, MEASURES, TIMES, counts, keys_of
 from leastnoise import Categories, Domain, InputError, Reading
 from leastnoise._adapters import _engine, _ibis, _read
 from leastnoise._adapters._engine import Wish
@@ -76,6 +77,15 @@ def test_units_are_bounded_elsewhere(name):
     most = sum(min(2, len(rows)) for rows in often.values())
     assert 0 < found[None, ()].sum() <= most
     assert said[0].count("ROW_NUMBER() OVER") == 2
+
+
+@pytest.mark.parametrize("name", ["bigquery", "snowflake"])
+def test_keys_are_counted_elsewhere(name):
+    said = []
+    for column, kind in KEYS[:4]:
+        found = _engine.counted_keys(engine(name, said), column, kind, None, 1, bytes)
+        assert found == Counter(key for key in keys_of(column, kind) if key is not None)
+    assert len(said) == 4
 
 
 def _column(name):

@@ -7,16 +7,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._sql import Expression, Value, amount_of, cell_of, prepared, text, unit_of, whole
+from leastnoise._adapters._sql import Expression, Value, amount_of, cell_of, key_of, prepared, text, unit_of, whole
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Kind, Measure, PerCell
+from leastnoise._domain import Kind, Measure, PerCell, Unknown
 from leastnoise._table import Wanted, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 128 MiB of counts.
@@ -24,6 +24,8 @@ MOST_CELLS = 2**24
 # Tables of counts are kept below 2^17 cells where smaller ones can be summed out of them, as for so many rows.
 _ROWS = 2**20
 _KEY_BYTES = 16
+# The one column of an answer that is text.
+KEY = "key"
 
 Run = Callable[[exp.Select], Any]
 
@@ -40,6 +42,7 @@ class Engine:
         session: gives, for as long as it is entered, a function from a query to a reader of Arrow batches, all on one
             snapshot of the data. It
             raises InputError alone, without a word of the engine's own messages, which may quote a row.
+        sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
         merges: whether it puts the expressions of a subquery wherever they are named, unless the subquery has an OFFSET.
     """
 
@@ -48,6 +51,7 @@ class Engine:
     hashed: Callable[[Expression], Expression]
     most_sets: int
     session: Callable[[], AbstractContextManager[Run]]
+    sound: Callable[[Expression], Expression] | None = None
     merges: bool = False
 
 
@@ -132,6 +136,47 @@ def used_and_not(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byte
     return kept, every - kept
 
 
+def counted_keys(
+    engine: Engine, attribute: str, kind: Unknown, unit_column: str | None, max_rows: int, entropy_bytes: Callable[[int], bytes]
+) -> dict[str, int] | None:
+    """Count the units that have each key, in the engine.
+
+    Args:
+        engine: where.
+        attribute: whose keys they are.
+        kind: which texts are keys.
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: in how many keys a unit counts, once in each.
+        entropy_bytes: where the key of the choice comes from.
+
+    Returns:
+        For each key that is there how many units have it; None if the engine cannot do it by its SQL. That depends on public facts alone.
+
+    Raises:
+        InputError: the engine failed.
+    """
+    wish = Wish(
+        kinds={attribute: kind},
+        sums={},
+        tables={},
+        unit_column=unit_column,
+        max_rows=max_rows,
+        max_per_cell=None if unit_column is None else PerCell(1, attribute),
+    )
+    rows = _bounded_rows(engine, wish, entropy_bytes, keys=True)
+    if rows is None:
+        return None
+    found: dict[str, int] = {}
+    numbers = [exp.alias_(exp.column("c0"), KEY), exp.alias_(exp.Count(this=exp.Star()), "n")]
+    with engine.session() as run:
+        for batch in run(exp.select(*numbers).from_(rows.subquery("kept")).group_by(exp.column("c0"))):
+            for key, units in zip(batch.column(KEY).to_pylist(), batch.column("n").to_pylist(), strict=True):
+                if key in found:
+                    raise InternalError("A key was counted twice; please report this.")
+                found[key] = int(units)
+    return {key: units for key, units in found.items() if kind.allows(key)}
+
+
 def encoded(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> exp.Select | None:
     """The rows that count, encoded: for attribute i the cell ``ci``, for measure i the amount ``vi``; None where a column has no SQL."""
     rows = _bounded_rows(engine, wish, entropy_bytes)
@@ -145,8 +190,8 @@ def _kept(wish: Wish) -> list[Expression]:
     return [exp.GTE(this=exp.column(f"c{place}"), expression=whole(0)) for place in range(len(wish.kinds))]
 
 
-def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes]) -> exp.Select | None:
-    """The rows that count for their unit, encoded, with those that the domain drops."""
+def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], bytes], *, keys: bool = False) -> exp.Select | None:
+    """The rows that count for their unit, encoded, with those that the domain drops; or those with a key, which is their cell."""
     sources = [kind.reading.column or name for name, kind in wish.kinds.items()]
     wanted = [*sources, *(measure.column for measure in wish.sums.values()), *([] if wish.unit_column is None else [wish.unit_column])]
     if not set(wanted) <= set(engine.values):
@@ -156,7 +201,8 @@ def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byt
     values = {name: Value(engine.values[name].held, exp.column(given[name])) for name in given}
     ready = [prepared(kind, values[source]) for source, kind in zip(sources, wish.kinds.values(), strict=True)]
     called = [one and Value(one.held, exp.column(f"p{place}")) for place, one in enumerate(ready)]
-    cells = [one and cell_of(kind, one) for kind, one in zip(wish.kinds.values(), called, strict=True)]
+    coded = partial(key_of, sound=engine.sound) if keys else cell_of
+    cells = [one and coded(kind, one) for kind, one in zip(wish.kinds.values(), called, strict=True)]
     amounts = [amount_of(measure, values[measure.column]) for measure in wish.sums.values()]
     unit = [] if wish.unit_column is None else [unit_of(values[wish.unit_column])]
     columns = {**_named("c", cells), **_named("v", amounts), **_named("u", unit)}
@@ -167,9 +213,11 @@ def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byt
     raw = exp.select("*", *further).from_(_once(raw, engine).subquery("raw"))
     rows = _selected({name: column for name, column in columns.items() if column is not None}, _once(raw, engine).subquery("prepared"))
     if wish.unit_column is not None:
-        known = rows.where(exp.Not(this=exp.Paren(this=values[wish.unit_column].is_null)))
-        rows = _bounded(known, list(columns), engine, wish, entropy_bytes)
-    return rows
+        rows = rows.where(exp.Not(this=exp.Paren(this=values[wish.unit_column].is_null)))
+    if keys:
+        keyless = exp.Is(this=exp.column("c0"), expression=exp.Null())
+        rows = exp.select("*").from_(_once(rows, engine).subquery("with_keys")).where(exp.Not(this=keyless))
+    return rows if wish.unit_column is None else _bounded(rows, list(columns), engine, wish, entropy_bytes)
 
 
 def _once(query: exp.Select, engine: Engine) -> exp.Select:

@@ -11,8 +11,8 @@ from typing import Any
 from sqlglot import exp
 
 from leastnoise._adapters._column import Source
-from leastnoise._adapters._engine import Engine, Run
-from leastnoise._adapters._sql import Expression, Value, case, text, whole
+from leastnoise._adapters._engine import KEY, Engine, Run
+from leastnoise._adapters._sql import Expression, Value, case, text, whole, without_nul
 from leastnoise._check import InputError
 
 _SOURCE = "leastnoise_source"
@@ -129,8 +129,8 @@ def open_ibis(table: Any, reading: Source) -> Source:
     @contextmanager
     def session() -> Iterator[Run]:
         def run(ours: exp.Select) -> Any:
-            # of counts, which are whole numbers
-            schema = dict.fromkeys(ours.named_selects, "int64")
+            # of counts, which are whole numbers, and of keys
+            schema = {name: "string" if name == KEY else "int64" for name in ours.named_selects}
             return backend.sql(words(backend.name, query, ours), schema=schema).to_pyarrow().to_reader()
 
         try:
@@ -162,7 +162,9 @@ def engine_of(dialect: Dialect, types: Mapping[str, Any], session: Callable[[], 
     """
     values = {name: _value(exp.column(exp.to_identifier(name, quoted=True)), kind, dialect) for name, kind in types.items()}
     known = {name: value for name, value in values.items() if value is not None}
-    return Engine(relation=exp.to_table(_SOURCE), values=known, hashed=dialect.hashed, most_sets=_MOST_SETS, session=session)
+    return Engine(
+        relation=exp.to_table(_SOURCE), values=known, hashed=dialect.hashed, most_sets=_MOST_SETS, session=session, sound=without_nul
+    )
 
 
 def _value(column: Expression, kind: Any, dialect: Dialect) -> Value | None:

@@ -1,6 +1,7 @@
 """Keys that nobody could list beforehand, and how many units have each (E9 of PROOFS-adapters.md)."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from os import urandom
 from typing import Any
 
@@ -27,7 +28,7 @@ def read_keys(
     max_rows: int = 1,
     progress: Progress | None = None,
 ) -> Table:
-    """Read the keys of a column, and count the units that have each, chunk by chunk.
+    """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
 
     Args:
         source: as for `leastnoise._adapters.read`.
@@ -55,6 +56,13 @@ def read_keys(
     if not isinstance(kind, Unknown):
         raise refuse(f"the attribute {attribute!r}", kind, "Unknown", "The categories of the others are known.")
     opened, names = opened_for(source, {attribute: kind}, {}, unit_column)
+    table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
+    if opened.engine is not None:
+        from leastnoise._adapters._engine import counted_keys
+
+        there = counted_keys(opened.engine, attribute, kind, unit_column, max_rows, urandom)
+        if there is not None:
+            return table(list(there), np.array(list(there.values()), dtype=np.int64))
     units = None if unit_column is None else Units(PerCell(1, attribute), {attribute: kind})
     numbers: dict[str, int] = {}
     encode, parts, read = by_value(_numbered(kind, numbers)), [np.zeros(0, dtype=np.int64)], 0
@@ -75,9 +83,7 @@ def read_keys(
         counts = np.bincount(every[units.keep(max_rows, urandom, every != _NONE)], minlength=len(numbers))
     present = np.flatnonzero(counts)
     keys = list(numbers)
-    return Table.keyed(
-        domain, attribute, [keys[place] for place in present], counts[present].astype(np.int64), unit_column=unit_column, max_rows=max_rows
-    )
+    return table([keys[place] for place in present], counts[present].astype(np.int64))
 
 
 def _numbered(kind: Unknown, numbers: dict[str, int]) -> Callable[[Sequence[object]], IntArray]:

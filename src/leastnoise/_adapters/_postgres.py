@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from leastnoise._check import InputError
 # Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are a single pass over its rows.
 _MOST_SETS = 100
 _LATEST = 2**63 - 1
+# Half of the least double, which is rounded to 0, in all its digits.
+_NEAR = str(Context(prec=800).power(2, -1075))
 _EPOCH = "1970-01-01"
 _COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind FROM pg_attribute
 WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
@@ -70,14 +72,14 @@ def _microseconds(column: Expression) -> Expression:
 
 
 def _as_double(column: Expression) -> Expression:
-    """A decimal of any length; those beyond the doubles, or below the least of them, would be an error."""
-    nan, far, near = (exp.cast(text(one), "DECIMAL") for one in ("NaN", "1e300", "1e-323"))
+    """A decimal of any length; those beyond the doubles, or nearer to 0 than to the least of them, would be an error."""
+    nan, far, near = (exp.cast(text(one), "DECIMAL") for one in ("NaN", "1e300", _NEAR))
     size = exp.Abs(this=column.copy())
     above = exp.GT(this=column.copy(), expression=exp.Literal.number(0))
     return case(
         [
             (exp.EQ(this=column.copy(), expression=nan), double("NaN")),
-            (exp.LT(this=size, expression=near), double(0.0)),
+            (exp.LTE(this=size, expression=near), double(0.0)),
             (exp.LTE(this=size.copy(), expression=far), exp.cast(column.copy(), "DOUBLE")),
             (above, double("Infinity")),
             (exp.LTE(this=column.copy(), expression=exp.Literal.number(0)), double("-Infinity")),

@@ -1,7 +1,8 @@
-"""Data frames of Spark, on the session they belong to: counted by its executors, or collected over Arrow."""
+"""Data frames of Spark, on the session they belong to: counted by its executors, or collected over Arrow, a partition at a time."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +12,7 @@ from sqlglot import exp
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
 from leastnoise._adapters._engine import Engine, Run
-from leastnoise._adapters._sql import Expression, Held, Value, whole
+from leastnoise._adapters._sql import Expression, Held, Value, whole, without_nul
 from leastnoise._check import InputError
 
 _WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -42,24 +43,29 @@ def open_spark(frame: Any) -> Source:
     relation = exp.to_table(view)
 
     @contextmanager
-    def session() -> Iterator[Run]:
+    def frames() -> Iterator[Callable[[exp.Select], Any]]:
         try:
             frame.createOrReplaceTempView(view)
             try:
-                yield lambda query: spark.sql(query.sql("spark")).toArrow().to_reader()
+                yield lambda query: spark.sql(query.sql("spark"))
             finally:
                 spark.catalog.dropTempView(view)
         except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
             raise InputError(_not_computed(what)) from None
 
+    @contextmanager
+    def session() -> Iterator[Run]:
+        with frames() as found:
+            yield lambda query: found(query).toArrow().to_reader()
+
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         chosen = [exp.alias_(_selected(_column(name), kinds[name]), f"c{place}") for place, name in enumerate(columns)]
-        with session() as run:
-            table = run(exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy()))
-        for batch in table:
-            for start in range(0, batch.num_rows, CHUNK):
-                part = batch.slice(start, CHUNK)
-                yield part.num_rows, [_read(array, kinds[name]) for name, array in zip(columns, part.columns, strict=False)]
+        query = exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy())
+        with frames() as found:
+            for batch in _batches(found(query)):
+                for start in range(0, batch.num_rows, CHUNK):
+                    part = batch.slice(start, CHUNK)
+                    yield part.num_rows, [_read(array, kinds[name]) for name, array in zip(columns, part.columns, strict=False)]
 
     values = {name: _value(_column(name), kind) for name, kind in types}
     engine = Engine(
@@ -68,11 +74,40 @@ def open_spark(frame: Any) -> Source:
         hashed=_hashed,
         most_sets=1,
         session=session,
+        sound=_sound,
     )
     strange = {name: kind for name, kind in types if _selected(_column(name), kind) == _missing(_column(name))}
     return Source(
         what=what, names=tuple(name for name, _ in types), total=None, chunks=chunks, strange=strange, engine=engine if plain else None
     )
+
+
+def _batches(found: Any) -> Iterator[Any]:
+    """All rows, of which the driver holds those of one partition; at once where the executors cannot run Python."""
+    import pyarrow as pa
+
+    def packed(batches: Iterable[Any]) -> Iterator[Any]:
+        # sent to the executors as it stands here, as they do not have this package
+        import pyarrow as pa
+
+        for batch in batches:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["packed"])
+
+    try:
+        with warnings.catch_warnings():
+            # about versions of pandas, of which nothing is used
+            warnings.simplefilter("ignore")
+            rows = found.mapInArrow(packed, "packed binary").toLocalIterator()
+        first = next(rows, None)
+    except Exception:  # noqa: BLE001 - whatever keeps them from it; a frame that fails will do so again
+        yield from found.toArrow().to_batches()
+        return
+    while first is not None:
+        yield from pa.ipc.open_stream(first[0])
+        first = next(rows, None)
 
 
 def _not_computed(what: str) -> str:
@@ -130,6 +165,10 @@ def _read(array: Any, kind: str) -> Column:
     if kind in _SAME or kind.startswith(("string", "decimal")):
         return to_column(array)
     return nothing_but(STRANGE, np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_))
+
+
+def _sound(it: Expression) -> Expression:
+    return exp.and_(exp.Anonymous(this="IS_VALID_UTF8", expressions=[it.copy()]), without_nul(it))
 
 
 def _hashed(it: Expression) -> Expression:

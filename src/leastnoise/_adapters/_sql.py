@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from leastnoise._adapters._dates import changes_of_clock, days_of
 from leastnoise._adapters._encode import DROP, inner_edges, multiples, null_numbers
-from leastnoise._domain import BLANKS, Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, Reading
+from leastnoise._domain import BLANKS, Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, Reading, Unknown
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
@@ -33,6 +33,7 @@ _LONGEST = 400
 _LAST_SHORT = 0xFFFF
 _HOUR = 3600 * 10**6
 _DAY = 24 * _HOUR
+_CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\\]*")
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -111,6 +112,8 @@ def prepared(kind: Any, value: Value) -> Value | None:
     """
     if isinstance(kind, Dates):
         return _since(kind, value) if value.held in {"day", "stamp", "instant"} else None
+    if isinstance(kind, Unknown):
+        return _spelled(kind, value)
     return _formed(kind, value) if isinstance(kind, Categories) and value.held == "text" else value
 
 
@@ -173,6 +176,54 @@ def _(kind: Categories, value: Value) -> Expression | None:
     else:
         return None
     return case([(value.is_null, null)], found)
+
+
+def key_of(kind: Any, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
+    """The key that a value is, null where it is none; None where it is read otherwise.
+
+    Args:
+        kind: the attribute.
+        value: as `prepared` gives it.
+        sound: whether a text of the engine has no NUL and is UTF-8; None if all are so.
+
+    >>> key_of(Unknown(9, reading=Reading(ignore_case=True)), Value("text", exp.column("a")), None) is None
+    True
+    """
+    known = {field.name for field in fields(kind)} <= _KEY_FIELDS and {field.name for field in fields(kind.reading)} == _READING
+    nulls = sorted({"", *map(kind.reading.form, kind.reading.nulls)})
+    if not known or kind.reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
+        return None
+    it = value.it
+    without = exp.Anonymous(this="TRANSLATE", expressions=[it.copy(), text(_CONTROLS), text("")])
+    fits: list[Expression] = [exp.NEQ(this=it.copy(), expression=text(one)) for one in nulls]
+    fits.append(exp.LTE(this=exp.Length(this=it.copy()), expression=exp.Literal.number(kind.longest)))
+    fits.append(exp.EQ(this=without, expression=it.copy()))
+    return case([(exp.and_(*fits, *([] if sound is None else [sound(it)])), it)], exp.Null())
+
+
+def without_nul(it: Expression) -> Expression:
+    """Whether a text has no NUL.
+
+    >>> without_nul(exp.column("a")).sql()
+    "TRANSLATE(a, CHR(0), '') = a"
+    """
+    letter = exp.Anonymous(this="CHR", expressions=[exp.Literal.number(0)])
+    kept = exp.Anonymous(this="TRANSLATE", expressions=[it.copy(), letter, text("")])
+    return exp.EQ(this=kept, expression=it.copy())
+
+
+_KEY_FIELDS = {"most", "longest", "null", "outside", "levels", "reading"}
+
+
+def _spelled(kind: Unknown, value: Value) -> Value | None:
+    """The string form of a value, as its reading compares it but for the case of letters."""
+    if value.held == "boolean":
+        return Value("text", case([(value.it, text("true")), (exp.Not(this=value.it.copy()), text("false"))], exp.Null()))
+    it = unit_of(value)
+    if it is None:
+        return None
+    trimmed = exp.Trim(this=it, expression=text(BLANKS), position="BOTH")
+    return Value("text", trimmed if kind.reading.trim and value.held == "text" else it)
 
 
 def _nulls(kind: Categories) -> set[str]:
