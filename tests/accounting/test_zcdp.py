@@ -103,6 +103,13 @@ def test_tighter_than_bun_and_steinke() -> None:
         assert 0.8 * classic < float(zcdp_epsilon(rho, delta)) < classic
 
 
+def test_the_last_digit_is_decided_with_fifty() -> None:
+    """An epsilon at which the bound is a number of 17 digits but for the last of 50: fewer digits round up farther from it, more nearer."""
+    epsilon = Fraction("1.0000000000000000018502515516576553986764494205016606957724792317239660118047251")
+    above, at, below = (zcdp_delta("0.05", epsilon + apart * Fraction(1, 10**48)) for apart in (-1, 0, 1))
+    assert above == at == below + Fraction(1, 10**20)
+
+
 @pytest.mark.parametrize("rho", ["1e-900", "1e-20", "1e20", "1e900"])
 def test_extreme_rho_stays_a_bound(rho) -> None:
     assert 0 < zcdp_delta(rho, 1) <= 1

@@ -218,3 +218,28 @@ def test_weights_beyond_floating_point_are_multiplied_exactly() -> None:
     weighted = [[int(x) * w for x in row] for row, w in zip(entries, (2**7 - 1, 2**7 - 3), strict=True)]
     distance = sum((row[0] - row[1]) ** 2 for row in weighted)
     assert largest_distance(plan, 2) == Fraction(distance, 2**20)
+
+
+def test_distances_without_a_short_common_denominator_are_short_too() -> None:
+    """Of ten scales the common denominator has more than 512 bits; each part is rounded up, to 128 bits after the point of the least."""
+    scales = [Fraction(3**34 + 2 * place, 2**44) for place in range(10)]
+    plan = plan_of(1, [Block((Factor(("a",), Dense(np.array([[1, place + 2]]))),), scale) for place, scale in enumerate(scales)])
+    exact = sum((place + 1) / scale for place, scale in enumerate(scales))
+    found = largest_distance(plan, 1) or Fraction(0)
+    assert math.lcm(*(scale.numerator for scale in scales)).bit_length() > 512
+    assert exact < found < exact * (1 + Fraction(1, 2**120))
+    assert found.denominator == 2 ** (128 + 54 - 45)
+
+
+@pytest.mark.parametrize(
+    ("power", "operator", "weight"),
+    [
+        (2, Dense(np.full((257, 2048), 2**4)), 2**20),  # 2^30 products of whole numbers, with sums beyond 2^53
+        (1, Dense(np.full((257, 2048), 2**4)), 1),  # rows of several entries, compared one by one
+        (1, Dense(np.ones((4097, 2048), dtype=np.int8)), 1),  # 2^23 entries
+        (2, Dense(np.full((2, 2), 2**10)), 2**20),
+    ],
+    ids=["products", "comparisons", "entries", "norms"],
+)
+def test_pairs_that_are_too_much_work_are_not_listed(power: int, operator: Operator, weight: int) -> None:
+    assert _pairs.shared(Factor(("a",), operator, np.full(operator.rows, weight)), power, None) is None

@@ -130,7 +130,10 @@ def _in_place(folder: Path, part: int, parts: int, first: int, most: float) -> N
 
 
 def _afresh(folder: Path, _part: int, _parts: int, first: int) -> None:
-    """What is no function's code, and every survivor once more, of the first that many: the first tests alone, then more of the file's."""
+    """What is no function's code, and every survivor once more, of the first that many: the first tests alone, then more of the file's.
+
+    Before them those that could not run in place.
+    """
     cover = covering.Cover(folder)
     left = [mutant for mutant, state, limit in _last(folder)[:first] if state not in report.DEAD and limit != _LAST]
     if left:
@@ -141,6 +144,7 @@ def _afresh(folder: Path, _part: int, _parts: int, first: int) -> None:
     for mutant in left:
         own = cover.tests(mutant)
         tests = [*own, *(test for test in cover.of_file(mutant) if test not in set(own))]
+        tests.sort(key=lambda test: not test.startswith(covering.THREADED))
         result = trial.afresh(folder / "tree", cover, mutant, tests[:60], AFRESH)
         if result.state == "survived" and len(tests) > 60:
             result = trial.afresh(folder / "tree", cover, mutant, tests[60:], AFRESH)

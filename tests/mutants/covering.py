@@ -1,6 +1,5 @@
 """Which tests run which lines of the trusted packages, and how long each takes."""
 
-import itertools
 import json
 import signal
 import time
@@ -25,10 +24,10 @@ READ_THE_CODE = (
 )
 
 
-# They open databases and frames at import, whose threads a fork does not have.
-THREADED = "tests/adapters"
-# They start a server, whose CPU seconds are not those of the test.
-SERVERS, SERVER = ("spark", "postgres"), 4.0
+# They make databases and frames at import, whose threads a fork does not have.
+THREADED = tuple(f"tests/adapters/{name}.py" for name in ("test_read", "test_neighbours", "neighbours", "pools", "sources", "source_ibis"))
+# Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those of a test: once for all that use it.
+SERVERS = {"spark": 15.0, "postgres": 3.0, "url": 3.0}
 LONGEST, QUICK = 8.0, 2.0  # CPU seconds of one test while it is recorded; about half of that without coverage
 
 
@@ -59,7 +58,7 @@ class Recorder:
         self.failed = False
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        files, done = list(dict.fromkeys(item.path for item in items)), {test for test, _, _ in _known(self.path)}
+        files, done = list(dict.fromkeys(item.path for item in items)), {test for test, *_ in _known(self.path)}
         items[:] = [item for item in items if files.index(item.path) % self.parts == self.part and item.nodeid not in done]
 
     @pytest.hookimpl(wrapper=True)
@@ -75,14 +74,20 @@ class Recorder:
             seconds = round(time.process_time() - start, 4)
             self.cover.switch_context("")  # writes the lines
             with self.path.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps([item.nodeid, seconds, self.failed]) + "\n")
+                lines.write(json.dumps([item.nodeid, seconds, self.failed, server_of(item)]) + "\n")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.failed = self.failed or report.failed
 
 
-def _known(path: Path) -> list[tuple[str, float, bool]]:
-    """The tests that were recorded: their names, CPU seconds, and whether they failed."""
+def server_of(item: pytest.Item) -> str:
+    """Which server a test starts or finds running, empty for none."""
+    names = [item.name.partition("[")[2], *getattr(item, "fixturenames", ())]
+    return next((server for server in SERVERS if any(server in name for name in names)), "")
+
+
+def _known(path: Path) -> list[tuple[str, float, bool, str]]:
+    """The tests that were recorded: their names, CPU seconds, whether they failed, and what server they need."""
     return [tuple(json.loads(line)) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
@@ -124,8 +129,12 @@ def gather(tree: Path, target: Path, part: int) -> None:
         for path in data.measured_files()
     }
     known = _known(target / f"tests-{part}.jsonl")
-    seconds, failed = {test: used for test, used, _ in known}, sorted({test for test, _, bad in known if bad})
-    (target / f"lines-{part}.json").write_text(json.dumps({"seconds": seconds, "failed": failed, "lines": found}), "utf-8")
+    own = {
+        "seconds": {test: used for test, used, _, _ in known},
+        "failed": sorted({test for test, _, bad, _ in known if bad}),
+        "servers": {test: server for test, _, _, server in known if server},
+    }
+    (target / f"lines-{part}.json").write_text(json.dumps({**own, "lines": found}), "utf-8")
 
 
 class Cover:
@@ -134,12 +143,14 @@ class Cover:
     def __init__(self, folder: Path) -> None:
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
+        self.servers: dict[str, str] = {}
         self._lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._files: dict[str, set[str]] = defaultdict(set)
         for path in sorted(folder.glob("lines-*.json")):
             known = json.loads(path.read_text("utf-8"))
-            self.seconds |= {test: used + SERVER * any(one in test.lower() for one in SERVERS) for test, used in known["seconds"].items()}
+            self.seconds |= known["seconds"]
             self.failed += known["failed"]
+            self.servers |= known["servers"]
             for file, lines in known["lines"].items():
                 self._files[file].update(*lines.values())
                 for line, tests in lines.items():
@@ -164,13 +175,26 @@ class Cover:
         return self.in_order(self._files[mutant.file] or own, mutant)
 
     def in_order(self, tests: set[str], mutant: Mutant) -> list[str]:
-        """Those of the mutant's package first, quick ones before slow ones, without those that fail on the code as it is or read it."""
+        """Those of the mutant's package first, quick ones before slow ones and these before those that start a server.
+
+        Without those that fail on the code as it is, or read it.
+        """
         package = mutant.file.partition("/")[0]
         own = (f"tests/{package[1:]}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
         fit = {test for test in tests - set(self.failed) if not test.startswith(READ_THE_CODE)}
-        return sorted(fit, key=lambda test: (not test.startswith(own), self.seconds.get(test, 0.0), test))
+        return sorted(fit, key=lambda test: (not test.startswith(own), self._start(test), self.seconds.get(test, 0.0), test))
 
     def within(self, tests: list[str], most: float) -> list[str]:
-        """The first of them that take no more than ``most`` CPU seconds together."""
-        total = itertools.accumulate(self.seconds.get(test, 0.0) for test in tests)
-        return [test for test, used in zip(tests, total, strict=True) if used <= most]
+        """The first of them that take no more than ``most`` CPU seconds together, with the servers that they start."""
+        total, kept, started = 0.0, list[str](), {""}
+        for test in tests:
+            server = self.servers.get(test, "")
+            total += self.seconds.get(test, 0.0) + (0.0 if server in started else self._start(test))
+            started.add(server)
+            if total > most:
+                break
+            kept.append(test)
+        return kept
+
+    def _start(self, test: str) -> float:
+        return SERVERS.get(self.servers.get(test, ""), 0.0)

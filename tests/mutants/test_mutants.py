@@ -1,6 +1,7 @@
 """The mutation runner: it changes what it says, kills what a test notices, and lets live what none does."""
 
 import dataclasses
+import gc
 import importlib.util
 import json
 import os
@@ -11,9 +12,9 @@ import coverage
 import pytest
 
 from mutants import report
-from mutants.covering import Cover, Recorder, gather
+from mutants.covering import SERVERS, Cover, Recorder, gather, server_of
 from mutants.generate import mutants_of, mutated, sample
-from mutants.trial import _KILLED, _PASSED, Outcome, forked, outcome, replace_code
+from mutants.trial import _KILLED, _PASSED, Outcome, forked, outcome, replace_code, until_one_fails
 
 CODE = '''"""A module."""
 from dataclasses import dataclass
@@ -46,7 +47,9 @@ def module(tmp_path):
     spec = importlib.util.spec_from_file_location("sample", path)
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
-    return loaded
+    gc.freeze()  # as tests/conftest.py does with what was collected
+    yield loaded
+    gc.freeze()
 
 
 def found(tmp_path, name):
@@ -100,6 +103,22 @@ def test_a_child_says_what_became_of_the_mutant():
     assert outcome(*forked(lambda: [None for _ in iter(time.process_time, None)], 0), 1).state == "time"
 
 
+def test_tests_run_until_one_fails_and_its_servers_are_stopped():
+    """A mutant that meets no test survives."""
+    ran, verdict = [], SimpleNamespace(failed="")
+
+    def protocol(item, nextitem):
+        ran.append((item, nextitem))
+        verdict.failed = "b" if item == "b" else ""
+
+    hook, state = SimpleNamespace(pytest_runtest_protocol=protocol), SimpleNamespace(teardown_exact=ran.append)
+    session = SimpleNamespace(config=SimpleNamespace(hook=hook), _setupstate=state)
+    assert until_one_fails(session, [], verdict) == (_PASSED, "")
+    assert until_one_fails(session, ["a", "c"], verdict) == (_PASSED, "")
+    assert until_one_fails(session, ["a", "b", "c"], verdict) == (_KILLED, "b")
+    assert ran == [("a", "c"), ("c", None), ("a", "b"), ("b", "c"), None]
+
+
 def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path, module):
     mutants = list(mutants_of(tmp_path, "_kernel/sample.py"))
     drawn = sample(mutants, 8, 1)
@@ -111,17 +130,22 @@ def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path, modul
 def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp_path, module):
     quick, slow, other, bad = "tests/kernel/a.py::quick", "tests/kernel/a.py::slow", "tests/session/b.py::c", "tests/kernel/a.py::bad"
     lines = {"_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
-    known = {"seconds": {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0}, "failed": [bad], "lines": lines}
+    served = [f"tests/kernel/a.py::{name}" for name in ("served", "served too")]
+    lines["_kernel/sample.py"]["11"] += served
+    seconds = {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0, **dict.fromkeys(served, 0.2)}
+    known = {"seconds": seconds, "failed": [bad], "servers": dict.fromkeys(served, "spark"), "lines": lines}
     (tmp_path / "lines-0.json").write_text(json.dumps(known), "utf-8")
     cover = Cover(tmp_path)
     tests = cover.tests(found(tmp_path, "> least -> >= least"))
-    assert tests == [quick, slow, other]
+    assert tests == [quick, slow, *served, other]
     assert cover.within(tests, 1.0) == tests[:1]
+    assert cover.within(tests, 10 + SERVERS["spark"]) == tests  # which is started once
+    assert cover.within(tests, 9 + SERVERS["spark"]) == tests[:2]
     assert cover.tests(found(tmp_path, "5 -> 6")) == tests  # at import alone: whatever runs the file
 
 
 def test_a_recording_that_was_stopped_goes_on_where_it_was(tmp_path):
-    done = [["tests/a.py::quick", 0.5, False], ["tests/a.py::bad", 0.1, True]]
+    done = [["tests/a.py::quick", 0.5, False, ""], ["tests/a.py::bad", 0.1, True, "spark"]]
     (tmp_path / "tests-0.jsonl").write_text("".join(json.dumps(one) + "\n" for one in done), "utf-8")
     items = [SimpleNamespace(path="tests/a.py", nodeid=f"tests/a.py::{name}") for name in ("quick", "bad", "new")]
     Recorder(coverage.Coverage(data_file=None), tmp_path / "tests-0.jsonl", 0, 1, 8.0).pytest_collection_modifyitems(items)
@@ -133,6 +157,18 @@ def test_a_recording_that_was_stopped_goes_on_where_it_was(tmp_path):
     known = json.loads((tmp_path / "lines-0.json").read_text("utf-8"))
     assert known["lines"] == {"_kernel/a.py": {"7": ["tests/a.py::quick"]}}
     assert (known["seconds"], known["failed"]) == ({"tests/a.py::quick": 0.5, "tests/a.py::bad": 0.1}, ["tests/a.py::bad"])
+    assert known["servers"] == {"tests/a.py::bad": "spark"}
+
+
+def test_what_server_a_test_needs_is_in_its_fixtures_or_its_parameters():
+    for name, fixtures, server in (
+        ("test_a[spark-u]", ["engine"], "spark"),
+        ("test_a", ["spark_session"], "spark"),
+        ("test_a", ["url", "tmp_path"], "url"),
+        ("test_what_spark_says", ["tmp_path"], ""),
+    ):
+        assert server_of(SimpleNamespace(name=name, fixturenames=fixtures)) == server
+    assert server_of(SimpleNamespace(name="module.example")) == ""
 
 
 def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeypatch):

@@ -17,6 +17,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ from mutants.generate import Mutant, mutated
 
 # Loaded before any fork: not the package, which is imported anew, nor what starts threads at import.
 LIBRARIES = ("numpy", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "mpmath", "narwhals", "duckdb", "click", "rich.console")
+# No more than imported: they start threads where something is made with them.
+LIBRARIES += ("pandas", "polars", "pyarrow.parquet", "sqlglot", "ibis.backends.duckdb", "pyspark.sql", "adbc_driver_postgresql.dbapi")
 # CPU seconds beyond three times what the tests took when they were recorded, where later ones found values kept by earlier ones.
 _PATIENCE, _LONG_PATIENCE = 15.0, 90.0
 _MEMORY = 12 * 2**30
@@ -156,6 +159,7 @@ def replace_code(path: Path, text: str) -> bool:
     if len(changed) != 1:
         return False
     (one, other) = changed[0]
+    gc.unfreeze()  # what is frozen is in no list, and tests freeze what they have collected
     found = [
         made
         for made in gc.get_objects()
@@ -194,6 +198,16 @@ def _skeleton(module: types.CodeType, functions: list[types.CodeType]) -> object
     return of(module)
 
 
+def until_one_fails(session: pytest.Session, tests: Sequence[pytest.Item], verdict: _Verdict) -> tuple[int, str]:
+    """Run tests in order; what says the verdict, and the first that failed. Without tests nothing can."""
+    for test, after in zip_longest(tests, tests[1:]):
+        session.config.hook.pytest_runtest_protocol(item=test, nextitem=after)
+        if verdict.failed:
+            session._setupstate.teardown_exact(None)  # servers that it has started
+            return _KILLED, verdict.failed
+    return _PASSED, ""
+
+
 class InPlace:
     """A pytest plugin that runs mutants instead of tests, each in a fork of the process that has collected them.
 
@@ -218,11 +232,7 @@ class InPlace:
             def work(tests: list[pytest.Item] = tests, text: str = text, mutant: Mutant | None = mutant) -> tuple[int, str]:
                 if mutant and not replace_code(self.source / mutant.file, text):
                     return _NOT_A_FUNCTION, ""
-                for test, after in zip(tests, [*tests[1:], None], strict=True):
-                    session.config.hook.pytest_runtest_protocol(item=test, nextitem=after)
-                    if verdict.failed:
-                        return _KILLED, verdict.failed
-                return _PASSED, ""
+                return until_one_fails(session, tests, verdict)
 
             limit = _PATIENCE + 3 * sum(self.cover.seconds.get(test.nodeid, 0.0) for test in tests)
             found = outcome(*forked(work, limit), len(tests))
@@ -241,8 +251,9 @@ def in_place(tree: Path, cover: Cover, mutants: Sequence[Mutant | None], most: f
         tell: is given each outcome.
     """
     load_libraries()
-    recorded = [one for one in targets() if one != THREADED and any(test.startswith(one) for test in cover.seconds)]
-    pytest.main(pytest_arguments(tree, recorded), plugins=[InPlace(tree, cover, mutants, most, tell)])
+    recorded = [one for one in targets() if any(test.startswith(one) for test in cover.seconds)]
+    threaded = [f"--ignore={tree / one}" for one in THREADED]
+    pytest.main([*threaded, *pytest_arguments(tree, recorded)], plugins=[InPlace(tree, cover, mutants, most, tell)])
 
 
 # --- afresh ----------------------------------------------------------------------------------------------------------------------
