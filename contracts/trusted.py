@@ -28,7 +28,8 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Distances from both ends of a measure's values: counts and sums in one block, combined in the kernel (20).
 # Short fields of CSV files told apart as whole numbers, which is what makes reading them as fast as DuckDB's (15).
 # Keys counted by engines: their texts as SQL, closed by default (63). Rows of Spark, held a partition at a time (27).
-CEILING = 8_308
+# Searches for categories on keys that are made up, for audits (10).
+CEILING = 8_318
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import leastnoise
+from leastnoise._kernel import _keys
 from leastnoise._session import Ledger, read_spec
 
 SPEC = """
@@ -194,3 +195,16 @@ def test_nothing_that_is_found_is_paid_and_said(visits: Path, run: Callable[...,
     assert "No category was found" in done.err
     assert "epsilon = 0.2" in done.err
     assert not (visits / "out").exists()
+
+
+def test_an_audit_looks_at_the_search_too(visits: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = run("audit", "spec.toml", "--trials", "200")
+    assert (shown.code, shown.err) == (0, "")
+    own = shown.out[shown.out.index("The search for categories of 'agent'") :]
+    for word in ("epsilon: at most 0.2", "all keys that others have too", "a key at the threshold", "no more is lost than is claimed"):
+        assert word in own
+    for noise, sampler in list(_keys._SAMPLERS.items()):
+        monkeypatch.setitem(_keys._SAMPLERS, noise, lambda top, bottom, *rest, draw=sampler: draw(top, bottom * 2, *rest))
+    wrong = run("audit", "spec.toml", "--trials", "1000", "--json")
+    told = json.loads(wrong.out)
+    assert (wrong.code, told["held"], told["searches"]["agent"]["held"]) == (70, True, False)

@@ -11,8 +11,8 @@ import leastnoise as ln
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._audit import Audit, Part, _bounds, _measured
 from leastnoise._audit._measured import Pairs
-from leastnoise._kernel import SeededEntropy, _measure
-from leastnoise._plan import Plan
+from leastnoise._kernel import KeySearch, SeededEntropy, _keys, _measure
+from leastnoise._plan import CategoryPlan, Plan, _categories
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)})
 ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, age="prefix")
@@ -152,3 +152,76 @@ def test_a_plan_that_costs_more_than_it_declares_is_refused(neighbours: Any) -> 
     halved = replace(measured, blocks=tuple(replace(block, scale=block.scale / 2) for block in measured.blocks))
     with pytest.raises(ln.InputError, match="cost more than the budget they declare"):
         ln.audit(replace(plan, measurements=halved))
+
+
+# ------------------------------------------------------------------------------------------------- searches for categories
+
+SEARCHES = {
+    "Laplace": Privacy(ln.ApproxDP(1, "1e-6")),
+    "Laplace, replaced": Privacy(ln.ApproxDP(1, "1e-6"), "replace"),
+    "Gaussian, six categories": Privacy(ln.ApproxDP("1/2", "1e-6"), "add_remove", "id", 6),
+}
+every_search = pytest.mark.parametrize("case", SEARCHES)
+
+
+def searched(case: str) -> CategoryPlan:
+    plan = ln.plan_categories("agent", ln.Unknown(9, longest=1), SEARCHES[case])
+    assert (plan.rule.noise is Noise.ROUNDED_GAUSSIAN) == case.startswith("Gaussian")
+    return plan
+
+
+def rehearsed(plan: CategoryPlan, seed: int) -> dict[str, Part]:
+    """The parts by name, that of the largest bound among them."""
+    trials = 6000 if plan.privacy.max_rows > 1 else 10_000
+    found = ln.audit(plan, trials=trials, confidence=SURE, entropy=SeededEntropy(seed))
+    parts = {part.name: part for part in found.parts}
+    (first,) = {"all keys that nobody else has", "all keys that others have too"} - set(parts)
+    parts[first] = Part(name=first, claim=found.claim, lower_bound=found.lower_bound, trials=found.trials, units=found.units)
+    assert (found.measure, found.epsilon) == ("epsilon", None)
+    assert found.held == all(part.held for part in parts.values())
+    assert len(parts) == 3
+    return parts
+
+
+@every_search
+def test_a_search_as_built_is_below_its_claim_and_not_far(case: str) -> None:
+    parts = rehearsed(searched(case), 1)
+    assert all(0 < part.lower_bound <= part.claim for part in parts.values())
+    assert parts["a key at the threshold"].lower_bound > 0.75 * parts["a key at the threshold"].claim
+    if case == "Laplace":  # a unit's only category is named with all of delta
+        assert parts["all keys that nobody else has"].lower_bound > 0.85
+    assert parts["all keys that others have too"].lower_bound > (0.6 if case.startswith("Laplace") else 0.1)
+
+
+@every_search
+def test_a_search_with_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    plan = searched(case)
+    monkeypatch.setitem(_keys._SAMPLERS, plan.rule.noise, smaller(_keys._SAMPLERS[plan.rule.noise]))
+    assert not rehearsed(plan, 2)["a key at the threshold"].held
+
+
+@every_search
+def test_a_search_with_a_threshold_too_low_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    plan, real = searched(case), KeySearch.draw
+
+    def lower(self: KeySearch, *given: Any) -> Any:
+        return real(replace(self, rule=replace(self.rule, threshold=self.rule.threshold * 3 // 4)), *given)
+
+    monkeypatch.setattr(KeySearch, "draw", lower)
+    monkeypatch.setattr(_keys, "keys_are_private", lambda *_: True)
+    assert not rehearsed(plan, 3)["a key at the threshold"].held
+
+
+def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does what it says, and names the category of one person too often for its delta."""
+    for module in (_keys, _categories):
+        monkeypatch.setattr(module, "keys_are_private", lambda *_: True)
+    plan = searched("Laplace")
+    parts = rehearsed(replace(plan, rule=replace(plan.rule, threshold=plan.rule.threshold * 3 // 4)), 4)
+    assert parts["a key at the threshold"].held
+    assert parts["all keys that nobody else has"].lower_bound > 1.2
+
+
+def test_a_search_has_no_guard() -> None:
+    with pytest.raises(ln.InputError, match="A search for categories has no guard"):
+        ln.audit(searched("Laplace"), guard="1/100", trials=200)

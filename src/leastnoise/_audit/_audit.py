@@ -6,12 +6,13 @@ from functools import partial
 
 from leastnoise._accounting import parameters
 from leastnoise._audit._bounds import LEAST_TRIALS, Effort, Part
+from leastnoise._audit._keys import LOOKS
 from leastnoise._audit._measured import epsilon_of, measured_parts
 from leastnoise._audit._steps import choice_part, kinds_of_steps, way_part, ways
 from leastnoise._check import InputError, whole
 from leastnoise._kernel import Entropy
 from leastnoise._measurements import Measurements
-from leastnoise._plan import Plan
+from leastnoise._plan import CategoryPlan, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,12 @@ class Audit:
 
 
 def audited(
-    plan: Plan, guard: Measurements | None, *, trials: int | None, seconds: float, confidence: float, entropy: Entropy | None
+    plan: Plan | CategoryPlan, guard: Measurements | None, *, trials: int | None, seconds: float, confidence: float, entropy: Entropy | None
 ) -> Audit:
     """Bound from below what a plan and its guard lose.
 
     Args:
-        plan: as it was made.
+        plan: as it was made; of a release, or of a search for categories.
         guard: what its guard measures; None without one.
         trials: of each of two tables; None for as many as the seconds allow.
         seconds: where no number of trials is given.
@@ -73,7 +74,7 @@ def audited(
     effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
     parts = [part for look in looks for part in look(effort)]
     together = max((part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound)
-    measured = plan.measurements
+    measured = _measurements_of(plan)
     return Audit(
         claim=together.claim,
         measure=_measure(plan),
@@ -90,7 +91,13 @@ def audited(
 Look = Callable[[Effort], tuple[Part, ...]]
 
 
-def _looks(plan: Plan, entropy: Entropy | None) -> list[Look]:
+def _measurements_of(plan: Plan | CategoryPlan) -> Measurements | None:
+    return None if isinstance(plan, CategoryPlan) else plan.measurements
+
+
+def _looks(plan: Plan | CategoryPlan, entropy: Entropy | None) -> list[Look]:
+    if isinstance(plan, CategoryPlan):
+        return [partial(_one, partial(look, plan)) for look in LOOKS]
     if plan.measurements is not None:
         return [partial(_of_measurements, plan.measurements, "")]
     found = ways(plan, entropy)
@@ -111,8 +118,9 @@ def _one(part_of: Callable[[Effort], Part], effort: Effort) -> tuple[Part, ...]:
     return (part_of(effort),)
 
 
-def _measure(plan: Plan) -> str:
-    if plan.measurements is None:
+def _measure(plan: Plan | CategoryPlan) -> str:
+    measured = _measurements_of(plan)
+    if measured is None:
         return next(iter(parameters(plan.privacy.budget)))
-    noise = plan.measurements.noise
+    noise = measured.noise
     return {"discrete_laplace": "epsilon", "rounded_gaussian": "mu", "discrete_gaussian": "rho"}[noise.value]

@@ -309,14 +309,18 @@ def _tails(noise: Noise, shift: float, scale: float) -> Tails:
     """Of one query, whose answers differ by a shift."""
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        tail = _tail(noise, scale / factor)
+        tail = tail_of(noise, scale / factor)
         return tail(thresholds - shift), tail(thresholds)
 
     return tails
 
 
-def _tail(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
-    """P(noise >= x) for whole numbers x."""
+def tail_of(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
+    """P(noise >= x) for whole numbers x.
+
+    >>> tail_of(Noise.ROUNDED_GAUSSIAN, 2.0)(np.array([0.5, 100.5])).round(3).tolist()
+    [0.5, 0.0]
+    """
     from scipy.special import ndtr
 
     if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):

@@ -28,18 +28,23 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     is above what the plan claims.
     """
     from leastnoise._session import audit as audited
-    from leastnoise._session import planned_spec, read_spec
+    from leastnoise._session import planned_spec, read_spec, search_plans
 
     what = read_spec(spec)
+    each = seconds / (1 + len(what.searches))
     with Progress("planning") as progress:
         made = planned_spec(what, progress.trying)
         progress.say("measuring made-up rows")
-        found = audited(made, guard=what.options.guard, trials=trials, seconds=seconds)
+        found = audited(made, guard=what.options.guard, trials=trials, seconds=each)
+        searches = {name: audited(plan, trials=trials, seconds=each) for name, plan in search_plans(what.searches, what.privacy).items()}
     if as_json:
-        show_json(asdict(found))
+        show_json({**asdict(found), "searches": {name: asdict(one) for name, one in searches.items()}})
     else:
         show_facts(_facts(found))
-    if not found.held:
+        for name, one in searches.items():
+            click.echo(f"\nThe search for categories of {name!r}")
+            show_facts(_facts(one))
+    if not all(one.held for one in (found, *searches.values())):
         click.echo(
             "leastnoise: a bound is above the claim: this program, on this machine, does not keep its promise; please report it.", err=True
         )

@@ -189,6 +189,24 @@ class Series:
         while True:
             yield cls._make(terms, replace(inside, charges=[]), None)
 
+    @classmethod
+    def rehearsed_keys(cls, terms: Terms, units: Sequence[int], entropy: Entropy | None = None) -> "Series":
+        """Make a series on keys that somebody made up, for audits of searches: nothing is paid (K8).
+
+        Args:
+            terms: what will be done, with one attribute.
+            units: how many have each of `made_up_keys`.
+            entropy: another source than the system's, for tests.
+
+        Raises:
+            InputError: the keys do not belong to the terms.
+        """
+        unit, (attribute,) = terms.privacy, terms.attributes
+        numbers = np.array(units, dtype=np.int64)
+        bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
+        table = Table.keyed(terms.domain, attribute, made_up_keys(len(units)), numbers, **bounds)  # type: ignore[arg-type]
+        return cls._make(terms, _Inside(table, SystemEntropy() if entropy is None else entropy, _verified(terms, table)), None)
+
     @property
     def private(self) -> bool:
         """False if the noise comes from a seed, or the rows are made up."""
@@ -297,6 +315,15 @@ class Series:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Series holds private rows and is not pickled")
+
+
+def made_up_keys(count: int) -> list[str]:
+    """Different keys of one letter, so that every attribute allows them.
+
+    >>> made_up_keys(2) == [chr(0x20000), chr(0x20001)]
+    True
+    """
+    return [chr(0x20000 + place) for place in range(count)]
 
 
 def _verified(terms: Terms, table: Table | None) -> Cost:

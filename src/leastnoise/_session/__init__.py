@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from leastnoise._session._objectives import Price, Reached, price, prices, reached
     from leastnoise._session._planned import compare, expected_seconds, plan, planned
     from leastnoise._session._reading import outcome_from_json, read_release
-    from leastnoise._session._searches import Searched
+    from leastnoise._session._searches import Searched, search_plans
     from leastnoise._session._session import check_affordable, planned_spec, release
     from leastnoise._session._sight import other_ledgers, unknown_releases
     from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
@@ -49,7 +49,7 @@ _HOMES = {
     "_session._objectives": ("Price", "Reached", "price", "prices", "reached"),
     "_session._planned": ("compare", "expected_seconds", "plan", "planned"),
     "_session._reading": ("outcome_from_json", "read_release"),
-    "_session._searches": ("Searched",),
+    "_session._searches": ("Searched", "search_plans"),
     "_session._session": ("check_affordable", "planned_spec", "release"),
     "_session._sight": ("other_ledgers", "unknown_releases"),
     "_session._spec": ("BLANK", "LEAST", "Spec", "parse_spec", "read_spec", "read_spec_text", "read_toml", "spec_from_table"),
@@ -109,6 +109,7 @@ __all__ = [
     "read_toml",
     "release",
     "resume",
+    "search_plans",
     "settle",
     "spec_from_table",
     "spec_warnings",

@@ -1,16 +1,16 @@
 """The audit of a plan, with its guard."""
 
 from leastnoise._audit import Audit, audited
-from leastnoise._check import Exact
+from leastnoise._check import Exact, InputError
 from leastnoise._kernel import Entropy
-from leastnoise._plan import Plan, guard_share
+from leastnoise._plan import CategoryPlan, Plan, guard_share
 from leastnoise._session._guard import guard_measurements
 from leastnoise._threads import one_thread
 
 
 @one_thread()
 def audit(
-    plan: Plan,
+    plan: Plan | CategoryPlan,
     *,
     guard: Exact | None = None,
     trials: int | None = None,
@@ -21,7 +21,7 @@ def audit(
     """Bound from below what a plan loses, by running the kernel on made-up rows.
 
     Args:
-        plan: as ``plan`` made it.
+        plan: as ``plan`` or ``plan_categories`` made it.
         guard: the share of the whole budget that ``release`` pays a guard with, which is looked at too.
         trials: of each of two tables; None for as many as the seconds allow.
         seconds: where no number of trials is given.
@@ -32,7 +32,7 @@ def audit(
         The bounds beside the claims. A bound above its claim is, at the given confidence, a fault of the program or of the machine.
 
     Raises:
-        InputError: fewer than 200 trials, or another confidence.
+        InputError: fewer than 200 trials, another confidence, or a guard of a search for categories, which has none.
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> found = ln.audit(made, trials=2000)
@@ -40,5 +40,7 @@ def audit(
     (1.0, True, True)
     """
     share = guard_share(guard)
+    if share is not None and isinstance(plan, CategoryPlan):
+        raise InputError("A search for categories has no guard. Leave out the guard; the release after the search may have one.")
     measured = None if share is None else guard_measurements(plan.privacy, share)
     return audited(plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy)

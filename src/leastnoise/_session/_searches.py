@@ -103,6 +103,17 @@ def named(searches: Sequence[Searched]) -> tuple[dict[str, Any], ...]:
     return tuple(one.found.named() for one in searches if one.found is not None and one.found.private)
 
 
+def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict[str, CategoryPlan]:
+    """How each search of a spec finds, or found, what it is for.
+
+    Args:
+        searches: of a spec.
+        privacy: of the spec, which `check_searches` did not refuse.
+    """
+    said = stated(privacy)
+    return {one.attribute: one.plan(said) for one in searches if said is not None}
+
+
 def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:
     """Refuse a budget that cannot pay for searches, and what other searches found.
 
