@@ -92,7 +92,8 @@ def _batches(found: Any) -> Iterator[Any]:
 
         for batch in batches:
             sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema) as writer:
+            # a partition can be 16 million rows, which the driver holds packed three times over
+            with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
                 writer.write_batch(batch)
             yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["packed"])
 

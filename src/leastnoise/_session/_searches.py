@@ -109,6 +109,10 @@ def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict
     Args:
         searches: of a spec.
         privacy: of the spec, which `check_searches` did not refuse.
+
+    >>> one = Searched(attribute="agent", kind=ln.Unknown(9), share=Fraction(1, 10), place=pathlib.Path("agents"))
+    >>> search_plans([one], ln.Privacy(ln.ApproxDP(1, "1e-6")))["agent"].threshold
+    156
     """
     said = stated(privacy)
     return {one.attribute: one.plan(said) for one in searches if said is not None}
