@@ -1,30 +1,46 @@
 """Many simulations of one plan in one draw, and their errors, for the tests that compare errors with what was promised."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
+from operator import itemgetter
+from unittest.mock import patch
 
 import numpy as np
 
 from accuracy.plans import dense_strategy
 from leastnoise._estimate import Estimate
-from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._kernel._measure import draw, verify
+from leastnoise._kernel import SeededEntropy, _measure, simulate
+from leastnoise._kernel._measure import verify
 from leastnoise._linop import dense
-from leastnoise._measurements import Measurements, Observation
+from leastnoise._measurements import Measurements, Observation, row_scales
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload
 
 
-def simulations(measurements: Measurements, table: Table, count: int, seed: int) -> list[Observation]:
-    """Independent observations as `simulate` makes them; plan and table are checked once, and the table is counted once.
+class _Listed(list[np.ndarray]):
+    """What is set at any place, in the order in which it was set."""
 
-    The kernel draws for a plan that has every block ``count`` times.
+    def __setitem__(self, place: object, value: np.ndarray) -> None:
+        self.append(value)
+
+
+def simulations(measurements: Measurements, table: Table, count: int, seed: int) -> list[Observation]:
+    """Independent observations as `simulate` makes them: noise is added to the same answers again and again.
+
+    Plan and table are checked, the table is counted, and the scales are computed once.
     """
     verify(measurements, table)
-    blocks = len(measurements.blocks)
-    values = draw(replace(measurements, blocks=measurements.blocks * count), table, SeededEntropy(seed))
-    return [Observation(measurements, values[start : start + blocks], "", private=False) for start in range(0, blocks * count, blocks)]
+    blocks = measurements.blocks
+    exact = sorted(_measure._answers(measurements, table), key=itemgetter(0))
+    scales = {block: row_scales(block, measurements.grid) for block in blocks}
+    values = _Listed()
+    with patch.object(_measure, "row_scales", lambda block, _: scales[block]):
+        _measure._add_noise(measurements, exact * count, values, SeededEntropy(seed))
+    return [
+        Observation(measurements, tuple(values[start : start + len(blocks)]), "", private=False)
+        for start in range(0, len(values), len(blocks))
+    ]
 
 
 def dense_product(product: Product) -> np.ndarray:

@@ -12,9 +12,12 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 import trials
 from trials import MODES, Scenario, before_and_after, command, entered, entering, faulted, fresh, trial, with_ledger
+
+from cli.server import load
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,13 +110,7 @@ def main() -> int:
     given = parser.parse_args()
     build = ROOT / "build" / "faults"
     trials.with_faults(build)
-    import duckdb  # noqa: F401 - once, before the forks
-    import scipy.linalg  # noqa: F401
-
-    import leastnoise._cli._main
-    import leastnoise._release
-    import leastnoise._session  # noqa: F401
-
+    load()  # once, before the forks
     base = Path(tempfile.mkdtemp(prefix="faults-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))  # noqa: S108
     kept = build / "lines.jsonl" if given.out else Path(os.devnull)
     lines = [Line(**json.loads(text)) for text in (kept.read_text("utf-8").splitlines() if kept.is_file() else [])]
