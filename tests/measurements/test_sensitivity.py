@@ -338,3 +338,17 @@ def test_output_distributions_of_neighbours_differ_by_no_more_than_the_cost(mech
         for alpha in (1.5, 2.0, 5.0):
             renyi = math.log(np.exp(alpha * here - (alpha - 1) * there)[np.abs(points) < 30].sum()) / (alpha - 1)
             assert rows_changed * renyi <= alpha * rho * (1 + 1e-6)
+
+
+def test_an_operator_that_only_looks_like_one_seen_before_is_refused() -> None:
+    class Alike(Identity):
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Identity)
+
+        __hash__ = Identity.__hash__
+
+    domain = Domain(a=Coded(2))
+    blocks = tuple(Block((Factor(("a",), operator),), Fraction(1)) for operator in (Identity(2), Alike(2)))
+    assert blocks[0].factors == blocks[1].factors
+    with pytest.raises(InputError, match=r"the operator of a factor must be .*; got 'Alike'"):
+        Measurements(domain=domain, privacy=Privacy(PureDP(2)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)

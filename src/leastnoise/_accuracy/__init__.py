@@ -30,6 +30,7 @@ from leastnoise._accuracy._ratio import ratio_interval
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, row_space
 from leastnoise._accuracy._statistics import ROUNDING, StatisticError, statistic_errors
 from leastnoise._accuracy._structure import combined, quantity_structure, structure
+from leastnoise._accuracy._subset_sums import Terms, subset_sums
 from leastnoise._accuracy._told import Told, attributes_told, middle, middles, sums_told, told
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Span",
     "StatisticError",
     "Structure",
+    "Terms",
     "Told",
     "Undetermined",
     "UnsupportedQuery",
@@ -93,6 +95,7 @@ __all__ = [
     "statistic_errors",
     "structure",
     "structures",
+    "subset_sums",
     "subsets",
     "sums_told",
     "told",

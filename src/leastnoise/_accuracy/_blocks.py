@@ -44,6 +44,9 @@ def explained(names: Names, across: Names) -> Iterator[Names]:
     >>> list(explained(("a", "b"), ("b",)))
     [('b',), ('a', 'b')]
     """
+    if not across:
+        yield from subsets(names)
+        return
     for chosen in subsets(tuple(name for name in names if name not in across)):
         yield tuple(name for name in names if name in across or name in chosen)
 
@@ -62,16 +65,15 @@ def block_variance(plan: Measurements, block: Block) -> float:
     199.8334
     """
     scale = float(block.scale)
-    if not noise_variance(plan.noise, scale, plan.grid) > 0:
+    variance = noise_variance(plan.noise, scale, plan.grid)
+    if not variance > 0:
         raise InputError(
             f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
             "rows), which protects nobody. Choose a smaller budget."
         )
     if any(factor.largest_square > 1 for factor in block.factors):
         return scale**2
-    if plan.noise.norm == 1 and not all(factor.even for factor in block.factors):
-        return 2 * scale**2
-    return noise_variance(plan.noise, scale, plan.grid)
+    return 2 * scale**2 if plan.noise.norm == 1 and not all(factor.even for factor in block.factors) else variance
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:

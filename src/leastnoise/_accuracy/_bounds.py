@@ -28,10 +28,11 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy._blocks import Names, subsets
 from leastnoise._accuracy._noise import noise_variance
 from leastnoise._accuracy._operators import apply_gram, gram_diagonal, singular_values
+from leastnoise._accuracy._subset_sums import Terms, subset_sums
 from leastnoise._domain import Domain, Measure
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator
-from leastnoise._workload import Product, Workload
+from leastnoise._workload import Product, Workload, numbered
 
 _MOST_GRAM = 2048
 _SWEEPS = 2
@@ -129,21 +130,14 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
     >>> [round(nuclear_norm(asked, total=total), 4) for total in (True, False)]
     [2.4142, 1.4142]
     """
-    domain = products[0].domain
 
     def norm_of(product: Product, part: Callable[[Operator], float]) -> float:
         return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
 
     if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
         return norm_of(products[0], _whole)
-    gram: dict[Names, float] = {}
     others = [product for product in products if not product.is_marginal]
-    for product in products:
-        if product.is_marginal:
-            share = float(product.weight) ** 2 / math.prod(operator.size for operator in product.operators)
-            for tau in subsets(product.attributes):
-                gram[tau] = gram.get(tau, 0.0) + share
-    best = {tau: math.prod(domain.kind(name).size - 1 for name in tau) * math.sqrt(value) * worth(tau) for tau, value in gram.items()}
+    best = _marginal_norms([product for product in products if product.is_marginal], worth)
     for product in others:
         best[product.attributes] = max(best.get(product.attributes, 0.0), norm_of(product, nuclear_across))
     summed = math.fsum(best.values())
@@ -152,6 +146,27 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
         rest = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(product.attributes))
         own, along = norm_of(product, _whole), norm_of(product, _along)
         found = max(found, rest + own - (0.0 if total else along))
+    return found
+
+
+def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]) -> dict[Names, float]:
+    """The part of every residual space in the nuclear norm of marginals."""
+    if not products:
+        return {}
+    domain, asked = products[0].domain, numbered(products)
+    places = np.array([one.place for one in asked.along], dtype=np.int64)
+    shape = np.array(domain.shape, dtype=np.float64)
+    weights = np.array([float(product.weight) ** 2 for product in products])
+    terms = []
+    for where, rows in asked.widths:
+        sets = places[rows]
+        terms.append(Terms(sets, np.ones(sets.shape), np.ones(sets.shape), weights[where] / shape[sets].prod(axis=1)))
+    names = np.array(domain.names, dtype=object)
+    found: dict[Names, float] = {}
+    for sets, sums in subset_sums(terms, len(names)):
+        parts = (shape[sets] - 1).prod(axis=1) * np.sqrt(sums)
+        for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True):
+            found[tau] = part * worth(tau)
     return found
 
 

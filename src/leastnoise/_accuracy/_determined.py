@@ -11,10 +11,11 @@ determined exactly if each product of parts that it needs is in some table. Two 
 Other plans are left to the solver of their structure, which decides in floating point and refuses where it is in doubt.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from itertools import product as combinations
 
 import numpy as np
@@ -24,7 +25,7 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Identity, Operator, Total, apply
-from leastnoise._measurements import Block
+from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
 
 
@@ -51,20 +52,17 @@ class _Axis:
 
     Args:
         spaces: of a chain its members, smallest first; of the other kind the total's span and A.
-        tables: for each part the tables that have it, as bits of one number.
         whole: of the other kind what holds every query that can be determined; None for a chain.
     """
 
     spaces: tuple[RowSpace, ...]
-    tables: tuple[int, ...]
     whole: RowSpace | None
 
     @staticmethod
-    def of(size: int, spaces: Sequence[tuple[RowSpace, int]]) -> "_Axis | None":
-        """From distinct spaces, smallest first, each with its tables; None if they are of neither kind."""
-        known = tuple(space for space, _ in spaces)
+    def of(size: int, known: Sequence[RowSpace]) -> "_Axis | None":
+        """From distinct spaces, smallest first; None if they are of neither kind."""
         if all(large.includes(small) for small, large in pairwise(known)):
-            return _Axis(known, tuple(_united(own for _, own in spaces[place:]) for place in range(len(spaces))), None)
+            return _Axis(tuple(known), None)
         total = row_space(Total(size))
         without = [space for space in known if total is None or not space.includes(total)]
         if total is None or len(without) != 1:
@@ -82,16 +80,20 @@ class _Axis:
             whole = of_gram(across.basis @ across.basis.T + 1 / size)
         if whole is None or whole.dimension != across.dimension + 1:
             return None
-        tables = tuple(_united(own for space, own in spaces if space.includes(part)) for part in (total, across))
-        return _Axis((total, across), tables, whole)
+        return _Axis((total, across), whole)
+
+    def has(self, operator: Operator) -> tuple[bool, ...]:
+        """Which parts a table has that measures these queries."""
+        space = row_space(operator)
+        return tuple(space is not None and space.includes(part) for part in self.spaces)
 
     def needs(self, operator: Operator) -> tuple[int, ...] | None:
-        """For every part that some row needs the tables that have it; None if a row lies outside all of them."""
+        """The parts that some row needs; None if a row lies outside all of them."""
         if self.whole is None:
-            return next(((own,) for space, own in zip(self.spaces, self.tables, strict=True) if space.holds(operator)), None)
+            return next(((place,) for place, space in enumerate(self.spaces) if space.holds(operator)), None)
         if not self.whole.holds(operator):
             return None
-        return tuple(own for own, other in zip(self.tables, self.spaces[::-1], strict=True) if not other.holds(operator))
+        return tuple(place for place, other in enumerate(self.spaces[::-1]) if not other.holds(operator))
 
 
 def _united(tables: Iterable[int]) -> int:
@@ -105,13 +107,13 @@ class Span:
     Args:
         sizes: cells of every attribute of the domain.
         names: the attributes that are in some table.
-        every: all tables, as bits of one number.
+        blocks: the tables.
         axes: of every one of these attributes; None if one has no basis as above.
     """
 
     sizes: Mapping[str, int]
     names: frozenset[str]
-    every: int
+    blocks: Sequence[Block]
     axes: Mapping[str, _Axis] | None
     _needs: dict[tuple[str, Operator], tuple[int, ...] | None] = field(default_factory=dict, repr=False)
 
@@ -125,30 +127,28 @@ class Span:
         [True, True, False]
         """
         sizes = {name: domain.kind(name).size for name in domain.names}
-        every = (1 << len(blocks)) - 1
-        names = frozenset(name for block in blocks for name in block.attributes)
-        tables: dict[str, dict[Operator, int]] = {}
-        for place, block in enumerate(blocks):
-            for factor in block.factors:
-                if len(factor.attributes) > 1:
-                    space = row_space(factor.operator)
-                    if space is None or not space.everything:
-                        return Span(sizes, names, every, None)
-                for name in factor.attributes:
-                    operator = factor.operator if len(factor.attributes) == 1 else Identity(sizes[name])
-                    own = tables.setdefault(name, {})
-                    own[operator] = own.get(operator, 0) | 1 << place
+        often = Counter(chain.from_iterable(block.factors for block in blocks))
+        names = frozenset(name for factor in often for name in factor.attributes)
+        operators: dict[str, dict[Operator, None]] = {name: {} for name in names}
+        tables = dict.fromkeys(names, 0)
+        for factor, number in often.items():
+            if len(factor.attributes) > 1:
+                space = row_space(factor.operator)
+                if space is None or not space.everything:
+                    return Span(sizes, names, blocks, None)
+            for name in factor.attributes:
+                tables[name] += number
+                operators[name][_along(factor, sizes[name])] = None
         axes: dict[str, _Axis] = {}
-        for name, own in tables.items():
-            summed = every & ~_united(own.values())
-            if summed:
-                own[Total(sizes[name])] = own.get(Total(sizes[name]), 0) | summed
+        for name, own in operators.items():
+            if tables[name] < len(blocks):
+                own[Total(sizes[name])] = None
             spaces = _distinct(own)
             axis = None if spaces is None else _Axis.of(sizes[name], spaces)
             if axis is None:
-                return Span(sizes, names, every, None)
+                return Span(sizes, names, blocks, None)
             axes[name] = axis
-        return Span(sizes, names, every, axes)
+        return Span(sizes, names, blocks, axes)
 
     def determines(self, product: Product) -> bool | None:
         """Whether all queries of a product are determined; None if the solver has to decide."""
@@ -162,20 +162,62 @@ class Span:
         if any(tables is None for tables in needed):
             return False
         choices = [tables for tables in needed if tables is not None]
-        known = reduce(_both, (tables[0] for tables in choices if len(tables) == 1), self.every)
+        every = (1 << len(self.blocks)) - 1
+        known = reduce(_both, (tables[0] for tables in choices if len(tables) == 1), every)
         return all(reduce(_both, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
 
+    def sides(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
+        """Whether rows along an attribute need its total, and whether they need more; None if a row is not determined.
+
+        For tables with one strategy along every attribute, which determines all its cells, or only what lies across its total.
+        """
+        axis = None if self.axes is None else self.axes.get(name)
+        if axis is None:
+            return (True, False) if _summed(operator) else None
+        if axis.spaces[0].everything:  # where cells are measured, so is their total: who needs them needs no more
+            return operator.size == 1, operator.size > 1
+        total = row_space(Total(operator.size))
+        across = next((space for space in axis.spaces if total is not None and not space.includes(total)), None)
+        summed = _summed(operator)
+        return (summed if across is None else not across.holds(operator)), not summed
+
     def _needed(self, name: str, operator: Operator) -> tuple[int, ...] | None:
+        """For every part that some row needs the tables that have it, as bits of one number."""
         key = name, operator
         if key not in self._needs:
-            self._needs[key] = None if self.axes is None else self.axes[name].needs(operator)
+            parts = None if self.axes is None else self.axes[name].needs(operator)
+            self._needs[key] = None if parts is None else tuple(self._tables[name][part] for part in parts)
         return self._needs[key]
+
+    @cached_property
+    def _tables(self) -> Mapping[str, tuple[int, ...]]:
+        """For every part along an attribute the tables that have it, as bits of one number."""
+        every = (1 << len(self.blocks)) - 1
+        own: dict[tuple[str, Operator], int] = {}
+        for place, block in enumerate(self.blocks):
+            for factor in block.factors:
+                for name in factor.attributes:
+                    key = name, _along(factor, self.sizes[name])
+                    own[key] = own.get(key, 0) | 1 << place
+        found = {}
+        for name, axis in (self.axes or {}).items():
+            known = {operator: tables for (other, operator), tables in own.items() if other == name}
+            summed = Total(self.sizes[name])
+            known[summed] = known.get(summed, 0) | every & ~_united(known.values())
+            having = [(axis.has(operator), tables) for operator, tables in known.items()]
+            found[name] = tuple(_united(tables for has, tables in having if has[part]) for part in range(len(axis.spaces)))
+        return found
 
     @cached_property
     def _of_totals(self) -> dict[str, tuple[int, ...] | None]:
         """What is needed along attributes that are summed over, but for those along which every table has the total."""
         found = {name: self._needed(name, Total(self.sizes[name])) for name in self.axes or ()}
-        return {name: tables for name, tables in found.items() if tables != (self.every,)}
+        return {name: tables for name, tables in found.items() if tables != ((1 << len(self.blocks)) - 1,)}
+
+
+def _along(factor: Factor, size: int) -> Operator:
+    """What a factor measures along one of its attributes: of several taken together every cell."""
+    return factor.operator if len(factor.attributes) == 1 else Identity(size)
 
 
 def _both(one: int, other: int) -> int:
@@ -241,16 +283,13 @@ def require(span: Span | None, product: Product) -> bool:
     return found is True
 
 
-def _distinct(tables: Mapping[Operator, int]) -> list[tuple[RowSpace, int]] | None:
-    """Row spaces of operators, smallest first, with the tables of equal ones put together; None if one is not known."""
-    found: list[tuple[RowSpace, int]] = []
-    for operator, own in tables.items():
+def _distinct(operators: Iterable[Operator]) -> list[RowSpace] | None:
+    """Row spaces of operators, smallest first, each once; None if one is not known."""
+    found: list[RowSpace] = []
+    for operator in operators:
         space = row_space(operator)
         if space is None:
             return None
-        same = next((place for place, (other, _) in enumerate(found) if other.dimension == space.dimension and other.includes(space)), None)
-        if same is None:
-            found.append((space, own))
-        else:
-            found[same] = found[same][0], found[same][1] | own
-    return sorted(found, key=lambda one: one[0].dimension)
+        if not any(other.dimension == space.dimension and other.includes(space) for other in found):
+            found.append(space)
+    return sorted(found, key=lambda one: one.dimension)

@@ -89,6 +89,10 @@ class Known(ABC):
     def errors(self, product: Product) -> Errors:
         """The sum and the largest of the variances of a product's answers."""
 
+    def errors_of(self, products: Sequence[Product]) -> list[Errors]:
+        """``errors`` of every product."""
+        return [self.errors(product) for product in products]
+
     @abstractmethod
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers."""

@@ -1,24 +1,26 @@
 """The product form of the covariance: see `_structure`."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, repeat
+from itertools import product as product_of
 
 import numpy as np
 
 from leastnoise._accuracy._basis import Basis
 from leastnoise._accuracy._blocks import subsets
-from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, undetermined
+from leastnoise._accuracy._determined import Span, UnsupportedQuery, undetermined
 from leastnoise._accuracy._form import Measured, Structure
 from leastnoise._accuracy._largest import MOST_LISTED, Errors
 from leastnoise._accuracy._product_cells import ProductCells
-from leastnoise._check.arrays import FloatArray
+from leastnoise._check.arrays import BoolArray, FloatArray
 from leastnoise._linop import Operator, Total, apply, dense
-from leastnoise._workload import Product
+from leastnoise._workload import Along, Product, numbered
 
 Names = tuple[str, ...]
 _MOST_SORTED = 2**20
+_MANY = 16  # products from which arrays are quicker
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +41,7 @@ class ProductStructure(Structure):
     _cache: dict[tuple[str, Operator], tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
     _distinct: dict[tuple[str, Operator], FloatArray] = field(default_factory=dict, repr=False)
+    _sides: dict[tuple[str, Operator], tuple[bool, bool] | None] = field(default_factory=dict, repr=False)
 
     def strength(self, tau: Names) -> float:
         """lambda(tau); 0 if no measured table contains tau."""
@@ -49,9 +52,27 @@ class ProductStructure(Structure):
         return known
 
     def require(self, product: Product) -> None:
-        """Refuse a product that the measurements do not determine."""
-        if not require(self.span, product):
+        """Refuse a product that the measurements do not determine: lambda(tau) must be above 0 for every tau that some row needs."""
+        if self.span.axes is None:
             raise undetermined(product)  # in doubt
+        if not all(self.strength(tau) > 0 for tau in self._needed(product)):
+            raise undetermined(product)
+
+    def _needed(self, product: Product) -> Iterator[Names]:
+        """The tau that some row of a product needs."""
+        sides = [self.sides(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+        if any(side is None for side in sides):
+            raise undetermined(product)
+        choices = [[inside for inside, wanted in enumerate(side) if wanted] for side in sides if side is not None]
+        for chosen in product_of(*choices):
+            yield tuple(name for name, inside in zip(product.attributes, chosen, strict=True) if inside)
+
+    def sides(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
+        """``Span.sides``, decided once."""
+        key = (name, operator)
+        if key not in self._sides:
+            self._sides[key] = self.span.sides(name, operator)
+        return self._sides[key]
 
     def parts(self, name: str, operator: Operator) -> tuple[FloatArray, FloatArray]:
         """For every row q along an attribute: (q mean)^2 and q R q."""
@@ -75,6 +96,8 @@ class ProductStructure(Structure):
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
         self.require(product)
+        if len(product.attributes) > 1 and sum(product.shape) <= _MOST_SORTED and self._rows_alike(product):
+            return np.full(product.shape, self._summed(product) / product.rows)
         total = np.zeros(product.shape)
         parts = [self.parts(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
         for tau in subsets(product.attributes):
@@ -101,6 +124,52 @@ class ProductStructure(Structure):
             if math.prod(len(kind) for kind in kinds) <= MOST_LISTED:
                 return Errors(summed, self._largest(product.attributes, kinds))
         return Errors(summed, self._above_all(product), exact=False)
+
+    def errors_of(self, products: Sequence[Product]) -> list[Errors]:
+        """``errors`` of every product: of those whose answers have one variance each, with arrays in place of a product at a time."""
+        if self.wide or self.span.axes is None or len(products) < _MANY:
+            return [self.errors(product) for product in products]
+        asked = numbered(products)
+        alike, needs, parts = self._alike_along(asked.along)
+        found: list[Errors | None] = [None] * len(products)
+        for places, rows in asked.widths:
+            plain = alike[rows].all(axis=1)
+            chosen, own = places[plain].tolist(), rows[plain]
+            if not chosen:
+                continue
+            names = [products[place].attributes for place in chosen]
+            totals, missing = np.zeros(len(own)), np.zeros(len(own), dtype=bool)
+            for tau in product_of((0, 1), repeat=rows.shape[1]):
+                inside = [column for column, one in enumerate(tau) if one]
+                known = self._strengths(names, inside)
+                term, needed = np.ones(len(own)), np.ones(len(own), dtype=bool)
+                for column, one in enumerate(tau):
+                    term, needed = term * parts[own[:, column], one], needed & needs[own[:, column], one]
+                missing |= needed & ~(known > 0)
+                totals += np.divide(term, known, out=np.zeros(len(own)), where=known > 0)
+            if missing.any():
+                raise undetermined(products[chosen[int(missing.argmax())]])
+            for place, total in zip(chosen, totals.tolist(), strict=True):
+                found[place] = Errors(total, total / products[place].rows)
+        return [self.errors(product) if one is None else one for product, one in zip(products, found, strict=True)]
+
+    def _strengths(self, names: Sequence[Names], inside: Sequence[int]) -> FloatArray:
+        """lambda(tau) for the attributes at some places of every tuple of names, all of one length."""
+        if len(inside) == 0:
+            return np.full(len(names), self.narrow.get((), 0.0))
+        taus = names if len(inside) == len(names[0]) else [tuple([own[place] for place in inside]) for own in names]
+        return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(names))
+
+    def _alike_along(self, along: Sequence[Along]) -> tuple[BoolArray, BoolArray, FloatArray]:
+        """Of what is asked along attributes: whether all rows are alike and determined, ``sides``, and ``sums``."""
+        sides = [self.sides(one.name, one.operator) for one in along]
+        alike = [
+            side is not None and one.operator.rows <= _MOST_SORTED and len(self._alike(one.name, one.operator)) == 1
+            for one, side in zip(along, sides, strict=True)
+        ]
+        sums = [self.sums(one.name, one.operator) if plain else (0.0, 0.0) for one, plain in zip(along, alike, strict=True)]
+        needs = np.array([side or (False, False) for side in sides], dtype=bool).reshape(-1, 2)
+        return np.array(alike, dtype=bool), needs, np.array(sums, dtype=np.float64).reshape(-1, 2)
 
     def _unlisted(self, name: str, operator: Operator) -> float | None:
         """The largest variance along one attribute, where it is known without listing the rows: all are q G^-1 q over one precision."""
@@ -142,9 +211,16 @@ class ProductStructure(Structure):
             self._distinct[key] = np.unique(np.column_stack(self.parts(name, operator)), axis=0)
         return self._distinct[key]
 
+    def _rows_alike(self, product: Product) -> bool:
+        """Whether all answers have one variance."""
+        return all(len(self._alike(name, operator)) == 1 for name, operator in zip(product.attributes, product.operators, strict=True))
+
     def total(self, product: Product) -> float:
         """Sum of the variances of a product's answers, without listing them."""
         self.require(product)
+        return self._summed(product)
+
+    def _summed(self, product: Product) -> float:
         sums = [self.sums(name, operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
         answer = 0.0
         for tau in subsets(product.attributes):

@@ -1,11 +1,12 @@
 """The expected error of a workload under a plan: the same formula for planners, for plans and for error bars."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._form import Known
+from leastnoise._accuracy._largest import Errors
 from leastnoise._accuracy._structure import combined, quantity_structure
 from leastnoise._accuracy._told import middles
 from leastnoise._check import InputError
@@ -81,15 +82,19 @@ def promised(
                 f"its tables have no common product form, so that the error bars need a linear solver over {own.solver_cells} joint cells, "
                 f"which takes long; ask for it by name: strategy = '{strategy}'"
             )
+    errors: dict[str | None, Iterator[Errors]] = {}
+    for measure, own in known.items():
+        errors[measure] = iter(own.errors_of([product for product in workload if product.measure == measure]))
     tables, total = [], 0.0
     for product in workload:
-        found = known[product.measure].errors(product)
+        found = next(errors[product.measure])
         total += product.importance * found.total
-        mean = found.total / product.rows
+        rows = product.rows
+        mean = found.total / rows
         tables.append(
             TableError(
                 name=product.name,
-                queries=product.rows,
+                queries=rows,
                 weight=float(product.weight),
                 rmse=math.sqrt(mean),
                 largest_std=math.sqrt(max(found.largest, mean)),

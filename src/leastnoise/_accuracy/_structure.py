@@ -16,9 +16,11 @@ Source: ResidualPlanner (arXiv 2305.08175); the general statement is proved in d
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
 
 from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
-from leastnoise._accuracy._blocks import Names, explained, measured_along
+from leastnoise._accuracy._blocks import Names, explained
 from leastnoise._accuracy._dense import dense_structure
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
 from leastnoise._accuracy._form import Known, Structure
@@ -96,15 +98,11 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
     blocks = [block for block, _ in tables]
     span = Span.of(plan.domain, blocks)
     factors: dict[str, Factor] = {}
-    seen: set[Factor] = set()
     product_form = True
-    for block in blocks:
-        for factor in filter(used, block.factors):
-            if factor not in seen:
-                seen.add(factor)
-                known = Factor(factor.attributes, Identity(factor.operator.size)) if contrast_strength(factor) is not None else factor
-                one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], known) == known
-                product_form = product_form and one
+    for factor in filter(used, dict.fromkeys(factor for block in blocks for factor in block.factors)):
+        known = Factor(factor.attributes, Identity(factor.operator.size)) if contrast_strength(factor) is not None else factor
+        one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], known) == known
+        product_form = product_form and one
     if product_form:
         try:
             bases = {name: basis_without_total(own) if leaves_out_total(own) else basis(own) for name, own in factors.items()}
@@ -123,13 +121,30 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
 def _product_structure(tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span) -> ProductStructure:
     narrow: dict[Names, float] = {}
     wide = []
+    # Few factors make very many blocks: what is known of each is looked up once.
+    distinct = dict.fromkeys(factor for block, _ in tables for factor in block.factors)
+    strengths = {factor: contrast_strength(factor) or 1.0 for factor in distinct}
+    along = {factor: (factor.attributes[0], leaves_out_total(factor)) if used(factor) else None for factor in distinct}
+    shrink = {name: 1 / own.kappa for name, own in bases.items()}
     for block, variance in tables:
-        names, across = measured_along(block)
-        precision = math.prod((contrast_strength(factor) or 1.0 for factor in block.factors), start=1 / variance)
+        precision = math.prod(map(strengths.__getitem__, block.factors), start=1 / variance)
+        known = [one for one in map(along.__getitem__, block.factors) if one is not None]
+        names, across = tuple(name for name, _ in known), tuple(name for name, without in known if without)
+        if names == across:
+            narrow[names] = narrow.get(names, 0.0) + precision
+            continue
         if len(names) - len(across) > _MOST_LISTED:
             wide.append((names, across, precision))
             continue
-        shrink = {name: 1 / bases[name].kappa for name in names}
-        for tau in explained(names, across):
-            narrow[tau] = narrow.get(tau, 0.0) + precision * math.prod(shrink[name] for name in names if name not in tau)
+        shares = _shares(tuple(shrink[name] for name in names if name not in across))
+        for tau, share in zip(explained(names, across), shares, strict=True):
+            narrow[tau] = narrow.get(tau, 0.0) + precision * share
     return ProductStructure(bases, narrow, tuple(wide), span)
+
+
+@lru_cache(maxsize=4096)
+def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
+    """For every subset of some attributes, in the order of ``subsets``, the product of what belongs to the others."""
+    places = range(len(shrinks))
+    chosen = (one for size in range(len(shrinks) + 1) for one in combinations(places, size))
+    return tuple(math.prod([shrinks[place] for place in places if place not in one], start=1.0) for one in chosen)

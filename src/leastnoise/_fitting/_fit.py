@@ -89,7 +89,7 @@ def fit(
         raise InternalError("A strategy gave a block a weight that is not above 0; such blocks must be left out.")
     # Many blocks share few weights: what follows is worked out once for each.
     ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in {weight for _, weight in blocks}}
-    relative = tuple(replace(block, scale=ratios[weight]) for block, weight in blocks)
+    relative = tuple(_scaled(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(
         domain=domain,
         privacy=privacy,
@@ -98,23 +98,28 @@ def fit(
     )
     # The norm at unit budget does not need the grid: it divides out.
     factor = _factor(plan)
-    kinds = [
-        (block.scale, math.prod(f.heaviest for f in block.factors), any(f.largest_square > 1 for f in block.factors)) for block in relative
-    ]
+    heavy = (math.prod([factor.heaviest for factor in block.factors]) for block, _ in blocks)
+    long = (max([factor.largest_square for factor in block.factors], default=1) > 1 for block, _ in blocks)
+    kinds = list(zip((weight for _, weight in blocks), heavy, long, strict=True))
     distinct = set(kinds)
     grid = 1
     if noise is Noise.ROUNDED_GAUSSIAN:
-        least = min(scale * factor / weight for scale, weight, _ in distinct)
+        least = min(ratios[weight] * factor / heaviest for weight, heaviest, _ in distinct)
         while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
             grid *= 2
     # Sums that were rounded up do not scale exactly: a hair more noise then meets the budget.
     for margin in (Fraction(1), 1 + Fraction(1, 2**40)):
-        scales = {kind: _drawable(kind[0] * factor * margin, kind[1], grid, contrasts=kind[2]) for kind in distinct}
-        scaled = tuple(replace(block, scale=scales[kind]) for block, kind in zip(relative, kinds, strict=True))
+        scales = {kind: _drawable(ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2]) for kind in distinct}
+        scaled = tuple(_scaled(block, scales[kind]) for block, kind in zip(relative, kinds, strict=True))
         fitted = replace(plan, blocks=scaled, grid=grid)
         if covers(privacy.budget, cost(fitted)):
             return fitted
     raise InternalError(f"Measurements were fitted to {privacy.budget!r} and do not meet it; please report this.")
+
+
+def _scaled(block: Block, scale: Fraction) -> Block:
+    """A block with another scale: ``replace``, which takes several times as long, as there may be very many."""
+    return Block(block.factors, scale, block.measure, block.limits, block.ends)
 
 
 def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -190,26 +190,32 @@ class Measurements:
             raise InputError("At least one query must be measured; got no blocks.")
         self._check_types()
         places = {name: place for place, name in enumerate(self.domain.names)}
-        # Few factors make many blocks; each is looked at once.
+        # Few factors make many blocks, and few kinds of blocks are all of them; each is looked at once.
         most = {factor: largest_entry(factor.operator) for factor in dict.fromkeys(f for block in self.blocks for f in block.factors)}
         for factor in most:
             self._check_factor(factor, places)
+        alike = {f: (f.operator.size, f.operator.rows, entry, f.heaviest, f.largest_square) for f, entry in most.items()}
+        kinds: dict[tuple[object, ...], Block] = {}
         for block in self.blocks:
-            self._check(block, places, most)
+            if (order := [places[name] for name in block.attributes]) != sorted({*order}):
+                raise refuse("the attributes of a block", list(block.attributes), "attributes of the domain, each once, in its order")
+            own = block.scale.as_integer_ratio(), block.measure, block.limits, block.ends, *map(alike.__getitem__, block.factors)
+            kinds.setdefault(own, block)
+        for block in kinds.values():
+            self._check(block, most)
 
     def _check_types(self) -> None:
         """M6: of these very classes, whose values cannot change: what only looks like one could answer otherwise when it is measured."""
-        factors = {factor for block in self.blocks if type(block) is Block for factor in block.factors if type(factor) is Factor}
-        parts = [block.factors for block in self.blocks if type(block) is Block]
+        factors = [*chain.from_iterable(block.factors for block in self.blocks if type(block) is Block)]
         for what, values, kinds in (
             ("the domain of measurements", [self.domain], (Domain,)),
             ("the noise of measurements", [self.noise], (Noise,)),
             ("the privacy of measurements", [self.privacy], (Privacy,)),
             ("the blocks of measurements", self.blocks, (Block,)),
-            ("the factors of a block", [factor for factors_of in parts for factor in factors_of], (Factor,)),
+            ("the factors of a block", factors, (Factor,)),
             ("the limits of a block", [block.limits for block in self.blocks if type(block) is Block], (Limits, type(None))),
             ("the ends of a block", [block.ends for block in self.blocks if type(block) is Block], (bool,)),
-            ("the operator of a factor", [factor.operator for factor in factors], operators()),
+            ("the operator of a factor", [factor.operator for factor in factors if type(factor) is Factor], operators()),
         ):
             if strange := {*map(type, values)} - {*kinds}:
                 raise refuse(what, ", ".join(sorted(kind.__name__ for kind in strange)), " or ".join(kind.__name__ for kind in kinds))
@@ -226,15 +232,11 @@ class Measurements:
             )
 
     # M7
-    def _check(self, block: Block, places: Mapping[str, int], entries: Mapping[Factor, int]) -> None:
-        names = block.attributes
-        order = [places[name] for name in names]
-        if not all(before < behind for before, behind in pairwise(order)):
-            raise refuse("the attributes of a block", list(names), "attributes of the domain, each once, in its order")
+    def _check(self, block: Block, entries: Mapping[Factor, int]) -> None:
         cells = math.prod(factor.operator.size for factor in block.factors)
         if not cells <= MOST_TABLE_CELLS:
             raise InputError(
-                f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(names)}. "
+                f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(block.attributes)}. "
                 "Ask for marginals on fewer attributes, use coarser attributes, or choose another strategy."
             )
         if not block.rows <= MOST_TABLE_CELLS:

@@ -4,7 +4,6 @@ The labels (M1 ...) refer to PROOFS-cost.md, (R0) to PROOFS-replace.md.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -103,23 +102,22 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
     >>> column_norm(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)), 2)
     Fraction(4, 25)
     """
-    known: dict[Factor, _Column] = {}
-    alike: Counter[tuple[int, tuple[int, int], tuple[tuple[int, int], ...]]] = Counter()
-    uneven: list[tuple[Fraction, list[_Column]]] = []
+    known = {f: _Column(f.attributes, *_column_sums(f, power)) for f in dict.fromkeys(f for block in plan.blocks for f in block.factors)}
+    tops = {factor: column.top.as_integer_ratio() if column.entries is None else None for factor, column in known.items()}
+    alike: dict[tuple[object, ...], list[Block]] = {}
     for block in plan.blocks:
-        for factor in block.factors:
-            if factor not in known:
-                known[factor] = _Column(factor.attributes, *_column_sums(factor, power))
+        # Blocks of one scale and the same columns are added up by their number; others are looked at one by one.
+        own = block.measure, block.ends, block.scale.as_integer_ratio(), *map(tops.__getitem__, block.factors)
+        alike.setdefault(own if block.limits is None and None not in own[3:] else (len(alike),), []).append(block)
+    even: dict[Fraction, Fraction] = {}
+    uneven: list[tuple[Fraction, list[_Column]]] = []
+    for block, *others in alike.values():
         columns, largest = _limited(plan, block, [known[factor] for factor in block.factors], power)
         if all(column.entries is None for column in columns):
-            # Blocks of one scale and the same columns are added up by their number.
-            alike[largest, block.scale.as_integer_ratio(), tuple(column.top.as_integer_ratio() for column in columns)] += 1
+            ratio = block.scale / largest
+            even[ratio] = even.get(ratio, Fraction(0)) + (1 + len(others)) * _top(columns)
         else:
             uneven.append(((largest / block.scale) ** power, columns))
-    even: dict[Fraction, Fraction] = {}
-    for (largest, scale, tops), count in alike.items():
-        ratio = Fraction(*scale) / largest
-        even[ratio] = even.get(ratio, Fraction(0)) + count * math.prod((Fraction(*top) for top in tops), start=Fraction(1))
     total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
     return total + _uneven_norm(plan, uneven)
 

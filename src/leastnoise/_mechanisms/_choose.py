@@ -13,11 +13,12 @@ from leastnoise._fitting import NOISES, fit
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms._search import SECONDS, Progress, Search
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Planner, Strategy, Task, reweighted_strategy, shared_measures, together
+from leastnoise._planner import PLANNERS, Planner, Strategy, Task, reweighted_strategy, together
 from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time
+_MANY_TABLES = 1024  # each planner that is tried on more takes seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +82,31 @@ def candidates(
     if strategy != "auto" and strategy not in PLANNERS:
         raise refuse("strategy", strategy, "'auto' or one of " + ", ".join(f"'{name}'" for name in PLANNERS))
     tasks = [(PLANNERS[strategy], Task(workload, privacy, noise)) for noise in noises(privacy)] if strategy != "auto" else None
-    for planner, task in tasks or _within(workload, privacy, seconds):
+    tasks = tasks or _within(workload, privacy, seconds)
+    many = len(workload.products) > _MANY_TABLES
+    if many:
+        tasks.sort(key=lambda one: not one[0].contains(workload))
+    contained: dict[tuple[str, Noise], str] = {}
+    for planner, task in tasks:
         wanted = (planner.most or planner.seconds)(workload) if task.noise.norm in planner.norms else 0.0
-        if tell is not None:
-            tell(planner.name)
         start = time.perf_counter()
-        apart, reason = _planned(planner.strategy, task, iterate=strategy != "auto")
-        both, _ = _planned(partial(together, planner), task, iterate=strategy != "auto")
-        plan = min(
-            (one for one in (apart, both) if one is not None), key=lambda one: one.expected_error().total_squared_error, default=None
-        )
-        reason = reason if plan is None else ""
+        if (planner.name, task.noise) in contained:
+            plan, reason = None, f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
+        else:
+            if tell is not None:
+                tell(planner.name)
+            plan, reason = _best(planner, task, iterate=strategy != "auto")
+        if many and plan is not None:
+            contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
         yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, wanted if wanted > task.seconds else 0.0)
+
+
+def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
+    """The better plan of counts and sums measured apart and together, or None and why there is none."""
+    apart, reason = _planned(planner.strategy, task, iterate=iterate)
+    both = _planned(partial(together, planner), task, iterate=iterate)[0] if task.workload.counted_sums else None
+    found = [one for one in (apart, both) if one is not None]
+    return min(found, key=lambda one: one.expected_error().total_squared_error, default=None), "" if found else reason
 
 
 def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
@@ -165,7 +179,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 def _ways(workload: Workload) -> int:
     """How often each strategy is planned: twice where counts and sums may be measured apart or together."""
-    return 2 if shared_measures(workload) else 1
+    return 2 if workload.counted_sums else 1
 
 
 def too_large(error: MemoryError) -> str:

@@ -2,7 +2,7 @@
 
 from leastnoise._planner._registry import PLANNERS
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
-from leastnoise._planner._together import shared_measures, together
+from leastnoise._planner._together import together
 from leastnoise._planner.aware._buckets import (
     MOST_BUCKETS,
     bucket_gram,
@@ -56,7 +56,6 @@ __all__ = [
     "plane_regime",
     "records_a_part",
     "reweighted_strategy",
-    "shared_measures",
     "together",
     "total_cost",
 ]

@@ -95,6 +95,15 @@ def shortly(workload: Workload) -> float:
     return 0.02 + 2e-6 * sum(workload.domain.kind(name).size for name in workload.attributes)
 
 
+def tables_of_cells(workload: Workload) -> tuple[str, ...]:
+    """The planners that measure no more than tables of cells which are asked about.
+
+    >>> tables_of_cells(queries(Domain(a=Integers(0, 9)), a="identity")), tables_of_cells(queries(Domain(a=Integers(0, 9)), a="prefix"))
+    (('marginals', 'workload'), ('marginals',))
+    """
+    return ("marginals",) if rich(workload) else ("marginals", "workload")
+
+
 def each_attribute(seconds: Callable[[int], float]) -> Seconds:
     """Estimated CPU seconds of a strategy along every attribute, from those of one with so many cells.
 
@@ -142,6 +151,8 @@ class Planner:
         limits: for people: up to which size it can be used.
         automatic: whether the automatic choice tries it.
         seconds: about how many CPU seconds it takes for a workload, at least.
+        contains: of a workload, the planners whose strategies are among those that it chooses from; where there are very many tables,
+            what one that was tried contains is left out.
         late: whether it is tried in the time that all others leave, because one of them is mostly better.
         most: with about how many it finds the best that it can; None where that are always the same.
         reference: whether the answers to a workload are compared with it where a mechanism looks at the data.
@@ -157,6 +168,7 @@ class Planner:
     automatic: bool = True
     seconds: Seconds = shortly
     most: Seconds | None = None
+    contains: Callable[[Workload], Sequence[str]] = lambda _: ()
     late: bool = False
     reference: Callable[[Workload], bool] = lambda _: False
 

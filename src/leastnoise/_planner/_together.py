@@ -48,7 +48,7 @@ def together(planner: Planner, task: Task) -> Strategy:
     """
     if not planner.automatic:
         raise NotApplicable("a strategy of a paper is measured as it is published")
-    measures = shared_measures(task.workload)
+    measures = task.workload.counted_sums
     if not measures:
         raise NotApplicable("no table is asked for both as counts and as sums of one measure")
     parts: list[Weighted] = []
@@ -65,17 +65,6 @@ def together(planner: Planner, task: Task) -> Strategy:
     # A bound for counts alone is none for counts and sums.
     kept = {name: value for name, value in details.items() if name != _UNIT_BOUND}
     return Strategy(planner.name, tuple(_balanced(task, parts)), kept)
-
-
-def shared_measures(workload: Workload) -> list[str]:
-    """The measures whose sums are asked for by a table that is asked for as counts too.
-
-    >>> domain = ln.Domain(a=ln.Coded(3), measures={"pay": ln.Measure("pay", 0, 100)})
-    >>> shared_measures(ln.mean_queries(domain, "pay", by=["a"])), shared_measures(ln.queries(domain, a="identity", sum="pay"))
-    (['pay'], [])
-    """
-    counted = {_table(product) for product in workload if product.measure is None}
-    return list(dict.fromkeys(product.measure for product in workload if product.measure is not None and _table(product) in counted))
 
 
 def _table(product: Product) -> tuple[object, ...]:

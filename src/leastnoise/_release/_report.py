@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
     times, half, rounded = release.interval.multiplier, release.interval.half_step, float(exact_rule(release.options)[0]) / 2
     bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
     rows, gives_way = [], False
-    for product, table, entry in list(zip(release.workload, release.tables, entries, strict=True))[:MOST_LISTED]:
+    for product, table, entry in islice(zip(release.workload, release.tables, entries, strict=True), MOST_LISTED):
         least = _alone(release, product) if bounds else None
         margins = [said.error(table.typical_margin), said.error(table.largest_margin)]
         alone = "" if least is None else said.error(times * least + half * product.unit + rounded)

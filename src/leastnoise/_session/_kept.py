@@ -21,6 +21,7 @@ from leastnoise._plan import Plan, versions
 from leastnoise._workload import Workload
 
 _MOST_ENTRY, _MOST_BYTES = 2**26, 2**28
+_MOST_TABLES = 2**14  # a plan of more is made as soon as it is read and checked
 _Found = TypeVar("_Found")
 
 
@@ -39,7 +40,7 @@ def folder() -> Path | None:
 
 
 def place_of(workload: Workload, privacy: Privacy, search: Search, *further: object) -> Path | None:
-    """The file of what is asked for; None if nothing is to be kept.
+    """The file of what is asked for; None if nothing is to be kept: that is said, or there are very many tables.
 
     Args:
         workload: what is asked.
@@ -51,7 +52,7 @@ def place_of(workload: Workload, privacy: Privacy, search: Search, *further: obj
     True
     """
     where = folder()
-    if where is None:
+    if where is None or len(workload.products) > _MOST_TABLES:
         return None
     asked = [workload.domain.to_json(), workload.to_json(), privacy.to_json()]
     text = json.dumps([versions(), *asked, search.strategy, search.seconds, *further], sort_keys=True)

@@ -1,5 +1,6 @@
 """What is asked: query sets on attributes, their products, and weighted unions of those."""
 
+from leastnoise._workload._numbered import Along, Numbered, numbered
 from leastnoise._workload._query_sets import (
     QuerySet,
     all_ranges,
@@ -18,6 +19,8 @@ from leastnoise._workload._target import Target, target
 from leastnoise._workload._workload import Product, Workload, from_json, marginals, queries, together
 
 __all__ = [
+    "Along",
+    "Numbered",
     "Product",
     "QuerySet",
     "Statistic",
@@ -33,6 +36,7 @@ __all__ = [
     "matrix",
     "mean_queries",
     "number_cells",
+    "numbered",
     "predicates",
     "prefix",
     "quantile_queries",

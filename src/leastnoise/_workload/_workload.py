@@ -1,11 +1,11 @@
 """What is asked: a union of products of per-attribute query sets, each with a weight."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import combinations
-from typing import Any
+from itertools import chain, combinations
+from typing import Any, cast
 
 from leastnoise._check import Exact, InputError, exact_positive, html_facts, refuse, whole
 from leastnoise._domain import Domain, Label
@@ -59,7 +59,7 @@ class Product:
     @property
     def rows(self) -> int:
         """Number of queries."""
-        return math.prod(self.shape)
+        return math.prod([operator.rows for operator in self.operators])
 
     @property
     def is_marginal(self) -> bool:
@@ -92,7 +92,8 @@ class Product:
         >>> queries(Domain(sex=["F", "M"], age=["young", "old"]), age="prefix").products[0].name
         'age:prefix'
         """
-        parts = [name if q == identity() else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
+        cells = identity()
+        parts = [name if q is cells or q == cells else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
         table = " x ".join(parts) or "total"
         return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"
 
@@ -120,7 +121,7 @@ class Workload:
     domain: Domain
     products: tuple[Product, ...]
     statistics: tuple[Statistic, ...] = ()
-    _attributes: list[tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.products:
@@ -161,35 +162,59 @@ class Workload:
     @property
     def rows(self) -> int:
         """Number of queries."""
-        return sum(product.rows for product in self.products)
+        return cast("int", self._once("rows", lambda: sum(product.rows for product in self.products)))
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that are asked about, in the order of the domain."""
-        return self._asked_about()[0]
+        return tuple(name for name in self.domain.names if name in self._asked_about()[0])
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
         """Those that are asked about by more than their cells."""
-        return self._asked_about()[1]
+        return tuple(name for name in self.domain.names if name in self._asked_about()[1])
 
-    def _asked_about(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Both, found once: there may be very many tables."""
-        if not self._attributes:
-            cells = identity()
-            asked: set[str] = set()
-            beyond: set[str] = set()
+    def _asked_about(self) -> tuple[set[str], set[str]]:
+        """Both, as sets."""
+
+        def find() -> tuple[set[str], set[str]]:
+            cells, beyond = identity(), set()
             for product in self.products:
-                asked.update(product.attributes)
-                beyond.update(name for name, q in zip(product.attributes, product.query_sets, strict=True) if q is not cells and q != cells)
-            found = (tuple(name for name in self.domain.names if name in known) for known in (asked, beyond))
-            self._attributes.append((next(found), next(found)))
-        return self._attributes[0]
+                for name, q in zip(product.attributes, product.query_sets, strict=True):
+                    if q is not cells and q != cells:
+                        beyond.add(name)
+            return set(chain.from_iterable(product.attributes for product in self.products)), beyond
+
+        return cast("tuple[set[str], set[str]]", self._once("asked", find))
 
     @property
     def measures(self) -> tuple[str | None, ...]:
         """The measures asked about, None for counts, in order of first appearance."""
-        return tuple(dict.fromkeys(product.measure for product in self.products))
+        return cast("tuple[str | None, ...]", self._once("measures", lambda: tuple(dict.fromkeys(one.measure for one in self.products))))
+
+    @property
+    def counted_sums(self) -> tuple[str, ...]:
+        """The measures whose sums are asked for by a table that is asked for as counts too.
+
+        >>> domain = ln.Domain(a=ln.Coded(3), measures={"pay": ln.Measure("pay", 0, 100)})
+        >>> ln.mean_queries(domain, "pay", by=["a"]).counted_sums, ln.queries(domain, a="identity", sum="pay").counted_sums
+        (('pay',), ())
+        """
+
+        def find() -> tuple[str, ...]:
+            if None not in self.measures or len(self.measures) == 1:
+                return ()
+            counted = {product.question[1:] for product in self.products if product.measure is None}
+            summed = (product for product in self.products if product.measure is not None and product.question[1:] in counted)
+            return tuple(dict.fromkeys(cast("str", product.measure) for product in summed))
+
+        return cast("tuple[str, ...]", self._once("counted_sums", find))
+
+    def _once(self, name: str, find: Callable[[], object]) -> object:
+        """What is found once: there may be very many tables."""
+        if name not in self._known:
+            self._known[name] = find()
+        return self._known[name]
 
     def within(
         self, *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
@@ -287,9 +312,7 @@ def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure:
     for name in sets:
         if name not in domain.names:
             raise refuse("an attribute of a query", name, "one of " + ", ".join(domain.names))
-    if measure is not None and (not isinstance(measure, str) or measure not in domain.measures):
-        known = ", ".join(domain.measures) or "none is declared"
-        raise refuse("sum", measure, f"a measure of the domain ({known})", MEASURES_ARE_DECLARED)
+    _check_measure(domain, measure)
     read = {name: query_set(name, sets[name]) for name in domain.names if name in sets}
     kept = {name: q for name, q in read.items() if q != total()}
     for name, q in kept.items():
@@ -301,6 +324,12 @@ def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure:
         weight=exact_positive("weight", weight),
         measure=measure,
     )
+
+
+def _check_measure(domain: Domain, measure: object) -> None:
+    if measure is not None and (not isinstance(measure, str) or measure not in domain.measures):
+        known = ", ".join(domain.measures) or "none is declared"
+        raise refuse("sum", measure, f"a measure of the domain ({known})", MEASURES_ARE_DECLARED)
 
 
 def queries(
@@ -376,5 +405,14 @@ def marginals(
     most = whole("ways" if upto is None else "upto", ways if upto is None else upto, 0, len(names))
     ordered = [name for name in domain.names if name in names]
     chosen = [set_ for k in ([most] if upto is None else range(most + 1)) for set_ in combinations(ordered, k)]
-    exact_positive("weight", weight)
-    return Workload(domain, tuple(_product(domain, dict.fromkeys(set_, identity()), weight, sum) for set_ in chosen))
+    _check_measure(domain, sum)
+    # Very many tables share their parts: what is alike is checked and made once.
+    cells, share = identity(), exact_positive("weight", weight)
+    operators = {name: cells.operator(name, domain.kind(name)) for name in ordered}
+    sets = [(cells,) * size for size in range(most + 1)]
+    products = []
+    for set_ in chosen:
+        product = Product(domain=domain, attributes=set_, query_sets=sets[len(set_)], weight=share, measure=sum)
+        product._operators.append(tuple(map(operators.__getitem__, set_)))  # noqa: SLF001 - of this module
+        products.append(product)
+    return Workload(domain, tuple(products))

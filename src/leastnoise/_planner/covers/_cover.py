@@ -3,7 +3,7 @@
 Source: the idea of strategy C of Ding et al. (SIGMOD 2011) and of PriView (SIGMOD 2014); the search is described in ``_covering``.
 """
 
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, tables_of_cells
 from leastnoise._planner.covers._designs import designed_strategy
 from leastnoise._planner.tables._tables import asked_tables
 
@@ -38,4 +38,5 @@ COVERING = Planner(
     norms=(1,),
     instead="covering tables are made for Laplace noise; with Gaussian noise residual is never worse",
     limits="tables of 2^28 cells",
+    contains=tables_of_cells,
 )

@@ -20,6 +20,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -132,8 +133,8 @@ def _maximal(closure: Closure, asked: list[AttributeSet]) -> list[AttributeSet]:
 
 def _rows(tables: Sequence[AttributeSet], count: int) -> Tables:
     rows = np.zeros((len(tables), count), dtype=bool)
-    for row, attributes in zip(rows, tables, strict=True):
-        row[list(attributes)] = True
+    sizes = [len(attributes) for attributes in tables]
+    rows[np.repeat(np.arange(len(tables)), sizes), np.fromiter(chain.from_iterable(tables), np.int64, sum(sizes))] = True
     return rows
 
 

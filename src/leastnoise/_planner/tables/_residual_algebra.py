@@ -107,15 +107,27 @@ def _keys(rows: IntArray, count: int) -> IntArray:
     return keys
 
 
+def check_sets(name: str, sets: Sequence[AttributeSet], count: int) -> None:
+    """Check very many attribute sets.
+
+    >>> check_sets("table", [(0, 2), (1,)], 3)
+    """
+    for _, rows in _by_size(sets).values():
+        right = (rows[:, 1:] > rows[:, :-1]).all(axis=1) & (rows >= 0).all(axis=1) & (rows < count).all(axis=1)
+        if not right.all():
+            check_set(name, rows[int((~right).argmax())].tolist(), count)
+
+
 def _by_size(sets: Sequence[AttributeSet]) -> dict[int, tuple[IntArray, IntArray]]:
     """Group sets by size: size -> (positions in the sequence, rows of attributes)."""
-    positions: dict[int, list[int]] = {}
-    for position, attributes in enumerate(sets):
-        positions.setdefault(len(attributes), []).append(position)
-    return {
-        size: (np.array(where), np.array([sets[p] for p in where], dtype=np.int64).reshape(len(where), size))
-        for size, where in sorted(positions.items())
-    }
+    sizes = np.fromiter(map(len, sets), np.int64, len(sets))
+    every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
+    begins = np.cumsum(sizes) - sizes
+    found = {}
+    for size in np.unique(sizes).tolist():
+        where = np.flatnonzero(sizes == size)
+        found[size] = where, every[begins[where][:, None] + np.arange(size)]
+    return found
 
 
 def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Closure:
@@ -136,7 +148,9 @@ def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Clos
     """
     shape = check_shape(shape)
     count = len(shape)
-    families = _by_size([check_set("attribute set", attributes, count) for attributes in sets])
+    listed = list(sets)
+    check_sets("attribute set", listed, count)
+    families = _by_size(listed)
     found: dict[int, list[tuple[IntArray, IntArray]]] = {
         0: [(np.zeros((1, 0), dtype=np.int64), _keys(np.zeros((1, 0), dtype=np.int64), count))]
     }
@@ -250,7 +264,7 @@ def incidence(closure: Closure, tables: Sequence[AttributeSet], signed: Sequence
     [[0.1667, 0.5], [0.1667, 0.5], [0.1667, 0.0]]
     """
     count = len(closure.shape)
-    tables = [check_set("table", attributes, count) for attributes in tables]
+    check_sets("table", tables, count)
     weight = strengths(closure.shape, tables, signed)
     row_parts: list[IntArray] = []
     column_parts: list[IntArray] = []

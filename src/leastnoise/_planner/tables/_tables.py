@@ -15,14 +15,14 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._accounting import Privacy
-from leastnoise._accuracy import basis, subsets
+from leastnoise._accuracy import Terms, basis, subset_sums
 from leastnoise._domain import Domain
 from leastnoise._linop import Dense, Identity
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm, spread_share
 from leastnoise._planner.tables._marginal_weights import optimal_weights
 from leastnoise._planner.tables._residual_algebra import attribute_sets, downward_closure, incidence
-from leastnoise._workload import Product, Workload
+from leastnoise._workload import Product, Workload, numbered
 
 Names = tuple[str, ...]
 _LEAST_SHARE = 1e-8
@@ -49,23 +49,31 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> di
     >>> error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})
     {(): 0.5, ('a',): 1.0}
     """
-    known: dict[tuple[str, object], tuple[float, float]] = {}
-    found: dict[Names, float] = {}
-    for product in products:
-        parts = []
-        for name, asked in zip(product.attributes, product.query_sets, strict=True):
-            if (name, asked) not in known:
-                operator = asked.operator(name, product.domain.kind(name))
-                own = basis(factors[name])
-                mean = own.mean_squares(operator)
-                known[name, asked] = mean, max(0.0, own.total_variance(operator) - own.kappa * mean)
-            parts.append(known[name, asked])
-        importance = product.importance
-        # An attribute of one cell has no differences, and a design may leave it out.
-        for tau in subsets(tuple(name for name in product.attributes if product.domain.kind(name).size > 1)):
-            term = math.prod(spread if name in tau else mean for name, (mean, spread) in zip(product.attributes, parts, strict=True))
-            found[tau] = found.get(tau, 0.0) + importance * term
-    return found
+    domain = products[0].domain
+    asked = numbered(products)
+    parts = []
+    for one in asked.along:
+        own = basis(factors[one.name])
+        mean = own.mean_squares(one.operator)
+        parts.append((mean, max(0.0, own.total_variance(one.operator) - own.kappa * mean)))
+    means, spreads = np.array(parts).reshape(-1, 2).T
+    places = np.array([one.place for one in asked.along], dtype=np.int64)
+    importance = np.array([product.importance for product in products])
+    # An attribute of one cell has no differences, and a design may leave it out.
+    single = np.array(domain.shape)[places] == 1
+    terms = []
+    for where, rows in asked.widths:
+        weights = importance[where] * np.where(single[rows], means[rows], 1.0).prod(axis=1)
+        for kept in np.unique(~single[rows], axis=0):
+            some = (~single[rows] == kept).all(axis=1)
+            left = rows[some][:, kept]
+            terms.append(Terms(places[left], spreads[left], means[left], weights[some]))
+    names = np.array(domain.names, dtype=object)
+    return {
+        tau: value
+        for sets, sums in subset_sums(terms, len(names))
+        for tau, value in zip(map(tuple, names[sets].tolist()), sums.tolist(), strict=True)
+    }
 
 
 @dataclass(frozen=True, slots=True)
