@@ -42,7 +42,8 @@ env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and ben
 test: env  ## all checks, then the tests; installs what it needs
 	@failed=; rm -rf build/steps; mkdir -p build/steps; \
 	$(MAKE) -k -j$(WORKERS) BESIDE=1 steps || failed=" $$(cd build/steps && ls -d *.failed)"; \
-	echo "== pytest"; $(MAKE) pytest || failed="$$failed pytest"; \
+	site=; test -e build/steps/docs.failed || site=$(CURDIR)/site; \
+	echo "== pytest"; LEASTNOISE_BUILT=$$site $(MAKE) pytest || failed="$$failed pytest"; \
 	if [ -n "$$failed" ]; then echo "FAILED steps:$$failed" | tr '\n' ' ' >&2; echo >&2; exit 1; fi
 
 steps: $(STEPS:%=step-%)
@@ -85,8 +86,8 @@ optimised: env  ## the guards again under `python -O`, which removes assert stat
 wheel: env  ## build the wheel, install it alone in a fresh environment, use it from there
 	@rm -rf build/wheel
 	@$(BIN)/python -m pip wheel -qq --no-deps -w build/wheel .
-	@$(PYTHON) -m venv build/wheel/env
-	@build/wheel/env/bin/python -m pip install -qq --no-compile build/wheel/*.whl
+	@$(PYTHON) -m venv --without-pip build/wheel/env
+	@$(BIN)/python -m pip --python build/wheel/env/bin/python install -qq --no-compile build/wheel/*.whl
 	@cd build/wheel && env/bin/python -I -c 'import leastnoise, pathlib; p = pathlib.Path(leastnoise.__file__); print("  ", p); assert "site-packages" in p.parts and (p.parent / "py.typed").exists()'
 	@cd build/wheel && env/bin/leastnoise --help >/dev/null
 	@cd build/wheel && { env/bin/leastnoise demo --out demo >demo.log 2>&1 || { cat demo.log; exit 1; }; }

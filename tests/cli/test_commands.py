@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cli.forked import Forked
 from leastnoise._cli import _demo as demo_module
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
@@ -22,6 +23,7 @@ from waiting import HANGS
 
 Run = Callable[..., Any]
 Start = Callable[..., subprocess.Popen[str]]
+Fork = Callable[..., Forked]
 PLAN_KEYS = {
     "strategy", "mechanism", "privacy", "cost", "queries", "expected_total_squared_error", "lower_bound", "error_over_least_possible",
     "rmse", "tables", "seconds", "warnings",
@@ -417,9 +419,9 @@ def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, start: S
     assert "sex x ??" in told
 
 
-def test_a_closed_pipe_is_no_fault(folder: Path, start: Start) -> None:
+def test_a_closed_pipe_is_no_fault(folder: Path, fork: Fork) -> None:
     program = "import os, sys; os.close(1); os.dup2(os.pipe()[1], 1)\nfrom leastnoise._cli import main; main()"
-    process = start("plan", "people.toml", "--json", program=program)
+    process = fork("plan", "people.toml", "--json", program=program)
     _, said = process.communicate(timeout=HANGS)
     assert "Traceback" not in said
     assert "fault" not in said
@@ -448,8 +450,8 @@ def test_progress_waits_as_long_as_the_environment_says(monkeypatch: pytest.Monk
     assert progress_module._patience() == seconds
 
 
-def test_a_run_that_is_quick_enough_says_nothing(folder: Path, start: Start) -> None:
-    _, said = start("plan", "people.toml", LEASTNOISE_PROGRESS="3600").communicate(timeout=HANGS)
+def test_a_run_that_is_quick_enough_says_nothing(folder: Path, fork: Fork) -> None:
+    _, said = fork("plan", "people.toml", LEASTNOISE_PROGRESS="3600").communicate(timeout=HANGS)
     assert said == ""
 
 
