@@ -248,9 +248,11 @@ class Workload:
         >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).to_json()
         [{'queries': {'sex': {'kind': 'identity', 'arguments': []}}, 'weight': '1', 'measure': None}]
         """
+        # Few query sets make very many tables: each object is written once.
+        known = {id(q): q.to_json() for q in {id(q): q for product in self.products for q in product.query_sets}.values()}
         return [
             {
-                "queries": {name: q.to_json() for name, q in zip(product.attributes, product.query_sets, strict=True)},
+                "queries": dict(zip(product.attributes, map(known.__getitem__, map(id, product.query_sets)), strict=True)),
                 "weight": str(product.weight),
                 "measure": product.measure,
                 **({"target": product.target.to_json()} if product.target is not None else {}),
