@@ -1,18 +1,24 @@
 """The automatic choice within a stated time, by estimates alone."""
 
+import itertools
 import math
 
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise._domain import Domain, Integers
+from leastnoise._check.arrays import FloatArray
+from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._mechanisms import SECONDS, Search
 from leastnoise._mechanisms._choose import _within, candidates
 from leastnoise._planner import PLANNERS
+from leastnoise._planner.covers import _covering, _designs
+from leastnoise._planner.covers._covering import covering_design
+from leastnoise._planner.covers._designs import design_seconds
 from leastnoise._planner.line._factors import p_identity, p_identity_seconds
 from leastnoise._planner.line._gram import PrefixGram
-from leastnoise._workload import Workload, queries
+from leastnoise._planner.tables._residual_algebra import Closure, coefficients, downward_closure
+from leastnoise._workload import Workload, marginals, queries
 
 
 def prefix(size: int) -> Workload:
@@ -36,7 +42,7 @@ def test_what_is_mostly_worse_leaves_its_time_to_others() -> None:
         known = {(planner.name, task.noise): task.seconds for planner, task in _within(prefix(4096), Privacy(budget), SECONDS)}
         noise = Noise.DISCRETE_LAPLACE if better == "p_identity" else Noise.ROUNDED_GAUSSIAN
         assert known[better, noise] > SECONDS / 2
-        assert not known["node_tree", noise] > 0
+        assert not known["haar", noise] > 0
 
 
 def test_a_million_cells_leave_time_for_what_is_near_the_optimum() -> None:
@@ -82,6 +88,49 @@ def test_estimates_are_of_the_product_and_not_of_its_longest_attribute() -> None
         seconds = PLANNERS[name].seconds
         assert seconds(two) > 4 * seconds(one)  # two attributes, each fitted three times
         assert seconds(cells) == pytest.approx(seconds(one), abs=0.01)  # cells alone need no search
+
+
+def many(count: int, ways: int = 2) -> Workload:
+    return marginals(Domain({f"a{place}": Coded(4) for place in range(count)}), ways=ways)
+
+
+def test_the_estimate_for_covering_tables_is_in_proportion_to_the_work_that_they_are_searched_with(monkeypatch) -> None:
+    worked = {}
+    monkeypatch.setattr(
+        _covering, "search_designs", lambda search, starts: worked.setdefault(len(search.shape), (search.left, starts[0]))[1]
+    )
+    for count in range(3, 9):
+        covering_design(*_problem(count), effort=_designs._EFFORT)
+    seconds = {count: PLANNERS["covering"].least_seconds(many(count), 1) for count in worked}
+    assert seconds == dict(sorted(seconds.items()))
+    assert list(seconds.values()) == sorted(seconds.values())
+    known = [(seconds[count] - seconds[3], worked[count][0] - worked[3][0]) for count in (5, 6, 7, 8)]
+    assert [time / work for time, work in known] == pytest.approx([known[0][0] / known[0][1]] * 4, rel=1e-3)
+    assert PLANNERS["covering"].least_seconds(many(8), 2) == 0  # made for other noise
+    assert design_seconds(many(8)) > 100 * PLANNERS["marginals"].seconds(many(8))
+
+
+def _problem(count: int) -> tuple[Closure, FloatArray, list[tuple[int, ...]]]:
+    targets = list(itertools.combinations(range(count), 2))
+    closure = downward_closure((4,) * count, targets)
+    return closure, coefficients(closure, dict.fromkeys(targets, 1.0)), targets
+
+
+def test_what_searches_for_tables_under_laplace_noise_says_so() -> None:
+    domain = Domain({f"a{place}": Integers(0, 7) for place in range(8)})
+    asked = sum(
+        (queries(domain, {f"a{place}": "prefix", f"a{place + 1}": "identity"}) for place in range(1, 7)), queries(domain, a0="prefix")
+    )
+    for name in ("hierarchy", "haar", "level_tree", "node_tree", "eigen_design", "p_identity", "p_identity_blocks"):
+        planner = PLANNERS[name]
+        assert planner.least_seconds(asked, 1) >= design_seconds(asked) + planner.seconds(asked)
+        assert planner.least_seconds(asked, 2) in {0.0, planner.seconds(asked)}
+
+
+def test_an_inverse_over_the_joint_cells_is_in_the_estimate() -> None:
+    domain = Domain(a=Integers(0, 49), b=Integers(0, 49))
+    alike, apart = (queries(domain, a="prefix", b="identity") + queries(domain, a=how) for how in ("prefix", "identity"))
+    assert PLANNERS["workload"].seconds(apart) > 5 + PLANNERS["workload"].seconds(alike)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "20", True])

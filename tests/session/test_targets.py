@@ -13,11 +13,14 @@ from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._mechanisms import Search, choose
 from leastnoise._mechanisms._choose import reweighted
+from leastnoise._planner import Planner
 from leastnoise._planner.covers import _designs
+from leastnoise._session import _balanced as balancing
 from leastnoise._session import _objectives as objectives
-from leastnoise._session import planned
+from leastnoise._session import expected_seconds, planned
+from leastnoise._session._balanced import Goal, answering, balanced, goals_of, ratios
 from leastnoise._session._objectives import price, prices, reached
-from leastnoise._session._targets import Goal, Least, answering, balanced, goals_of, least, of_size, ratios
+from leastnoise._session._targets import Least, least, of_size
 from leastnoise._workload import from_json, target
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
@@ -165,6 +168,58 @@ def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, m
     assert _designs._design.cache_info().misses == before
     assert (quick.table, quick.alone) == (slow.table, slow.alone)
     assert quick.saved == pytest.approx(slow.saved, abs=0.02)
+
+
+def counted(monkeypatch, module, name):
+    """How often a function of a module is called from now on: a list that grows."""
+    calls, function = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given, **more: calls.append(given) or function(*given, **more))
+    return calls
+
+
+def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
+    domain = ln.Domain(a=ln.Integers(1, 5), b=ln.Integers(1, 4))
+    two = ln.plan(ln.queries(domain, a="identity") + ln.queries(domain, b="identity"), PureDP(1), strategy="marginals")
+    alone = counted(monkeypatch, objectives, "choose")
+    prices(two, Search("marginals"))
+    assert len(alone) == 2  # what one needs alone is what is left where the other is left out
+
+
+def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypatch):
+    domain = ln.Domain({f"a{place}": ln.Coded(3) for place in range(3)}, measures={"pay": ln.Measure("pay", 0, 9)})
+    asked = sum((ln.mean_queries(domain, "pay", by=[f"a{place}"]) for place in (1, 2)), ln.mean_queries(domain, "pay", by=["a0"]))
+    made = ln.plan(asked, PureDP(1), strategy="marginals")
+    with pytest.raises(InputError):
+        reweighted(made, made.workload)  # it measures both ends
+    monkeypatch.setattr(objectives, "_NEARLY_ALL", 0.1)
+    searched = counted(monkeypatch, balancing, "searched_again")
+    assert 0.1 < price(made, [0, 1]).saved < 0.9
+    assert len(searched) == 2  # the table with its sums, and all others
+
+
+def test_a_least_budget_takes_one_comparison_of_strategies_and_the_time_that_was_estimated(monkeypatch):
+    """By the estimates of what is searched, never by a clock."""
+    given = []
+    propose = Planner.strategy
+    monkeypatch.setattr(Planner, "strategy", lambda planner, task: given.append((planner, task)) or propose(planner, task))
+    compared = counted(monkeypatch, balancing, "choose")
+    search = Search(seconds=5)
+    least(asked(), Least(), search)
+    assert len(compared) == 1
+    spent = sum(
+        min(task.seconds, one.most_seconds(task.workload, 1)) for one, task in given if task.seconds >= one.least_seconds(task.workload, 1)
+    )
+    about = expected_seconds(asked(), Least(), search)
+    assert spent / 3 <= about <= min(3 * spent, search.seconds)
+
+
+def test_every_objective_has_an_estimate_of_its_time():
+    privacy, search = Privacy(PureDP(1)), Search(seconds=5)
+    total, worst, named = (expected_seconds(asked(), privacy, *more) for more in ((search,), (search, "worst"), (Search("covering"),)))
+    assert 0 < worst <= search.seconds
+    assert total > 0 < named
+    without = ln.marginals(DOMAIN, ways=1)
+    assert expected_seconds(without, privacy, search, "worst") > expected_seconds(without.within(rmse=9), privacy, search, "worst")
 
 
 def test_kept_tables_get_the_best_weights_for_other_questions(covered):

@@ -8,8 +8,8 @@ diagonal in the residual basis of ``_basis``: with tau a set of attributes, p_B 
 
 for a query q, a product of q_i over the attributes T. With identities everywhere this is ResidualPlanner's formula.
 
-Dense form: any blocks, on a joint domain of at most 4096 cells. Beyond, up to 2^24 cells: two tables in a common basis, in ``_pair``; any
-blocks by conjugate gradients, in ``_iterative``.
+Two tables on a joint domain of more than 512 and at most 2^24 cells are inverted in a common basis, in ``_pair``. Dense form: any other
+blocks, on at most 4096 cells; beyond, up to 2^24 cells, they are inverted by conjugate gradients, in ``_iterative``.
 
 Source: ResidualPlanner (arXiv 2305.08175); the general statement is proved in docs/mathematics.md.
 """
@@ -36,6 +36,7 @@ from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 
 _MOST_LISTED = 10
+_FEW = 512  # cells whose inverse takes no time
 
 
 def structure(plan: Measurements, measure: str | None) -> Known:
@@ -112,7 +113,7 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             pass
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}
-    if math.prod(sizes.values()) > MOST_DENSE and is_pair(sizes, blocks, MOST_JOINT):
+    if math.prod(sizes.values()) > _FEW and is_pair(sizes, blocks, MOST_JOINT):
         return pair_structure(sizes, tables, span)
     joint = Joint.of(plan.domain, tables)
     return dense_structure(plan.domain, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)

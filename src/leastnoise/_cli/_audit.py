@@ -28,11 +28,11 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     is above what the plan claims.
     """
     from leastnoise._session import audit as audited
-    from leastnoise._session import planned_spec, read_spec, search_plans
+    from leastnoise._session import planned_spec, read_spec, search_plans, spec_seconds
 
     what = read_spec(spec)
     each = seconds / (1 + len(what.searches))
-    with Progress("planning") as progress:
+    with Progress("planning", about=spec_seconds(what) + seconds) as progress:
         made = planned_spec(what, progress.trying)
         progress.say("measuring made-up rows")
         found = audited(made, guard=what.options.guard, trials=trials, seconds=each)

@@ -73,16 +73,16 @@ def other_rows(what: "Spec", sizes: str) -> dict[str, "Plan"]:
     Raises:
         InputError: every row is a unit, the errors depend on the data, or a number cannot be used.
     """
-    from leastnoise._session import planned_spec, with_max_rows
+    from leastnoise._session import planned_spec, spec_seconds, with_max_rows
 
     given = [size.strip() for size in sizes.split(",")]
     if len(given) > _MOST_BUDGETS:
         raise refuse("the number of --max-rows", len(given), f"at most {_MOST_BUDGETS}")
     specs = {size: replace(what, privacy=with_max_rows(what.privacy, size)) for size in given}
-    with within_memory(), Progress("planning") as progress:
+    with within_memory(), Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress:
         plans = {}
         for size, spec in specs.items():
-            progress.say(f"planning for {size} rows of a unit")
+            progress.step(f"planning for {size} rows of a unit", len(specs))
             plans[size] = planned_spec(spec)
     if any(plan.promise is None for plan in plans.values()):
         raise InputError("--max-rows is for plans whose error is known beforehand; this one depends on the data.")
@@ -96,12 +96,13 @@ def table_prices(made: "Plan", what: "Spec") -> tuple["Price", ...]:
         made: a plan with its promise.
         what: the spec that it was made for.
     """
-    from leastnoise._session import prices
+    from leastnoise._session import prices, spec_seconds
 
     if made.promise is None:
         raise InputError("--prices is for plans whose error is known beforehand; this one depends on the data.")
-    with within_memory(), Progress("pricing") as progress:
-        return prices(made, what.search(lambda name: progress.say(f"pricing {name}")))
+    count = len(made.workload.products)
+    with within_memory(), Progress("pricing", about=count * spec_seconds(what)) as progress:
+        return prices(made, what.search(lambda name: progress.step(f"pricing {name}", count)))
 
 
 def further_facts(plans: dict[str, "Plan"], priced: tuple["Price", ...], by_rows: dict[str, "Plan"]) -> dict[str, Any]:

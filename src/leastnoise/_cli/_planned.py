@@ -19,9 +19,8 @@ def planned_shown(what: "Spec") -> "tuple[Plan, float]":
     Raises:
         InputError: as `leastnoise.plan`.
     """
-    from leastnoise._session import expected_seconds, planned_spec
+    from leastnoise._session import planned_spec, spec_seconds
 
-    about = expected_seconds(what.workload, what.planned_privacy, what.search(), what.objective)
-    with within_memory(), Progress("planning", about=about) as progress:
+    with within_memory(), Progress("planning", about=spec_seconds(what)) as progress:
         made = planned_spec(what, progress.trying)
         return made, progress.seconds

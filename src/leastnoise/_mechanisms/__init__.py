@@ -7,13 +7,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leastnoise._mechanisms._choose import Candidate, candidates, choose, noises, planning_seconds, reweighted, sharpened, too_large
+    from leastnoise._mechanisms._choose import (
+        Candidate,
+        candidates,
+        choose,
+        noises,
+        planning_seconds,
+        reweighted,
+        searched_again,
+        sharpened,
+        too_large,
+    )
     from leastnoise._mechanisms._protocol import Explanation, Mechanism, Reference, Run, terms_of
     from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
     from leastnoise._mechanisms._search import SECONDS, Progress, Search
 
 _HOMES = {
-    "_mechanisms._choose": ("Candidate", "candidates", "choose", "noises", "planning_seconds", "reweighted", "sharpened", "too_large"),
+    "_mechanisms._choose": (
+        "Candidate",
+        "candidates",
+        "choose",
+        "noises",
+        "planning_seconds",
+        "reweighted",
+        "searched_again",
+        "sharpened",
+        "too_large",
+    ),
     "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
     "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
     "_mechanisms._search": ("SECONDS", "Progress", "Search"),
@@ -38,6 +58,7 @@ __all__ = [
     "noises",
     "planning_seconds",
     "reweighted",
+    "searched_again",
     "sharpened",
     "terms_of",
     "too_large",

@@ -1,5 +1,6 @@
 """The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -88,7 +89,7 @@ def candidates(
         tasks.sort(key=lambda one: not one[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
     for planner, task in tasks:
-        wanted = (planner.most or planner.seconds)(workload) if task.noise.norm in planner.norms else 0.0
+        wanted = planner.most_seconds(workload, task.norm)
         start = time.perf_counter()
         if (planner.name, task.noise) in contained:
             plan, reason = None, f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
@@ -122,26 +123,28 @@ def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) 
 
 
 def _within(workload: Workload, privacy: Privacy, seconds: float) -> list[tuple[Planner, Task]]:
-    """What is tried in a time: cheap forms first, the usual noise first; what is left goes to planners that find more in it.
+    """What is tried in a time: the usual noise first, and under it what is mostly the best, then cheap forms.
+
+    What is left goes to planners that find more in it.
 
     Of those that are mostly worse than others, only what takes next to nothing comes before that.
     Shares are of estimates, so that the same workload has the same plan on every machine.
     """
     left = seconds
     ways = _ways(workload)
-    costs = {planner: ways * planner.seconds(workload) for planner in PLANNERS.values() if planner.automatic}
+    known = [planner for planner in PLANNERS.values() if planner.automatic]
     tasks = []
     for late in (False, True):
         found = []
-        now = [one for one, cost in costs.items() if (one.late and cost > _NEXT_TO_NOTHING * seconds) is late]
         for noise in noises(privacy):
-            for planner in sorted(now, key=costs.__getitem__):
-                share = costs[planner] if noise.norm in planner.norms else 0.0
-                share = share if share <= left else 0.0
+            costs = {one: ways * one.least_seconds(workload, noise.norm) for one in known}
+            now = [one for one, cost in costs.items() if (one.late and cost > _NEXT_TO_NOTHING * seconds) is late]
+            for planner in sorted(now, key=lambda one: (not one.reference(workload), costs[one])):
+                share = costs[planner] if costs[planner] <= left else 0.0
                 left -= share
                 found.append((planner, noise, share))
         for planner, noise, share in found:
-            more = min(left, max(0.0, ways * planner.most(workload) - share)) if planner.most is not None and share > 0 else 0.0
+            more = min(left, max(0.0, ways * planner.most_seconds(workload, noise.norm) - share)) if share > 0 else 0.0
             left -= more
             tasks.append((planner, Task(workload, privacy, noise, (share + more) / ways)))
     return tasks
@@ -166,15 +169,42 @@ def reweighted(plan: Plan, workload: Workload) -> Plan:
     return promised(workload, fit(workload.domain, plan.privacy, measured.noise, proposal.blocks), proposal.name)
 
 
+def searched_again(plan: Plan, workload: Workload, seconds: float = math.inf) -> Plan:
+    """What the strategy of a plan finds for another workload, with the same budget and kind of noise.
+
+    Args:
+        plan: with its measurements.
+        workload: what is asked.
+        seconds: about how many CPU seconds it may take; the strategy takes what it needs at least.
+
+    Raises:
+        InputError: the strategy cannot be used for this workload.
+
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> searched_again(made, made.workload).promise == made.promise
+    True
+    """
+    planner = PLANNERS[plan.strategy]
+    noise = plan.measured().noise
+    given = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
+    found, reason = _best(planner, Task(workload, plan.privacy, noise, given), iterate=True)
+    if found is None:
+        raise InputError(reason)
+    return found
+
+
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """About how many CPU seconds a search takes, by the estimates of its strategies; 0 where a strategy is named.
+    """About how many CPU seconds a search takes, by the estimates of its strategies; 0 for a mechanism that looks at the data.
 
     >>> planning_seconds(queries(Domain(age=Integers(0, 1023)), age="prefix"), Privacy(PureDP(1)), Search(seconds=9)) <= 9
     True
     """
-    if search.strategy != "auto":
+    if search.strategy == "auto":
+        return _ways(workload) * sum(task.seconds for _, task in _within(workload, privacy, search.seconds))
+    planner = PLANNERS.get(search.strategy)
+    if planner is None:
         return 0.0
-    return _ways(workload) * sum(task.seconds for _, task in _within(workload, privacy, search.seconds))
+    return _ways(workload) * sum(planner.most_seconds(workload, noise.norm) for noise in noises(privacy))
 
 
 def _ways(workload: Workload) -> int:

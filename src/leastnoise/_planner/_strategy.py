@@ -133,7 +133,7 @@ def searched(workload: Workload) -> bool:
     >>> searched(queries(Domain(a=Integers(0, 2047)), a="prefix")), searched(queries(Domain(a=Integers(0, 2047)), a=ranges([(0, 9)])))
     (True, False)
     """
-    longest = max(workload.domain.kind(name).size for product in workload for name in product.attributes)
+    longest = max((workload.domain.kind(name).size for name in workload.attributes), default=1)
     return longest <= (_MOST_STRUCTURED if structured(workload) else _MOST_SEARCHED)
 
 
@@ -155,6 +155,7 @@ class Planner:
             what one that was tried contains is left out.
         late: whether it is tried in the time that all others leave, because one of them is mostly better.
         most: with about how many it finds the best that it can; None where that are always the same.
+        laplace: about how many more it takes under Laplace noise, for tables that are searched for.
         reference: whether the answers to a workload are compared with it where a mechanism looks at the data.
     """
 
@@ -169,8 +170,20 @@ class Planner:
     seconds: Seconds = shortly
     most: Seconds | None = None
     contains: Callable[[Workload], Sequence[str]] = lambda _: ()
+    laplace: Seconds = lambda _: 0.0
     late: bool = False
     reference: Callable[[Workload], bool] = lambda _: False
+
+    def least_seconds(self, workload: Workload, norm: int) -> float:
+        """About how many CPU seconds it takes at least, under noise of this norm; 0 where it is not made for it."""
+        if norm not in self.norms:
+            return 0.0
+        return self.seconds(workload) + (self.laplace(workload) if norm == 1 else 0.0)
+
+    def most_seconds(self, workload: Workload, norm: int) -> float:
+        """With about how many it finds the best that it can."""
+        least = self.least_seconds(workload, norm)
+        return least if self.most is None or norm not in self.norms else least + self.most(workload) - self.seconds(workload)
 
     def strategy(self, task: Task) -> Strategy:
         """What it proposes.
@@ -180,10 +193,10 @@ class Planner:
         """
         if task.norm not in self.norms:
             raise NotApplicable(self.instead)
-        if task.seconds < self.seconds(task.workload):
+        least = self.least_seconds(task.workload, task.norm)
+        if task.seconds < least:
             raise NotApplicable(
-                f"it takes about {self.seconds(task.workload):.2g} CPU seconds; give the plan more seconds, or ask for it by name: "
-                f"strategy = '{self.name}'"
+                f"it takes about {least:.2g} CPU seconds; give the plan more seconds, or ask for it by name: strategy = '{self.name}'"
             )
         return self.propose(task)
 

@@ -57,7 +57,9 @@ def together(planner: Planner, task: Task) -> Strategy:
     wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, measures))] if products]
     for measure, products in wanted:
         part = Workload(task.workload.domain, tuple(products))
-        made = planner.strategy(replace(task, workload=part, seconds=max(task.seconds / len(wanted), planner.seconds(part))))
+        made = planner.strategy(
+            replace(task, workload=part, seconds=max(task.seconds / len(wanted), planner.least_seconds(part, task.norm)))
+        )
         details |= made.details
         blocks = [(block if measure is None else replace(block, measure=measure, ends=True), weight) for block, weight in made.blocks]
         alone = fit(task.workload.domain, task.privacy, task.noise, blocks)

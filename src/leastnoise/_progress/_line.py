@@ -45,6 +45,7 @@ class Progress:
         self._place = place
         self._about = about
         self._share = 0.0
+        self._steps = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
         self._start = time.perf_counter()
@@ -66,6 +67,17 @@ class Progress:
         """Change what is being done."""
         self._text, self._share = text, 0.0
 
+    def step(self, text: str, among: int) -> None:
+        """Tell which of a known number of steps is begun: the time that is left follows from those that are done.
+
+        Args:
+            text: what is being done.
+            among: how many steps there are.
+        """
+        self.say(text)
+        self._share = self._steps / among
+        self._steps += 1
+
     def trying(self, name: str) -> None:
         """Tell which strategy is tried."""
         self.say(f"planning, trying {name}")
@@ -85,13 +97,16 @@ class Progress:
             self.say(f"{doing}: {100 * done // among}%")
             self._share = done / among
 
+    def _done_share(self, seconds: float) -> float:
+        """The share of what is done after so many seconds: what was counted, or else what was estimated beforehand."""
+        return self._share or (min(seconds / self._about, 1.0) if self._about else 0.0)
+
     def _show(self) -> None:
         if self._done.wait(_patience()):
             return
         place = self._place or _error_stream()
         while True:
-            share = self._share or (min(self.seconds / self._about, 1.0) if self._about else 0.0)
-            place.show(f"{self._text} ({time_words(self.seconds, share)})")
+            place.show(f"{self._text} ({time_words(self.seconds, self._done_share(self.seconds))})")
             if self._done.wait(place.every):
                 break
         place.show("")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from leastnoise._mechanisms import BY_NAME, Candidate, mechanism_of
     from leastnoise._session._accounts import IN_MEMORY, account, is_published, settle
     from leastnoise._session._audit import audit
+    from leastnoise._session._balanced import answering
     from leastnoise._session._before import check_before, read_plan
     from leastnoise._session._categories import find_categories
     from leastnoise._session._cells import with_max_rows
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from leastnoise._session._planned import compare, expected_seconds, plan, planned
     from leastnoise._session._reading import outcome_from_json, read_release
     from leastnoise._session._searches import Searched, search_plans
-    from leastnoise._session._session import check_affordable, planned_spec, release
+    from leastnoise._session._session import check_affordable, planned_spec, release, spec_seconds
     from leastnoise._session._sight import other_ledgers, unknown_releases
     from leastnoise._session._spec import BLANK, LEAST, Spec, parse_spec, read_spec, read_spec_text, read_toml, spec_from_table
     from leastnoise._session._spec_warnings import plan_warnings, spec_warnings
-    from leastnoise._session._targets import Least, answering, of_size, stated
+    from leastnoise._session._targets import Least, of_size, stated
 
 _HOMES = {
     "_adapters": ("CSV", "columns", "ledger_beside"),
@@ -40,6 +41,7 @@ _HOMES = {
     "_mechanisms": ("BY_NAME", "Candidate", "mechanism_of"),
     "_session._accounts": ("IN_MEMORY", "account", "is_published", "settle"),
     "_session._audit": ("audit",),
+    "_session._balanced": ("answering",),
     "_session._before": ("check_before", "read_plan"),
     "_session._categories": ("find_categories",),
     "_session._cells": ("with_max_rows",),
@@ -50,11 +52,11 @@ _HOMES = {
     "_session._planned": ("compare", "expected_seconds", "plan", "planned"),
     "_session._reading": ("outcome_from_json", "read_release"),
     "_session._searches": ("Searched", "search_plans"),
-    "_session._session": ("check_affordable", "planned_spec", "release"),
+    "_session._session": ("check_affordable", "planned_spec", "release", "spec_seconds"),
     "_session._sight": ("other_ledgers", "unknown_releases"),
     "_session._spec": ("BLANK", "LEAST", "Spec", "parse_spec", "read_spec", "read_spec_text", "read_toml", "spec_from_table"),
     "_session._spec_warnings": ("plan_warnings", "spec_warnings"),
-    "_session._targets": ("Least", "answering", "of_size", "stated"),
+    "_session._targets": ("Least", "of_size", "stated"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -112,6 +114,7 @@ __all__ = [
     "search_plans",
     "settle",
     "spec_from_table",
+    "spec_seconds",
     "spec_warnings",
     "stated",
     "unknown_releases",

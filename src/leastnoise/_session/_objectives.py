@@ -3,16 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import LEVEL
 from leastnoise._check import InputError, quoted, refuse
-from leastnoise._mechanisms import Search, choose
+from leastnoise._mechanisms import Search, choose, planning_seconds
 from leastnoise._plan import Plan
-from leastnoise._session._targets import Goal, answering, balanced, goal, goals_of, part
+from leastnoise._session._balanced import Goal, answering, balanced, balanced_seconds, goal, goals_of, nearly_balanced
+from leastnoise._session._targets import part
 from leastnoise._workload import Workload
 
-_PRICE_ROUNDS = 2
 _NEARLY_ALL = 0.9
 
 
@@ -34,14 +35,27 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
     if any(product.target is not None for product in workload):
         goals = goals_of(workload, level)
     else:
-        alone: dict[tuple[object, ...], Goal] = {}
-        for product in workload:
-            key = (product.measure, product.operators)
-            if key not in alone:
-                own = choose(Workload(workload.domain, (product,)), privacy, search)[0]
-                alone[key] = Goal(own.expected_error().tables[0].rmse)
-        goals = tuple(alone[product.measure, product.operators] for product in workload)
+        alone = {question: choose(own, privacy, search)[0] for question, own in _alone(workload).items()}
+        goals = tuple(Goal(alone[product.question].expected_error().tables[0].rmse) for product in workload)
     return balanced(workload, privacy, goals, search).plan
+
+
+def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
+    """About how many CPU seconds `worst` takes.
+
+    >>> asked = marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)
+    >>> worst_seconds(asked, Privacy(PureDP(1)), Search()) > worst_seconds(asked.within(rmse=1), Privacy(PureDP(1)), Search())
+    True
+    """
+    found = balanced_seconds(workload, privacy, search)
+    if all(product.target is None for product in workload):
+        found += sum(planning_seconds(own, privacy, search) for own in _alone(workload).values())
+    return found
+
+
+def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
+    """Every table by itself, what is the same once."""
+    return {product.question: Workload(workload.domain, (product,)) for product in workload}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +136,27 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
+    known: Known = {}
     found, search = [], search or Search()
     for place, product in enumerate(products):
         if search.tell is not None:
             search.tell(product.name)
-        found.append(price(plan, (place,), replace(search, tell=None)))
+        found.append(price(plan, (place,), replace(search, tell=None), known))
     return tuple(found)
 
 
-def price(plan: Plan, places: Sequence[int], search: Search | None = None) -> Price:
+Known: TypeAlias = dict[object, float]
+"""What was searched for prices of a plan: each part of its tables once."""
+
+
+def price(plan: Plan, places: Sequence[int], search: Search | None = None, known: Known | None = None) -> Price:
     """What some tables of a plan cost together, as `prices` says it.
 
     Args:
         plan: with its promise, for at least one table more.
         places: of the tables in the workload.
         search: how strategies are searched; None for "auto".
+        known: of prices of the same plan found before, and added to.
 
     Raises:
         InputError: no table is left when they are left out.
@@ -145,21 +165,29 @@ def price(plan: Plan, places: Sequence[int], search: Search | None = None) -> Pr
     >>> price(made, (1,)).table, round(price(made, (1,)).saved, 2)
     ('b', 0.29)
     """
-    products, apart, search = plan.workload.products, set(places), search or Search()
-    if len(products) <= len(apart):
+    count, apart, known = len(plan.workload.products), set(places), {} if known is None else known
+    if count <= len(apart):
         raise InputError("Tables have a price where there are others beside them; keep at least one more.")
-    goals = [Goal(table.rmse) for table in plan.expected_error().tables]
-    needed = []
-    for inside in (True, False):
-        kept = [place for place in range(len(products)) if (place in apart) is inside]
-        asked, wanted = Workload(plan.domain, tuple(products[place] for place in kept)), [goals[place] for place in kept]
-        if len(kept) == 1:
-            ratio = wanted[0].ratio(choose(asked, plan.privacy, search)[0], 0)
-        else:
-            near = plan if len(kept) >= _NEARLY_ALL * len(products) else None  # few are left out: the rest has nearly the same tables
-            ratio = balanced(asked, plan.privacy, wanted, search, rounds=_PRICE_ROUNDS, of=near, anew=False).ratio
-        needed.append(part(ratio, plan.privacy))
-    return Price(", ".join(products[place].name for place in places), needed[0], 1 - min(1.0, needed[1]))
+    inside, outside = (
+        part(_ratio(plan, [place for place in range(count) if (place in apart) is own], search or Search(), known), plan.privacy)
+        for own in (True, False)
+    )
+    return Price(", ".join(plan.workload.products[place].name for place in places), inside, 1 - min(1.0, outside))
+
+
+def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> float:
+    """About the largest ratio of squared errors to those of a plan, if only some of its tables were asked."""
+    products, errors = plan.workload.products, [table.rmse for table in plan.expected_error().tables]
+    asked = Workload(plan.domain, tuple(products[place] for place in kept))
+    if len(kept) == 1:
+        question = asked.products[0].question
+        if question not in known:
+            known[question] = choose(asked, plan.privacy, search)[0].expected_error().tables[0].rmse
+        return (known[question] / errors[kept[0]]) ** 2
+    if frozenset(kept) not in known:
+        near = plan if len(kept) >= _NEARLY_ALL * len(products) else None  # few are left out: the rest has nearly the same tables
+        known[frozenset(kept)] = nearly_balanced(asked, plan.privacy, [Goal(errors[place]) for place in kept], search, near)
+    return known[frozenset(kept)]
 
 
 def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:
@@ -187,3 +215,6 @@ def relative(workload: Workload, privacy: Privacy, search: Search, _level: float
 
 OBJECTIVES = {"worst": worst, "relative": relative}
 """What may be least in place of the total, by the name in a spec."""
+
+EXPECTED = {"worst": worst_seconds}
+"""About how many CPU seconds that takes, where it is not one search."""

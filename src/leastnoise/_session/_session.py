@@ -20,7 +20,7 @@ from leastnoise._session._cells import protected
 from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._memory import check_memory
-from leastnoise._session._planned import planned
+from leastnoise._session._planned import expected_seconds, planned
 from leastnoise._session._spec import Spec
 from leastnoise._threads import one_thread
 
@@ -40,6 +40,19 @@ def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> P
     'identity'
     """
     return planned(what.workload, what.planned_privacy, what.search(progress), what.objective, what.options.level)
+
+
+def spec_seconds(what: Spec) -> float:
+    r"""About how many CPU seconds the plan that a spec asks for takes.
+
+    Args:
+        what: the spec.
+
+    >>> text = "[privacy]\nepsilon = 1\n[domain.a]\nsize = 2\n[[workload]]\nmarginals = { ways = 1 }"
+    >>> 0 < spec_seconds(parse_spec(text, pathlib.Path("."))) < 20
+    True
+    """
+    return expected_seconds(what.workload, what.planned_privacy, what.search(), what.objective)
 
 
 @one_thread()

@@ -59,8 +59,9 @@ def main() -> None:
         with within_memory():
             if "price" in asked:
                 plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
+                known: dict[object, float] = {}
                 for row, places in asked["price"]:
-                    found = price(plan, places, search)
+                    found = price(plan, places, search, known)
                     _tell({"price": row, "alone": found.alone, "saved": found.saved})
             else:
                 made(asked["text"], Path(asked["folder"]), _tell, first=asked["first"])

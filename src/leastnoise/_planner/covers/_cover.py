@@ -4,7 +4,7 @@ Source: the idea of strategy C of Ding et al. (SIGMOD 2011) and of PriView (SIGM
 """
 
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, tables_of_cells
-from leastnoise._planner.covers._designs import designed_strategy
+from leastnoise._planner.covers._designs import design_seconds, designed_strategy
 from leastnoise._planner.tables._tables import asked_tables
 
 
@@ -39,4 +39,5 @@ COVERING = Planner(
     instead="covering tables are made for Laplace noise; with Gaussian noise residual is never worse",
     limits="tables of 2^28 cells",
     contains=tables_of_cells,
+    laplace=design_seconds,
 )

@@ -239,13 +239,13 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
         in_line: whether few starts suffice, as they do for prefix sums and ranges.
 
     >>> p_identity_seconds(1024), p_identity_seconds(1024, in_line=True)
-    ((2.0, 11.0), (0.55, 6.05))
+    ((1.8, 10.8), (0.55, 6.05))
     """
     if in_line and size > 256:
         begin = 0.3 + size / 4096
         return begin, begin + 5.5 * (size / 1024) ** 0.75
-    begin = min(2.0, size / 512)
-    return begin, begin + (9 * min(1.0, size / 1024) ** 1.6 if size <= 2048 else 55 * (size / 4096) ** 1.2)
+    begin = min(2.0, 0.2 + size / 640)
+    return begin, begin + (9 * min(1.0, size / 1024) if size <= 2048 else 55 * (size / 4096) ** 1.2)
 
 
 def p_identity(name: str, gram: Gram, norm: int, bits: int = 20, *, seconds: float = math.inf) -> Fitted:

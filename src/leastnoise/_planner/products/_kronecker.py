@@ -27,7 +27,7 @@ from leastnoise._planner._strategy import (
     structured,
     sweeps,
 )
-from leastnoise._planner.covers._designs import designed_strategy
+from leastnoise._planner.covers._designs import design_seconds, designed_strategy
 from leastnoise._planner.line._factors import (
     Fit,
     best_hierarchy,
@@ -52,13 +52,14 @@ from leastnoise._workload import Product, QuerySet, Workload
 _MOST_BITS = 29
 
 
-def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
+def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Strategy:
     """Fit a strategy along every attribute that is asked about by more than its cells.
 
     Args:
         name: for people.
         fit: the family.
         task: what is asked.
+        first: of the sweeps before the last one, whose strategies are only what the others' are fitted beside; None for the family itself.
 
     Raises:
         NotApplicable: nothing but cells is asked along every attribute, or the family cannot be used.
@@ -76,9 +77,9 @@ def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
     bounds: dict[str, float] = {}
     # The bits of all attributes of a table add up, and a sum of 2^32 rows times them must stay below 2^62.
     bits = min(20, _MOST_BITS // len(attributes))
-    for _ in range(sweeps(workload)):
+    for left in reversed(range(sweeps(workload))):
         for one in attributes:
-            found_along = fitted(fit, one, summed(_grams(workload, one, along)), norm, bits)
+            found_along = fitted(first if first and left else fit, one, summed(_grams(workload, one, along)), norm, bits)
             along[one], bounds[one] = found_along.factor, found_along.bound
     tables = asked_tables(workload)
     for sets in tables.values():
@@ -96,13 +97,15 @@ def kronecker(name: str, fit: Fit, task: Task) -> Strategy:
 
 
 def _p_identity(task: Task) -> Strategy:
-    """p-Identity along every attribute, which share the time."""
-    share = task.seconds / max(1, len(rich(task.workload)) * sweeps(task.workload))
-    return kronecker("p_identity", partial(p_identity, seconds=share), task)
+    """p-Identity along every attribute, which share the time; most of it is for the last sweep."""
+    workload = task.workload
+    count, times, begin = max(1, len(rich(workload))), sweeps(workload), P_IDENTITY.seconds(workload)
+    more = max(0.0, task.seconds - joint_design_seconds(workload) - begin)
+    return kronecker("p_identity", partial(p_identity, seconds=(more + begin / times) / count), task, partial(p_identity, seconds=0.0))
 
 
 def _p_identity_seconds(effort: float) -> Seconds:
-    """Estimated CPU seconds of p-Identity along every attribute with such a part of its steps."""
+    """Estimated CPU seconds of p-Identity along every attribute with such a part of its steps, in the last sweep."""
 
     def together(workload: Workload) -> float:
         known = structured(workload)
@@ -110,7 +113,7 @@ def _p_identity_seconds(effort: float) -> Seconds:
 
         def of_one(cells: int) -> float:
             begin, whole = p_identity_seconds(cells, in_line=alone or (known and cells > MIXED))
-            return begin + effort * (whole - begin)
+            return begin + effort * (whole - begin) / sweeps(workload)
 
         return each_attribute(of_one)(workload)
 
@@ -155,12 +158,22 @@ def _others(product: Product, one: str, along: Mapping[str, Factor]) -> float:
     )
 
 
+def joint_design_seconds(workload: Workload) -> float:
+    """Estimated CPU seconds of the search for tables under Laplace noise, where more than two are asked for.
+
+    >>> joint_design_seconds(queries(Domain(age=Integers(0, 63)), age="prefix"))
+    0.0
+    """
+    return design_seconds(workload) if any(len(sets) > 1 for sets in asked_tables(workload).values()) else 0.0
+
+
 HIERARCHY = Planner(
     name="hierarchy",
     propose=partial(kronecker, "hierarchy", best_hierarchy),
     measures="nested runs of cells along ordered attributes, of the branching that is best",
     made_for="ranges on long attributes",
-    seconds=each_attribute(lambda cells: 0.1 + cells / 2**19),
+    seconds=each_attribute(lambda cells: 0.1 + cells / 2**16),
+    laplace=joint_design_seconds,
     late=True,
 )
 HAAR = Planner(
@@ -170,6 +183,7 @@ HAAR = Planner(
     made_for="ranges",
     limits="attributes of 4096 cells",
     seconds=each_attribute(lambda cells: 20 * (cells / 4096) ** 3),
+    laplace=joint_design_seconds,
     late=True,
 )
 LEVEL_TREE = Planner(
@@ -177,7 +191,8 @@ LEVEL_TREE = Planner(
     propose=partial(kronecker, "level_tree", level_tree),
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(lambda _: 0.25),
+    seconds=each_attribute(lambda _: 0.05),
+    laplace=joint_design_seconds,
     late=True,
     reference=lambda workload: not searched(workload),
 )
@@ -186,7 +201,8 @@ NODE_TREE = Planner(
     propose=partial(kronecker, "node_tree", node_tree),
     measures="a hierarchy with the best weight for every node",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(lambda cells: 12 * cells / 4096),
+    seconds=each_attribute(lambda cells: 0.6 * (cells / 1024) ** 0.6),
+    laplace=joint_design_seconds,
     late=True,
     reference=searched,
 )
@@ -206,6 +222,7 @@ EIGEN_DESIGN = Planner(
     made_for="Gaussian noise",
     limits="attributes of 1024 cells",
     seconds=each_attribute(lambda cells: 1.4 * (cells / 1024) ** 3),
+    laplace=lambda workload: joint_design_seconds(workload) + 0.3 * len(rich(workload)) * sweeps(workload),
 )
 P_IDENTITY = Planner(
     name="p_identity",
@@ -216,6 +233,7 @@ P_IDENTITY = Planner(
     instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
     seconds=_p_identity_seconds(0.02),
     most=_p_identity_seconds(1.0),
+    laplace=joint_design_seconds,
     reference=searched,
 )
 P_IDENTITY_BLOCKS = Planner(
@@ -226,7 +244,8 @@ P_IDENTITY_BLOCKS = Planner(
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian noise",
     limits="attributes of 2^22 cells",
-    seconds=each_attribute(lambda cells: min(12.0, 1.0 + cells / 2**15) if cells <= 2**20 else 60.0),
+    seconds=each_attribute(lambda cells: min(12.0, 0.2 + cells / 2**15) if cells <= 2**20 else 60.0),
+    laplace=joint_design_seconds,
     late=True,
 )
 GAUSSIAN_OPTIMUM = Planner(
