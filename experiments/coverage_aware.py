@@ -20,7 +20,7 @@ from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._measurements import Observation
 from leastnoise._mechanisms import Search, _dawa, candidates, mechanism_for, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa_plane import plan_plane
-from leastnoise._mechanisms._truncated_sums import sums
+from leastnoise._mechanisms._truncated_sums import plan_truncated_sums, sums
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build
 from leastnoise._table import Table
@@ -174,10 +174,10 @@ def of_sums(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
             cells = np.bincount(codes, counted, 50)
             return [np.cumsum(cells), cells]
 
-        for strategy in ("truncated_sums", "bucketed_sums"):
-            made = mechanism_for(strategy, asked).plan(asked, Privacy(budget), Search(strategy))
+        bucketed = mechanism_for("bucketed_sums", asked).plan(asked, Privacy(budget), Search("bucketed_sums"))
+        for made in (plan_truncated_sums(asked, Privacy(budget)), bucketed):
             with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):
-                yield from _rows(case, name, strategy, made, table, truth, ("prefix sums", "cells"), [seed, 77])
+                yield from _rows(case, name, made.strategy, made, table, truth, ("prefix sums", "cells"), [seed, 77])
 
 
 def _rows(

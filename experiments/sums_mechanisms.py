@@ -17,6 +17,7 @@ from experiments.selections.threshold import geometric_candidates, recursive, sp
 from experiments.selections.threshold_joint import least_error
 from experiments.sums_strategies import PrefixSums, SumStrategy, sum_strategy
 from experiments.sums_tree import fit_halved_tree
+from leastnoise._accuracy import GivenNothing
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
@@ -249,8 +250,12 @@ def bucketed_answers(cut: Wholes, sums: PrefixSums, epsilon: Fraction, trials: i
     groups = np.add.reduceat(cut, found.starts)
     covariance = 2 * (rows.cost / float(epsilon)) ** 2 * (rows.recover @ rows.recover.T)
     upto = found.starts <= sums.last[:, None]
-    answers = []
+    choices, answers = found.choices(covariance), []
+    given: dict[tuple[int, int], GivenNothing] = {}
     for noisy in rows.draw(groups, epsilon, trials, entropy):
-        kept = found.kept(noisy, covariance)
-        answers.append(upto @ np.where((found.starts >= kept.first) & (found.starts < kept.stop), noisy, 0.0))
+        kept = choices.kept(noisy)
+        run = kept.first, kept.stop
+        if run not in given:
+            given[run] = GivenNothing.of(covariance, (found.starts >= kept.first) & (found.starts < kept.stop))
+        answers.append(upto @ given[run].estimates(noisy))
     return np.array(answers)

@@ -9,7 +9,7 @@ from pathlib import Path
 from leastnoise._accounting import PureDP
 from leastnoise._domain import Domain, Integers
 from leastnoise._workload import queries
-from mechanisms.row import LINE, LOTS, ON_CUBE, ON_LINE, ON_PLANE, PAID, PLANE, SUMS, Row, table_over
+from mechanisms.row import LINE, LOTS, ON_CUBE, ON_LINE, ON_PLANE, PAID, PLANE, SUMS, SUMS_BY_GROUP, Row, table_over
 
 ROWS = (
     Row(mechanism="Linear", strategy="identity", workload=ON_PLANE, table=table_over(PLANE), looks=False, audited={"measurements"}),
@@ -44,7 +44,7 @@ ROWS = (
     Row(
         mechanism="TruncatedSums",
         strategy="truncated_sums",
-        workload=SUMS,
+        workload=SUMS_BY_GROUP,
         table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
         refused=(ON_LINE, "answers sums of one measure"),
         audited={"measurements"},

@@ -46,7 +46,8 @@ def table_over(domain: Domain, values: Mapping[str, np.ndarray] | None = None) -
 LINE = Domain(age=Integers(0, 15))
 PLANE = Domain(age=Integers(0, 7), hours=Integers(0, 3))
 CUBE = Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"])
-PAID = Domain(pay=Bins(0, 40, 8, closed="right"), measures={"wages": Measure("pay", 0, 40)})
+PAID = Domain(pay=Bins(0, 40, 8, closed="right"), sex=["F", "M"], measures={"wages": Measure("pay", 0, 40)})
 ON_LINE, ON_PLANE = queries(LINE, age="prefix"), queries(PLANE, age="prefix", hours="identity")
 ON_CUBE, SUMS = queries(CUBE, a="identity", b="identity", c="identity"), queries(PAID, pay="prefix", sum="wages")
+SUMS_BY_GROUP = queries(PAID, sex="identity", pay="prefix", sum="wages")
 LOTS = "this workload asks about a and b and c"

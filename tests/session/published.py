@@ -71,7 +71,8 @@ def releases(folder: Path) -> Iterator[Path]:
         (ln.plan(wide, ln.Privacy(ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=bound), strategy="identity"), None),
         (ln.plan(counts, ln.PureDP(1), strategy="identity"), ln.Options(**options)),
         (ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"), None),
-        (ln.plan(amounts, ln.PureDP(1), strategy="truncated_sums"), None),
+        (ln.plan(amounts, ln.PureDP(1), strategy="truncated_sums"), None),  # without a threshold
+        (ln.plan(ln.queries(domain, sex="identity", sum="sum"), ln.PureDP(1), strategy="truncated_sums"), None),
     ]
     found = dict.fromkeys(("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head"), "...")
     asked.append((asked[1][0], ln.Options(guard="1/100", searches=[{**found, "dataset": f"people {len(asked)}"}])))
@@ -80,9 +81,9 @@ def releases(folder: Path) -> Iterator[Path]:
         (folder / f"{number}.plan.json").write_text(plan.to_json(), encoding="utf-8")
         yield folder / str(number)
     joined = ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True)
-    ln.release(asked[1][0], joined, ledger=folder / "5.ledger", dataset="people 5", out=folder / "5")
-    (folder / "5.plan.json").write_text(asked[1][0].to_json(), encoding="utf-8")
-    yield folder / "5"
+    ln.release(asked[1][0], joined, ledger=folder / "joined.ledger", dataset="joined people", out=folder / "joined")
+    (folder / "joined.plan.json").write_text(asked[1][0].to_json(), encoding="utf-8")
+    yield folder / "joined"
     ln.release(asked[1][0], FRAME, seed=1, out=folder / "seeded")
     yield folder / "seeded"
 

@@ -272,7 +272,7 @@ def test_a_release_does_the_same_on_every_neighbouring_frame(
 
 LINEAR = marginals(DOMAIN, ways=2, of=["sex", "age"]) + queries(DOMAIN, pay="prefix") + queries(DOMAIN, sex="identity", sum="wages")
 AGES, PLANE = queries(DOMAIN, age="prefix") + queries(DOMAIN, age="identity"), queries(DOMAIN, age="prefix", pay="prefix")
-SUMS = queries(DOMAIN, pay="prefix", sum="wages")
+SUMS, SUMS_BY_GROUP = queries(DOMAIN, pay="prefix", sum="wages"), queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
 MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "linear": (LINEAR, PureDP(1), "marginals"),
     "linear, rho": (LINEAR, ZCDP("1/3"), "marginals"),
@@ -283,8 +283,9 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "dawa_levels, delta": (AGES, ApproxDP(1, "1/1000000"), "dawa_levels"),
     **{f"plane, {way}": (PLANE, PureDP(1), "dawa") for way in ("fixed", "blocks")},
     "plane, drawn": (PLANE, PureDP(1), "dawa_tree"),
-    "truncated_sums": (SUMS, PureDP(1), "truncated_sums"),
-    "truncated_sums, rho": (SUMS, ZCDP("1/3"), "truncated_sums"),
+    "bucketed_sums": (SUMS, PureDP(1), "bucketed_sums"),
+    "truncated_sums": (SUMS_BY_GROUP, PureDP(1), "truncated_sums"),
+    "truncated_sums, rho": (SUMS_BY_GROUP, ZCDP("1/3"), "truncated_sums"),
 }
 
 

@@ -7,6 +7,7 @@ from leastnoise._accuracy._covariance import MOST_COVARIANCES, covariances
 from leastnoise._accuracy._dense import DenseStructure
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
 from leastnoise._accuracy._form import Cells, Known, Measured, Structure
+from leastnoise._accuracy._given_nothing import GivenNothing
 from leastnoise._accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
 from leastnoise._accuracy._joint_rows import joint_rows
@@ -43,6 +44,7 @@ __all__ = [
     "Cells",
     "DenseStructure",
     "Errors",
+    "GivenNothing",
     "IdentityBasis",
     "IterativeStructure",
     "Joint",

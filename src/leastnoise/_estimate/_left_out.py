@@ -1,6 +1,6 @@
-"""Sums by buckets of a number of which some are left out, because nothing in them stood out of their noise.
+"""Sums along a number of which some cells are left out, because nothing in them stood out of their noise.
 
-No query was measured across two buckets, so least squares on those that are kept is least squares on all with the others set to nothing.
+Least squares on the cells that are kept is that on all cells given that the others hold nothing.
 """
 
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leastnoise._accuracy import GivenNothing
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._answer import Answer
 from leastnoise._estimate._expansion import Expanded
@@ -18,12 +19,12 @@ from leastnoise._workload import Product
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """Least squares on the buckets that are kept.
+    """Least squares on the cells that are kept.
 
     Args:
         full: sums of the groups of cells that queries tell apart.
         kept: the same, 0 without noise where they are left out.
-        missing: estimated sum in each cell that is left out, in units, shape (n,).
+        missing: estimated sum in each cell that is left out, in units, and what cells that are kept fall short by for it, shape (n,).
     """
 
     full: Expanded
@@ -34,11 +35,15 @@ class LeftOut:
     def of(observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]) -> "LeftOut":
         """From the measurement, the cells that are kept, and the sums that may be missing between others."""
         full = Expanded.of(observation, None)
-        inside = (full.buckets.starts >= first) & (full.buckets.starts < stop)
-        kept = replace(full, counts=full.counts * inside, covariance=full.covariance * inside * inside[:, None])
+        starts = full.buckets.starts
+        given = GivenNothing.of(full.covariance, (starts >= first) & (starts < stop))
+        kept = replace(full, counts=given.estimates(full.counts), covariance=given.covariance)
         missing = np.zeros(full.buckets.size)
         for start, behind, loss in losses:
             missing[start:behind] = loss / (behind - start)
+        carried = given.carried @ np.add.reduceat(missing, starts)
+        inside = np.repeat(given.kept, full.buckets.lengths)
+        missing[inside] = np.repeat(carried / full.buckets.lengths, full.buckets.lengths)[inside]
         return LeftOut(full, kept, missing)
 
     def estimate(self, product: Product) -> Answer:

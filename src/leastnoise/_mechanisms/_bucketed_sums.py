@@ -1,7 +1,7 @@
-"""Sums that are not drowned, along one number: its buckets are measured with the whole budget, and those without anything are left out.
+"""Sums that are not drowned, along one number: all of it is measured with the whole budget, and what holds nothing is left out.
 
-One step, known beforehand. Every bucket's noise is as large as its own values, so that a public maximum far above all of them does harm
-only to answers that ask about values there; and these buckets are left out of the answers where nothing in them stands out of their noise,
+One step, known beforehand. Every cell's noise is as large as its own values, so that a public maximum far above all of them does harm
+only to answers that ask about values there; and these cells are left out of the answers where nothing in them stands out of their noise,
 which the paid answers tell themselves (docs/decisions/0032).
 """
 
@@ -21,7 +21,7 @@ from leastnoise._measurements import Block, Limits, Measurements, Observation
 from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Search
-from leastnoise._mechanisms._truncated_sums import Setting, explained, same_plan, setting
+from leastnoise._mechanisms._sums import Setting, explained, same_plan, setting
 from leastnoise._plan import Plan
 from leastnoise._planner import SumBuckets
 from leastnoise._workload import Workload
@@ -72,19 +72,33 @@ class Bucketed(Looked):
         return LeftOut.of(observation, int(self.first), int(self.stop), losses)
 
 
+def goes_along(workload: Workload) -> bool:
+    """Whether sums of one measure are asked for along its own number alone, which has few enough cells.
+
+    >>> domain = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
+    >>> along = queries(domain, pay="prefix", sum="wages")
+    >>> goes_along(along), goes_along(along + queries(domain, sex="identity", sum="wages"))
+    (True, False)
+    """
+    if len(workload.measures) != 1 or workload.measures[0] is None:
+        return False
+    column = workload.domain.measure(workload.measures[0]).column
+    alone = {product.attributes for product in workload} == {(column,)}
+    return alone and workload.domain.kind(column).size <= _MOST_CELLS
+
+
 def _setting(workload: Workload, privacy: Privacy) -> Setting:
     found = setting(workload, privacy, _STEPS, STRATEGY)
-    cells = workload.domain.kind(found.attribute).size
-    if {product.attributes for product in workload} != {(found.attribute,)} or cells > _MOST_CELLS:
+    if not goes_along(workload):
         raise InputError(
-            f"{STRATEGY} answers sums along {found.attribute} alone, of at most {_MOST_CELLS} cells; it has {cells}. "
+            f"{STRATEGY} answers sums along {found.attribute} alone, of at most {_MOST_CELLS} cells; it has {len(found.edges)}. "
             "Ask for sums by groups, or for the total, with truncated_sums, or use wider bins."
         )
     return found
 
 
 def measured(found: Setting) -> tuple[SumBuckets, Measurements]:
-    """The buckets, and what is measured, with all of the budget.
+    """The buckets of the number, and what is measured, with all of the budget.
 
     Raises:
         InputError: the public bounds are too large for exact arithmetic.
@@ -95,17 +109,18 @@ def measured(found: Setting) -> tuple[SumBuckets, Measurements]:
     return buckets, fit(found.plan.domain, found.plan.privacy, found.noise, [(block, 1.0)])
 
 
-def carry_out(found: Setting, series: Series) -> Outcome:
-    """Measure the buckets, and see from the answers which to keep.
+def carry_out(found: Setting, buckets: SumBuckets, measurements: Measurements, series: Series) -> Outcome:
+    """Measure, and see from the answers which buckets of the number to keep.
 
     Args:
         found: from a plan that was checked.
+        buckets: of the number.
+        measurements: what is measured.
         series: paid, or simulated.
     """
-    buckets, measurements = measured(found)
     observation = series.measure(measurements)
     groups = Expanded.of(observation, None)
-    kept = buckets.kept(groups.counts, groups.covariance)
+    kept = buckets.choices(groups.covariance).kept(groups.counts)
     finding = Bucketed(
         measure=found.measure,
         attribute=found.attribute,
@@ -137,7 +152,8 @@ class BucketedSums:
 
     def ready(self, plan: Plan) -> Run:
         """It must be what this version would plan."""
-        return partial(carry_out, same_plan(_setting(plan.workload, plan.privacy), plan))
+        found = same_plan(_setting(plan.workload, plan.privacy), plan)
+        return partial(carry_out, found, *measured(found))
 
     def explain(self, plan: Plan) -> Explanation:
         """One step."""

@@ -1,8 +1,9 @@
-"""Sums by public buckets of the number, each up to twice as high as the one before: nothing has to be chosen before they are measured.
+"""Sums along a number with one strategy for all of its cells, and where to stop: nothing has to be chosen before they are measured.
 
-A record lies in one bucket, so every bucket has the whole budget, and noise as large as its own upper end: that of the buckets up to any
-end is at most 4/3 of the last one's in variance, as if the end were the public maximum. Which buckets hold nothing that stands out of their
-noise is seen from the answers themselves, and costs nothing: those are left out. Public: no data is seen here.
+Every cell has the whole budget, and noise as large as its own upper end; queries count for as much as their own upper ends allow them to be
+off, so that those about small values are not drowned by the public maximum. Where the values end is seen from the answers themselves, and
+costs nothing: what lies above is left out, and least squares on the rest is what it would be had nothing else been measured. Public: no
+data is seen here.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from leastnoise._accuracy import GivenNothing
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import Coarse
 from leastnoise._measurements import Factor
@@ -18,21 +20,43 @@ from leastnoise._planner.aware._truncated_sums_threshold import LEAST, candidate
 from leastnoise._planner.line._gram import DenseGram
 from leastnoise._workload import Workload
 
-_RATIO = 2.0
+_RATIO = 1.6
 _STANDS_OUT = 2.0  # standard errors
+_SURE = 4.0  # standard errors: one empty bucket in 600 has as much under Laplace noise
 _EFFORT = 0.03  # within a percent of what ten times as much finds
 
 
 @lru_cache(maxsize=64)
 def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
-    """The best queries of a bucket: releases of one plan search for them once."""
+    """The best queries: releases of one plan search for them once."""
     most = np.frombuffer(limits, dtype=np.int64)
     return best_rows(DenseGram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm, _EFFORT)
 
 
+def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
+    """The Gram matrix of intervals, each with the weight of its last cell.
+
+    Those that cover the cells j <= k and end with cell e >= k are M_je - M_j(e+1).
+
+    Args:
+        gram: M of the intervals, shape (n, n).
+        weights: of the square of an interval that ends with a cell, shape (n,).
+
+    Edge cases: other queries than intervals keep their own weights.
+
+    >>> weighted_by_ends(np.array([[2.0, 1.0], [1.0, 1.0]]), np.array([4.0, 1.0])).tolist()
+    [[5.0, 1.0], [1.0, 1.0]]
+    """
+    ending = np.triu(gram - np.pad(gram, ((0, 0), (0, 1)))[:, 1:])
+    if ending.min() < 0:
+        return gram
+    upper = np.cumsum((ending * weights)[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kept:
-    """Which buckets are kept, and what is thought to be in the others.
+    """Which cells are kept, and what is thought to be in the others.
 
     Attributes:
         first: first cell that is kept.
@@ -45,9 +69,43 @@ class Kept:
     losses: tuple[tuple[int, int, float], ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stop:
+    """Least squares on the buckets up to one of them.
+
+    Args:
+        totals: what gives the sums of these buckets from those of all groups, shape (kept, m).
+        noise: standard errors of these, shape (kept,).
+        variance: of all queries together.
+        lost: squared error of all queries for sums that are left out, as a form in the sums of all buckets, shape (k, k).
+    """
+
+    totals: FloatArray
+    noise: FloatArray
+    variance: float
+    lost: FloatArray
+
+    @staticmethod
+    def of(buckets: "SumBuckets", covariance: FloatArray, last: int) -> "_Stop":
+        """Up to a bucket, from the covariance of all groups."""
+        size = len(buckets.starts)
+        given = GivenNothing.of(covariance, np.arange(size) < buckets.ends[last])
+        within = np.zeros((size, len(buckets.ends)))
+        within[np.arange(size), np.searchsorted(buckets.ends, np.arange(size), side="right")] = 1.0
+        missing = given.carried @ (within / within.sum(axis=0))
+        added = within[:, : last + 1].T
+        gram = buckets.gram.array
+        return _Stop(
+            added @ (np.diag(np.where(given.kept, 1.0, 0.0)) - np.where(given.kept, 0.0, given.carried) * given.kept[:, None]),
+            np.sqrt(np.maximum(((added @ given.covariance) * added).sum(axis=1), 0.0)),
+            float((given.covariance * gram).sum()),
+            missing.T @ gram @ missing,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumBuckets:
-    """The cells of a number in groups that some query tells apart, and these in buckets.
+    """The cells of a number in groups that some query tells apart, and these in buckets, each up to 1.6 times as high as the one before.
 
     Attributes:
         attribute: the number.
@@ -77,7 +135,7 @@ class SumBuckets:
         >>> domain = Domain(pay=Integers(1, 16), measures={"wages": Measure("pay", 0, 16)})
         >>> found = SumBuckets.of(queries(domain, pay="prefix", sum="wages"), "pay", np.arange(1, 17))
         >>> found.ends.tolist()
-        [1, 2, 4, 8, 16]
+        [2, 4, 6, 10, 16]
         """
         matrix = asked_along(workload, attribute)[0]
         asked = matrix.dense()
@@ -106,52 +164,88 @@ class SumBuckets:
         return np.append(0, self.ends[:-1])
 
     def factor(self, norm: int) -> Factor:
-        """The best queries of every bucket, with one sensitivity.
+        """The best queries, with one sensitivity.
 
         Args:
             norm: 1 for Laplace, 2 for Gaussian noise.
         """
-        from scipy.linalg import block_diag
-
         limits = self.limits[self.stops - 1]
-        parts = [
-            _rows_of(self.gram.array[first:end, first:end].tobytes(), limits[first:end].tobytes(), norm)
-            for first, end in zip(self.firsts, self.ends, strict=True)
-        ]
-        dense, weights = whole_rows(block_diag(*parts), limits, norm)
+        asked = weighted_by_ends(self.gram.array, (limits[-1] / limits) ** 2.0)
+        dense, weights = whole_rows(_rows_of(asked.tobytes(), limits.tobytes(), norm), limits, norm)
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
-    def kept(self, sums: FloatArray, covariance: FloatArray) -> Kept:
-        """The buckets with the least predicted squared error of all queries.
+    def choices(self, covariance: FloatArray) -> "Choices":
+        """Where to stop, for noise that is known.
+
+        Args:
+            covariance: of unbiased estimates of the sums of all groups, shape (m, m).
+        """
+        return Choices(self, tuple(_Stop.of(self, covariance, last) for last in range(len(self.ends))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choices:
+    """Where sums by buckets may stop.
+
+    Args:
+        buckets: of the number.
+        stops: one for each bucket that may be the last one.
+    """
+
+    buckets: SumBuckets
+    stops: tuple[_Stop, ...]
+
+    def kept(self, sums: FloatArray) -> Kept:
+        """The run of buckets with the least predicted squared error of all queries.
+
+        Buckets are dropped from above, one after the other, and what is left is estimated anew without them: an estimate of what may be
+        missing is then not blurred by cells that hold nothing.
 
         Args:
             sums: unbiased estimates of the sums of all groups, shape (m,).
-            covariance: of their noise, shape (m, m).
 
         Returns:
             One run of buckets, with the one that stands out most. Below it the first that stands out by two standard errors begins the run.
-            Above it a sum is taken for what its noise leaves of its square, and to fall at least like those of a Pareto tail of index 1,
-            whose buckets of one ratio have one sum.
+            Above it a sum is taken for what its noise leaves of its square, and where it is below four standard errors to fall at least
+            like those of a Pareto tail of index 1, whose buckets of one ratio have one sum.
 
         Guarantees: a function of noisy and public numbers; it costs nothing.
         """
-        totals = np.add.reduceat(sums, self.firsts)
-        runs = [slice(first, end) for first, end in zip(self.firsts, self.ends, strict=True)]
-        noise = np.sqrt([covariance[run, run].sum() for run in runs])
-        asked = np.array([(covariance[run, run] * self.gram.array[run, run]).sum() for run in runs])
-        mode = int(np.argmax(totals / noise))
-        begin = int(np.argmax(totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1])) if totals[mode] > _STANDS_OUT * noise[mode] else mode
-        missing = np.maximum(totals, noise)
+        last = len(self.stops) - 1
+        while True:
+            stop = self.stops[last]
+            totals = stop.totals @ sums
+            mode = int(np.argmax(totals / stop.noise))
+            missing = self._missing(totals, mode, last)
+            predicted = [self.stops[place].variance + self._lost(missing, place) for place in range(mode, last + 1)]
+            best = mode + int(np.argmin(predicted))
+            if best == last:
+                return self._run(sums, totals, mode, last)
+            last -= 1
+
+    def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
+        """What may be in the buckets from the one that stands out most."""
+        noise = self.stops[last].noise
         beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
-        missing[mode:] = np.minimum(falling(totals[mode:], self.spans[mode:], noise[mode:]), beyond[mode:])
-        missing[begin : mode + 1] = 0.0
-        spread = np.repeat(missing / np.diff(self.ends, prepend=0), np.diff(self.ends, prepend=0))
-        predicted = []
-        for stop in range(mode, len(totals)):
-            lost = np.where(np.arange(len(spread)) >= self.ends[stop], spread, 0.0)
-            predicted.append(float(lost @ self.gram.array @ lost) + float(asked[begin : stop + 1].sum()))
-        last = mode + int(np.argmin(predicted))
-        cells = np.append(self.starts, len(self.limits))
-        out = [place for place in range(len(totals)) if (place < begin or place > last) and missing[place] > 0]
-        losses = tuple((int(cells[self.firsts[one]]), int(cells[self.ends[one]]), float(missing[one])) for one in out)
-        return Kept(first=int(cells[self.firsts[begin]]), stop=int(cells[self.ends[last]]), losses=losses)
+        most = np.full(len(totals), np.inf)
+        most[mode:] = falling(totals[mode:], self.buckets.spans[mode : last + 1], noise[mode:])
+        found = np.zeros(len(self.stops))
+        found[mode : last + 1] = np.where(totals > _SURE * noise, beyond, np.minimum(most, beyond))[mode:]
+        return found
+
+    def _lost(self, missing: FloatArray, last: int) -> float:
+        left = np.where(np.arange(len(missing)) > last, missing, 0.0)
+        return float(left @ self.stops[last].lost @ left)
+
+    def _run(self, sums: FloatArray, totals: FloatArray, mode: int, last: int) -> Kept:
+        buckets, noise = self.buckets, self.stops[last].noise
+        clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
+        begin = int(np.argmax(clear)) if clear[mode] else mode
+        everything = self.stops[-1]
+        missing = self._missing(everything.totals @ sums, last, len(self.stops) - 1)
+        missing[: last + 1] = 0.0
+        missing[:begin] = np.maximum(totals[:begin], noise[:begin])
+        cells = np.append(buckets.starts, len(buckets.limits))
+        out = [place for place in range(len(missing)) if missing[place] > 0]
+        losses = tuple((int(cells[buckets.firsts[one]]), int(cells[buckets.ends[one]]), float(missing[one])) for one in out)
+        return Kept(first=int(cells[buckets.firsts[begin]]), stop=int(cells[buckets.ends[last]]), losses=losses)

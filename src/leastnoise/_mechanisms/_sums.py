@@ -1,0 +1,125 @@
+"""What is public about releases of sums along the number that is summed: its cells, and the most that a record of each can add."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._accounting import Budget, Noise, Privacy, parameters
+from leastnoise._check import InputError
+from leastnoise._check.arrays import IntArray
+from leastnoise._domain import Bins, Decimals, Edges, Integers
+from leastnoise._measurements import MOST_ROWS
+from leastnoise._mechanisms._choose import noises
+from leastnoise._mechanisms._protocol import Explanation
+from leastnoise._plan import Plan
+from leastnoise._workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is public about a release of truncated sums.
+
+    Args:
+        plan: the plan.
+        measure: its name.
+        attribute: the attribute with the same number, whose cells the limits belong to.
+        edges: the most that a record of each cell can add, in units, shape (n,).
+    """
+
+    plan: Plan
+    measure: str
+    attribute: str
+    edges: IntArray
+
+    @property
+    def noise(self) -> Noise:
+        """The noise of both steps."""
+        return noises(self.plan.privacy)[0]
+
+
+def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fraction]], strategy: str) -> Setting:
+    """What is public about a release of sums, with its plan.
+
+    Args:
+        workload: sums of one measure.
+        privacy: budget, neighbours and unit of everything together.
+        steps: names, and parts of the budget.
+        strategy: the name, for the plan and for messages.
+
+    Raises:
+        InputError: counts are asked for too, or the number is no attribute of the domain.
+    """
+    if len(workload.measures) != 1 or workload.measures[0] is None:
+        raise InputError(
+            f"{strategy} answers sums of one measure; this workload asks for {_asked(workload)}. "
+            "Ask for counts and other sums in a release of their own."
+        )
+    measure = workload.measures[0]
+    attribute, edges = _cells_of(workload, measure, strategy)
+    if not MOST_ROWS * int(edges[-1]) < 2**62:
+        raise InputError(
+            f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units of {measure}; allowed is less than "
+            f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
+        )
+    parts = [{"step": name, "budget": _budget_json(privacy.budget, share)} for name, share in steps]
+    details = {"measure": measure, "attribute": attribute, "mechanism": noises(privacy)[0].value, "steps": parts}
+    plan = Plan(workload=workload, privacy=privacy, strategy=strategy, details=details)
+    return Setting(plan, measure, attribute, edges)
+
+
+def _asked(workload: Workload) -> str:
+    return " and ".join("counts" if name is None else f"sums of {name}" for name in workload.measures)
+
+
+def _budget_json(budget: Budget, share: Fraction) -> dict[str, str]:
+    return {name: str(number * share) for name, number in parameters(budget).items()}
+
+
+def _cells_of(workload: Workload, name: str, strategy: str) -> tuple[str, IntArray]:
+    """The attribute that holds the measure's number, and the most that a record of each of its cells adds, in units."""
+    domain, measure = workload.domain, workload.domain.measure(name)
+    if measure.low_units < 0:
+        raise InputError(
+            f"{strategy} cuts values from above, so {name} must not be negative; its lower bound is {measure.low_units} units. "
+            "Choose a lower bound of 0."
+        )
+    kind = domain.kind(measure.column) if measure.column in domain.names else None
+    if not isinstance(kind, (Bins, Edges, Decimals, Integers)):
+        raise InputError(
+            f"{strategy} chooses its threshold along the number that is summed, so the domain must have the attribute {measure.column} as "
+            f"Integers or Bins. Add it, for example {measure.column} = Bins(0, {float(measure.high):g}, 500)."
+        )
+    if kind.reading != measure.reading or (isinstance(kind, Integers) and kind.rounding is not None):
+        raise InputError(f"{strategy} needs the attribute {measure.column} and the measure {name} to read the column in the same way.")
+    whole_numbers = [Fraction(one) for one in kind.regular_labels] if isinstance(kind, Integers) else []
+    ends = kind.edges[1:] if isinstance(kind, (Bins, Edges)) else kind.values if isinstance(kind, Decimals) else whole_numbers
+    whole = [
+        max(1, min(measure.high_units, -(-end.numerator * measure.unit.denominator // (end.denominator * measure.unit.numerator))))
+        for end in ends
+    ]
+    if kind.outside == "clip":
+        whole[-1] = measure.high_units  # what lies above is counted in the last cell
+    edges = np.array([*whole, *[measure.high_units] * (kind.size - len(whole))], dtype=np.int64)
+    return measure.column, np.maximum.accumulate(edges)
+
+
+def same_plan(found: Setting, plan: Plan) -> Setting:
+    """The setting of a plan.
+
+    Args:
+        found: of the same workload and budget.
+        plan: perhaps from a file.
+
+    Raises:
+        InputError: the plan is another one.
+    """
+    if found.plan.digest() != plan.digest():
+        raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
+    return replace(found, plan=plan)
+
+
+def explained(plan: Plan) -> Explanation:
+    """Its steps."""
+    return Explanation(mechanism=plan.details["mechanism"], steps=tuple(plan.details["steps"]))
