@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import amount_encoder, cell_encoder, inner_edges
+from leastnoise._adapters._encode import amount_encoder, cell_encoder, inner_edges, multiples
 from leastnoise._adapters._values import text
 from leastnoise._domain import Bins, Categories, Coded, Integers, Measure
 
@@ -95,6 +95,13 @@ def test_numbers_against_the_reference(kind, values):
 def test_edges_are_the_nearest_doubles(low, more, count):
     kind = Bins(low, low + more, count)
     assert inner_edges(kind).tolist() == [float(edge) for edge in kind.edges[1:-1]]
+
+
+def test_multiples_beyond_whole_doubles_are_rounded_once():
+    """Numerators above 2^53: rounded themselves, a quotient of theirs would be rounded twice."""
+    for first, step in (("0.12345678901234567", "0.1"), ("123456789.0123456789", "0.0000000001")):
+        exact = [float(Fraction(first) + place * Fraction(step)) for place in range(100)]
+        assert multiples(Fraction(first), Fraction(step), 100).tolist() == exact
 
 
 @pytest.mark.parametrize("closed", ["left", "right"])
@@ -223,6 +230,15 @@ def test_whole_numbers_of_more_than_forty_digits_have_no_text():
     for sign in (1, -1):
         assert text(sign * (10**40 - 1)) == str(sign * (10**40 - 1))
         assert text(sign * 10**40) is text(sign * 10**5000) is None
+
+
+def test_decimals_of_more_than_forty_digits_on_a_side_of_the_point_have_no_text():
+    for sign, mark in ((1, ""), (-1, "-")):
+        assert text(Decimal(sign * (10**40 - 1))) == mark + "9" * 40
+        assert text(Decimal(sign).scaleb(39)) == f"{mark}1" + "0" * 39
+        assert text(Decimal(sign).scaleb(-40)) == f"{mark}0." + "0" * 39 + "1"
+        for far in (Decimal(sign * 10**40), Decimal(sign * (10**41 - 1)), Decimal(sign).scaleb(-41)):
+            assert text(far) is None
 
 
 @pytest.mark.parametrize("outside", ["drop", "clip", "other"])

@@ -13,6 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 from unittest import mock
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -130,6 +131,7 @@ KINDS += [
         ["f", "é", "17", "m"], reading=Reading(ignore_case=True, trim=True, nulls=["X", "true", "0"]), null="other", outside="other"
     ),
     Categories(["M", "1"], spellings={"M": ["  "]}, reading=Reading(trim=True)),
+    Categories([str(2**63 - 1), str(-(2**63)), str(2**63), str(-(2**63) - 1)], outside="other"),
     Bins(-1, 3, 7, reading=Reading(nulls=["1.5", "16"]), null="other"),
     Decimals("-0.5", "2.5", "0.25", reading=Reading(nulls=["0.5"]), null="other", outside="clip"),
 ]
@@ -148,6 +150,7 @@ TIMES = [
     ]
 ]
 TIMES += [Dates("2024-03-31", "2024-04-30", "hour", zone=zone, outside="clip") for zone in ("UTC", BERLIN)]
+TIMES += [Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)]  # whose clocks change on the last day
 TIMES += [Dates("0002-01-01", "9998-12-31", "weekday", outside="clip"), Dates("1800-01-01", "2100-12-31", "year", zone=BERLIN)]
 KINDS += [*TIMES, Dates("2024-01-01", "2024-12-31", "hour")]
 MEASURES = [
@@ -308,6 +311,14 @@ def has_sql(kind, name):
     if kind.size > 4096 or "" in getattr(kind, "lookup", ()):
         return False
     return name in {"n", "b"} or name == ("t" if isinstance(kind, Categories) else "x")
+
+
+@pytest.mark.parametrize("held", ["stamp", "instant"])
+def test_the_least_number_is_no_time(held):
+    kind = Dates("2024-01-01", "2024-01-05", null="other", outside="clip")
+    cell = cell_of(kind, prepared(kind, Value(held, exp.column("a"))))
+    rows = f"(VALUES (CAST('{-(2**63)}' AS BIGINT)), ({1 - 2**63}), (NULL)) AS t(a)"
+    assert duckdb.sql(f"SELECT {cell.sql('duckdb')} FROM {rows}").fetchall() == [(5,), (0,), (5,)]
 
 
 def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):

@@ -253,3 +253,28 @@ def test_guards(make, message):
     with pytest.raises(InputError) as error:
         make()
     assert message in str(error.value)
+
+
+def test_time_stamps_of_pandas_have_nanoseconds_in_their_text():
+    stamp = pd.Timestamp("2024-05-01 12:00:00.123456789")
+    encode = cell_encoder(ln.Categories(["2024-05-01 12:00:00.123456789", "2024-05-01 10:00:00.123456789"], outside="other"))
+    assert encode(Column([stamp, stamp.tz_localize("Europe/Berlin"), stamp.floor("us")])).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("values", [[1, None, 0], [1.0, None, float("nan")], ["1", None, ""]], ids=str)
+def test_nulls_among_the_values_of_a_dictionary_are_nulls(values):
+    """Not what stands in their place in memory."""
+    there = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None, 1, 0], pa.int8()), pa.array(values))
+    plain = pa.array([values[place] for place in (0, 1, 2)] + [None, values[1], values[0]])
+    for kind in (ln.Categories(["0", "1"], null="other", outside="drop"), ln.Integers(0, 1, null="other")):
+        found = [columns_of(read(pa.table({"a": column}), ln.Domain(a=kind))).codes["a"].tolist() for column in (there, plain)]
+        assert found[0] == found[1]
+        assert found[0].count(2) >= 3
+
+
+def test_a_column_that_is_not_there_is_told_with_twenty_that_are():
+    for count, end in ((20, "'c19'."), (21, "'c19', ...")):
+        with pytest.raises(InputError) as caught:
+            read(pa.table({f"c{place}": [1] for place in range(count)}), ln.Domain(sex=["F"]))
+        assert "it has 'c0', 'c1', 'c2'," in str(caught.value)
+        assert f"'c18', {end}" in str(caught.value)

@@ -15,8 +15,8 @@ from mutants.generate import Mutant
 
 # What the packages offer by name.
 NAMES = "tests/test_project.py::test_public_names_are_listed_sorted_and_importable"
-# Tests of plans and of the session run the trusted packages too, and take long.
-SLOW = ("tests/plan", "tests/session")
+# They run the trusted packages too, and take long; how rows fit is told by the command alone.
+SLOW = ("tests/plan", "tests/session", "tests/cli/test_check.py")
 # They read the code or change its text, and fail for any change of it.
 READ_THE_CODE = (
     "tests/kernel/test_noise_mutants.py",

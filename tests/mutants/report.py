@@ -91,7 +91,7 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
     behaviour = [mutant for mutant in mutants if not mutant.words]
     sample = f"{len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}{_part(facts)}"
     cut = len(facts["mutants"]) - len(mutants)
-    sample += f"; {cut} more were drawn, and the run ended before they were decided" if cut else ""
+    sample += f";\n{cut} more were drawn, and the run ended before they were decided" if cut else ""
     counted = [one for one in behaviour if _counts(one, found, reasons)]
     since = found | {one.key: "killed" for one in counted if found[one.key] not in DEAD and reasons.get(one.name, "").startswith(CLOSED)}
     told = [

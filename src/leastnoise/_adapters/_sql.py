@@ -168,7 +168,7 @@ def _(kind: Categories, value: Value) -> Expression | None:
     if value.held == "text":
         found = case([(text(form), cell) for form, cell in every], _without_zeros(cells, value, outside), value.it)
     elif value.held == "integer":
-        known = [(form, cell) for form, cell in every if _WHOLE.fullmatch(form) and str(int(form)) == form and abs(int(form)) < 2**63]
+        known = [(form, cell) for form, cell in every if _WHOLE.fullmatch(form) and str(int(form)) == form and int(form) >> 63 in {0, -1}]
         found = case([(whole(int(form)), cell) for form, cell in known], outside, value.it)
     elif value.held == "boolean":
         known = [(form, cell) for form, cell in every if form in {"true", "false"}]
