@@ -29,6 +29,7 @@ from leastnoise._workload import Product, Workload
 
 _WEIGHT_BITS = 20
 _LEAST_WEIGHT = 2.0**-10
+_SEARCHES = 2  # for weights of tables that cannot be weighted alone
 _ROUNDS = 8  # on tables that share attributes six reached what thirty did
 _NEAR = 1.002
 _QUICK = 1 / 5  # of the time: strategies are compared in it
@@ -264,8 +265,11 @@ def _compared(tried: Sequence[_Tried], rounds: int, search: Search) -> list[_Tri
 
 
 def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
-    """Move the weights of one strategy until all ratios are equal, or those that are not count for nothing."""
-    best = now = start
+    """Move the weights of one strategy until all ratios are equal, or those that are not count for nothing.
+
+    Where its tables are none that can be weighted alone, each weighting is a search, and few are made.
+    """
+    best, now, searches = start, start, 0
     step = 1.5 if start.plan.measured().noise is Noise.DISCRETE_LAPLACE else 2.0
     for _ in range(rounds - 1):
         reached, shares = now.ratios, now.shares
@@ -275,19 +279,21 @@ def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
         shares = _wanted(now.goals) * np.maximum(shares / shares.max(), _LEAST_WEIGHT**2)
         asked = _weighted(now.asked, now.goals, shares, now.plan.measured().noise)
         try:
-            now = _kept(now.plan, asked, now.goals, search)
+            now = _Tried(reweighted(now.plan, asked), asked, now.goals)
         except InputError:
-            break
+            if searches == _SEARCHES:
+                break
+            now, searches = _searched(now, asked, search), searches + 1
         best = now if now.ratio < best.ratio else best
     return best
 
 
-def _kept(plan: Plan, asked: Workload, goals: tuple[Goal, ...], search: Search) -> _Tried:
-    """The tables of a plan with new weights; searched for where they are none that can be weighted alone."""
+def _searched(one: _Tried, asked: Workload, search: Search) -> _Tried:
+    """What its strategy finds for other weights in a part of the time; itself where it cannot be used."""
     try:
-        return _Tried(reweighted(plan, asked), asked, goals)
+        return _Tried(searched_again(one.plan, asked, _quick(search, asked, one.plan.privacy).seconds), asked, one.goals)
     except InputError:
-        return _Tried(searched_again(plan, asked, _quick(search, asked, plan.privacy).seconds), asked, goals)
+        return one
 
 
 def _again(one: _Tried, search: Search) -> _Tried:
