@@ -29,8 +29,9 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Short fields of CSV files told apart as whole numbers, which is what makes reading them as fast as DuckDB's (15).
 # Keys counted by engines: their texts as SQL, closed by default (63). Rows of Spark, held a partition at a time (27).
 # Searches for categories on keys that are made up, for audits (10).
-# Blocks that are alike are checked once, and only those (2).
-CEILING = 8_320
+# Blocks that are alike are checked once, and only those (2); the name of a measure is text and nothing like it (1).
+# What is no text in an engine is taken for nothing before it is changed (4).
+CEILING = 8_325
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

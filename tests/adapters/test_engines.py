@@ -498,6 +498,45 @@ def test_a_release_is_the_same_from_every_source(engine):
 # ------------------------------------------------------------------------------------------------------------ Spark
 
 
+ODD_BYTES = [
+    "6162",
+    "206162",
+    "6162C2",
+    "6162E2",
+    "6162E280",
+    "80AF7878",
+    "A06162",
+    "C2A06162",
+    "6361E9",
+    "4341",
+    "C2",
+    "",
+    "ED A0 80",
+    "6100",
+]
+
+
+def test_bytes_that_are_no_text_are_no_value_in_spark_either(spark_session, monkeypatch):
+    """Its TRIM takes off single bytes of blanks, and its TRANSLATE mends what it does not understand."""
+    lines = ", ".join(f"({place}, CAST(X'{one.replace(' ', '')}' AS STRING))" for place, one in enumerate(ODD_BYTES))
+    frame, real = spark_session.sql(f"SELECT * FROM VALUES {lines} AS t(id, a)"), _read.open_source
+    trimmed = [Reading(trim=True), Reading(trim=True, ignore_case=True), Reading(ignore_case=True), Reading()]
+    found = []
+    for engine in (True, False):
+        if not engine:
+            monkeypatch.setattr(_read, "open_source", lambda *given, **more: replace(real(*given, **more), engine=None))
+        here = []
+        for reading in trimmed:
+            kind = Categories(["ab", "ca\ufffd", "ca", "xx"], null="other", outside="other", reading=reading)
+            table = read(frame, Domain(a=kind), wanted=Wanted(tables={None: [("a",)]}))
+            here.append(next(iter(count(table, [("a",)], None)))[1].tolist())
+        keys = read_keys(frame, Domain(a=Unknown(9, reading=trimmed[0])), "a")
+        found.append((here, dict(zip(keyed_of(keys).keys, keyed_of(keys).units.tolist(), strict=True))))
+    assert found[0] == found[1]
+    assert found[0][0][0] == [3, 0, 0, 0, 11]
+    assert found[0][1] == {"ab": 3, "CA": 1}
+
+
 def test_what_spark_cannot_count_is_collected(spark_session):
     stamps = ["2024-05-01 13:45:00", "2024-05-01 00:00:00", None]
     lines = ", ".join(

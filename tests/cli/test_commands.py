@@ -172,8 +172,8 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
     # A long attribute makes estimates long: what there is no time for is listed with what it needs.
     short = [one["strategy"] for one in unusable if one["more_seconds"]]
-    assert "p_identity" in short
-    assert re.search(r"^p_identity +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
+    assert "level_tree" in short
+    assert re.search(r"^level_tree +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
     edit(folder, "[plan]", "[plan]\nseconds = 0")
     refused = run("compare", "people.toml")
     assert refused.code == 2

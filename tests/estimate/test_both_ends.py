@@ -167,6 +167,9 @@ def test_both_ends_are_of_a_measure_without_limits_and_not_beside_its_sums() -> 
             InputError, match="the ends of a block must be those of a measure without limits; got 'of counts or limited sums'"
         ):
             fit(DOMAIN, *LAPLACE, [(block, 1.0)])
+    like = type("Name", (str,), {"__hash__": str.__hash__, "__eq__": lambda *_: True})("pay")
+    with pytest.raises(InputError, match="the measure of a block must be str or NoneType; got 'Name'"):
+        fit(DOMAIN, *LAPLACE, [(Block((A,), Fraction(1), like), 1.0)])
     with pytest.raises(InputError, match="the ends of a block must be bool; got 'int'"):
         fit(DOMAIN, *LAPLACE, [(Block((A,), Fraction(1), "pay", ends=1), 1.0)])  # type: ignore[arg-type]
     plan = fit(DOMAIN, *LAPLACE, [(ends((A,), "pay"), 1.0), (Block((A,), Fraction(1), "pay"), 1.0)])

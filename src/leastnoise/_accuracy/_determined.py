@@ -176,6 +176,8 @@ class Span:
             return (True, False) if _summed(operator) else None
         if axis.spaces[0].everything:  # where cells are measured, so is their total: who needs them needs no more
             return operator.size == 1, operator.size > 1
+        if not (axis.spaces[-1] if axis.whole is None else axis.whole).holds(operator):
+            return None
         total = row_space(Total(operator.size))
         across = next((space for space in axis.spaces if total is not None and not space.includes(total)), None)
         summed = _summed(operator)

@@ -199,7 +199,7 @@ def _bounded_rows(engine: Engine, wish: Wish, entropy_bytes: Callable[[int], byt
     # each value is computed once, and called by a name of ours
     given = {name: f"r{place}" for place, name in enumerate(dict.fromkeys(wanted))}
     values = {name: Value(engine.values[name].held, exp.column(given[name])) for name in given}
-    ready = [prepared(kind, values[source]) for source, kind in zip(sources, wish.kinds.values(), strict=True)]
+    ready = [prepared(kind, values[source], engine.sound) for source, kind in zip(sources, wish.kinds.values(), strict=True)]
     called = [one and Value(one.held, exp.column(f"p{place}")) for place, one in enumerate(ready)]
     coded = partial(key_of, sound=engine.sound) if keys else cell_of
     cells = [one and coded(kind, one) for kind, one in zip(wish.kinds.values(), called, strict=True)]

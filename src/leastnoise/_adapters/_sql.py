@@ -104,14 +104,24 @@ def case(ifs: Sequence[tuple[Expression, Expression]], otherwise: Expression, of
 _NULLS = {"double": double("NaN"), "text": text(""), "stamp": whole(-(2**63)), "instant": whole(-(2**63))}
 
 
-def prepared(kind: Any, value: Value) -> Value | None:
+def prepared(kind: Any, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
     """What the cell of an attribute is an expression of, many times over, so that it is given a name; None where it is read otherwise.
+
+    Args:
+        kind: the attribute.
+        value: of a column.
+        sound: whether a text of the engine has no NUL and is UTF-8; None if all are so.
 
     >>> prepared(Coded(2), Value("integer", exp.column("a"))).it.sql()
     'a'
     """
     if isinstance(kind, Dates):
         return _since(kind, value) if value.held in {"day", "stamp", "instant"} else None
+    if sound is not None and value.held == "text" and (kind.reading.trim or kind.reading.ignore_case):
+        # What is no text could become one by what is taken off or changed: before that it becomes one that has no form.
+        forms = (*kind.lookup, *_nulls(kind)) if isinstance(kind, Categories) else ()
+        strange = exp.Null() if isinstance(kind, Unknown) else text("?" * (1 + max(map(len, forms), default=0)))
+        value = Value("text", case([(exp.not_(sound(value.it)), strange)], value.it))
     if isinstance(kind, Unknown):
         return _spelled(kind, value)
     return _formed(kind, value) if isinstance(kind, Categories) and value.held == "text" else value

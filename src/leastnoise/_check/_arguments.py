@@ -55,7 +55,7 @@ def exact(name: str, value: Exact) -> Fraction:
     (Fraction(1, 3), Fraction(1, 10))
     """
     if type(value) is Fraction and type(value.numerator) is type(value.denominator) is int and value.denominator > 0:
-        return value
+        return Fraction(value.numerator, value.denominator)
     allowed = "a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'"
     if (isinstance(value, int) and value.bit_length() > 4 * MOST_DIGITS) or (
         # Powers are refused before they are computed.

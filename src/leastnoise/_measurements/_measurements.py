@@ -214,6 +214,7 @@ class Measurements:
             ("the blocks of measurements", self.blocks, (Block,)),
             ("the factors of a block", factors, (Factor,)),
             ("the limits of a block", [block.limits for block in self.blocks if type(block) is Block], (Limits, type(None))),
+            ("the measure of a block", [block.measure for block in self.blocks if type(block) is Block], (str, type(None))),
             ("the ends of a block", [block.ends for block in self.blocks if type(block) is Block], (bool,)),
             ("the operator of a factor", [factor.operator for factor in factors if type(factor) is Factor], operators()),
         ):

@@ -33,8 +33,8 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
     >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }'
     >>> told = []
     >>> made(text, pathlib.Path("."), told.append, first=True)
-    >>> [next(iter(one)) for one in told[:2]], list(told[-1])
-    (['trying', 'first'], ['plan'])
+    >>> [next(iter(one)) for one in told[:3]], list(told[-1])
+    (['trying', 'trying', 'first'], ['plan'])
     """
     spec = parse_spec(text, folder)
     wanted = first and stated(spec.planned_privacy) is not None
