@@ -31,8 +31,7 @@ _EXACT = 2**53
 _LONGEST = 400
 # Not every engine takes later ones for one letter.
 _LAST_SHORT = 0xFFFF
-_HOUR = 3600 * 10**6
-_DAY = 24 * _HOUR
+_HOUR, _DAY = 3600 * 10**6, 24 * 3600 * 10**6
 _CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\\]*")
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
@@ -107,11 +106,6 @@ _NULLS = {"double": double("NaN"), "text": text(""), "stamp": whole(-(2**63)), "
 def prepared(kind: Any, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
     """What the cell of an attribute is an expression of, many times over, so that it is given a name; None where it is read otherwise.
 
-    Args:
-        kind: the attribute.
-        value: of a column.
-        sound: whether a text of the engine has no NUL and is UTF-8; None if all are so.
-
     >>> prepared(Coded(2), Value("integer", exp.column("a"))).it.sql()
     'a'
     """
@@ -119,8 +113,8 @@ def prepared(kind: Any, value: Value, sound: Callable[[Expression], Expression] 
         return _since(kind, value) if value.held in {"day", "stamp", "instant"} else None
     if sound is not None and value.held == "text" and (kind.reading.trim or kind.reading.ignore_case):
         # What is no text could become one by what is taken off or changed: before that it becomes one that has no form.
-        forms = (*kind.lookup, *_nulls(kind)) if isinstance(kind, Categories) else ()
-        strange = exp.Null() if isinstance(kind, Unknown) else text("?" * (1 + max(map(len, forms), default=0)))
+        forms = {*kind.lookup, *_nulls(kind)} if isinstance(kind, Categories) else {""}
+        strange = exp.Null() if isinstance(kind, Unknown) else text("?" * (1 + max(map(len, forms))))
         value = Value("text", case([(exp.not_(sound(value.it)), strange)], value.it))
     if isinstance(kind, Unknown):
         return _spelled(kind, value)
@@ -203,11 +197,10 @@ def key_of(kind: Any, value: Value, sound: Callable[[Expression], Expression] | 
     nulls = sorted({"", *map(kind.reading.form, kind.reading.nulls)})
     if not known or kind.reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
         return None
-    it = value.it
-    without = exp.Anonymous(this="TRANSLATE", expressions=[it.copy(), text(_CONTROLS), text("")])
+    it, without = value.it, exp.Anonymous(this="TRANSLATE", expressions=[value.it.copy(), text(_CONTROLS), text("")])
     fits: list[Expression] = [exp.NEQ(this=it.copy(), expression=text(one)) for one in nulls]
-    fits.append(exp.LTE(this=exp.Length(this=it.copy()), expression=exp.Literal.number(kind.longest)))
-    fits.append(exp.EQ(this=without, expression=it.copy()))
+    short = exp.LTE(this=exp.Length(this=it.copy()), expression=exp.Literal.number(kind.longest))
+    fits += [short, exp.EQ(this=without, expression=it.copy())]
     return case([(exp.and_(*fits, *([] if sound is None else [sound(it)])), it)], exp.Null())
 
 
@@ -217,9 +210,8 @@ def without_nul(it: Expression) -> Expression:
     >>> without_nul(exp.column("a")).sql()
     "TRANSLATE(a, CHR(0), '') = a"
     """
-    letter = exp.Anonymous(this="CHR", expressions=[exp.Literal.number(0)])
-    kept = exp.Anonymous(this="TRANSLATE", expressions=[it.copy(), letter, text("")])
-    return exp.EQ(this=kept, expression=it.copy())
+    nul = exp.Anonymous(this="CHR", expressions=[exp.Literal.number(0)])
+    return exp.EQ(this=exp.Anonymous(this="TRANSLATE", expressions=[it.copy(), nul, text("")]), expression=it.copy())
 
 
 _KEY_FIELDS = {"most", "longest", "null", "outside", "levels", "reading"}
