@@ -143,11 +143,7 @@ class _Tried:
     @property
     def shares(self) -> FloatArray:
         """What the ratio of every table counts under the weights; their sum is 1."""
-        noise = self.plan.measured().noise
-        counted = [
-            one.importance * one.rows * goal.std(noise) ** 2 if goal.wanted else 0.0
-            for one, goal in zip(self.asked, self.goals, strict=True)
-        ]
+        counted = _counted(self.asked, self.goals, self.plan.measured().noise)
         return np.array(counted) / math.fsum(counted)
 
     @property
@@ -273,7 +269,7 @@ def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
     step = 1.5 if start.plan.measured().noise is Noise.DISCRETE_LAPLACE else 2.0
     for _ in range(rounds - 1):
         reached, shares = now.ratios, now.shares
-        if now.ratio <= _NEAR * now.mean:
+        if reached.max() <= _NEAR * (shares @ reached):
             break
         shares = shares * (reached / reached.max()) ** step
         shares = _wanted(now.goals) * np.maximum(shares / shares.max(), _LEAST_WEIGHT**2)
@@ -281,19 +277,20 @@ def _moved(start: _Tried, rounds: int, search: Search) -> _Tried:
         try:
             now = _Tried(reweighted(now.plan, asked), asked, now.goals)
         except InputError:
-            if searches == _SEARCHES:
+            found = _searched(now, asked, search) if searches < _SEARCHES else None
+            if found is None:
                 break
-            now, searches = _searched(now, asked, search), searches + 1
+            now, searches = found, searches + 1
         best = now if now.ratio < best.ratio else best
     return best
 
 
-def _searched(one: _Tried, asked: Workload, search: Search) -> _Tried:
-    """What its strategy finds for other weights in a part of the time; itself where it cannot be used."""
+def _searched(one: _Tried, asked: Workload, search: Search) -> _Tried | None:
+    """What its strategy finds for other weights in a part of the time; None where it cannot be used."""
     try:
         return _Tried(searched_again(one.plan, asked, _quick(search, asked, one.plan.privacy).seconds), asked, one.goals)
     except InputError:
-        return one
+        return None
 
 
 def _again(one: _Tried, search: Search) -> _Tried:
@@ -355,6 +352,12 @@ def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise)
 
     It holds because a table's largest standard error is at least the root mean square, and half a step of the noise at least nothing.
     """
-    wanted = [(product, goal) for product, goal in zip(asked, goals, strict=True) if goal.wanted]
-    given = math.fsum(product.importance * product.rows * goal.std(noise) ** 2 for product, goal in wanted)
-    return lower_bound(Workload(asked.domain, tuple(product for product, _ in wanted)), privacy, noise) / given
+    wanted = tuple(product for product, goal in zip(asked, goals, strict=True) if goal.wanted)
+    return lower_bound(Workload(asked.domain, wanted), privacy, noise) / math.fsum(_counted(asked, goals, noise))
+
+
+def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
+    """The weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
+    return [
+        product.importance * product.rows * goal.std(noise) ** 2 if goal.wanted else 0.0 for product, goal in zip(asked, goals, strict=True)
+    ]

@@ -1,6 +1,6 @@
 """What is asked: query sets on attributes, their products, and weighted unions of those."""
 
-from leastnoise._workload._numbered import Along, Numbered, numbered
+from leastnoise._workload._numbered import Along, Numbered, by_width, numbered
 from leastnoise._workload._query_sets import (
     QuerySet,
     all_ranges,
@@ -28,6 +28,7 @@ __all__ = [
     "Workload",
     "all_ranges",
     "attributes_of",
+    "by_width",
     "cdf_queries",
     "from_json",
     "identity",

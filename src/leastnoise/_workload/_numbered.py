@@ -1,6 +1,6 @@
 """Very many products as arrays: which query set each has along which attribute, as numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -69,8 +69,22 @@ def numbered(products: Sequence[Product]) -> Numbered:
     for at, owner in zip(first.tolist(), owners, strict=True):
         own, column = products[owner - 1], at - int(begins[owner - 1])
         along.append(Along(own.attributes[column], places[own.attributes[column]], own.query_sets[column], own.operators[column]))
-    found = []
+    return Numbered(tuple(along), tuple((own, every.reshape(-1)[at]) for _, own, at in by_width(widths)))
+
+
+def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """Rows of several widths, that stand one after the other in one array, a width at a time.
+
+    Args:
+        widths: of every row, shape (rows,).
+
+    Yields:
+        A width, from the least on; the places of its rows; where their entries stand in the array, shape (rows of it, width).
+
+    >>> [(width, rows.tolist(), at.tolist()) for width, rows, at in by_width(np.array([2, 1, 2]))]
+    [(1, [1], [[2]]), (2, [0, 2], [[0, 1], [3, 4]])]
+    """
+    begins = np.cumsum(widths) - widths
     for width in np.unique(widths).tolist():
-        at = np.flatnonzero(widths == width)
-        found.append((at, every.reshape(-1)[begins[at][:, None] + np.arange(width)]))
-    return Numbered(tuple(along), tuple(found))
+        rows = np.flatnonzero(widths == width)
+        yield width, rows, begins[rows][:, None] + np.arange(width)

@@ -96,7 +96,7 @@ class _Stop:
         added = within[:, : last + 1].T
         gram = buckets.gram.array
         return _Stop(
-            added @ (np.diag(np.where(given.kept, 1.0, 0.0)) - np.where(given.kept, 0.0, given.carried) * given.kept[:, None]),
+            added @ (np.eye(size) - np.where(given.kept, 0.0, given.carried)),
             np.sqrt(np.maximum(((added @ given.covariance) * added).sum(axis=1), 0.0)),
             float((given.covariance * gram).sum()),
             missing.T @ gram @ missing,

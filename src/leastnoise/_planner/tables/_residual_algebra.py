@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._workload import by_width
 
 AttributeSet = tuple[int, ...]
 Matrix = Any  # a numpy array, or a sparse matrix of scipy, which is imported only when needed
@@ -122,12 +123,7 @@ def _by_size(sets: Sequence[AttributeSet]) -> dict[int, tuple[IntArray, IntArray
     """Group sets by size: size -> (positions in the sequence, rows of attributes)."""
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
-    begins = np.cumsum(sizes) - sizes
-    found = {}
-    for size in np.unique(sizes).tolist():
-        where = np.flatnonzero(sizes == size)
-        found[size] = where, every[begins[where][:, None] + np.arange(size)]
-    return found
+    return {size: (where, every[at]) for size, where, at in by_width(sizes)}
 
 
 def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Closure:
