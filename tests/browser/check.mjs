@@ -26,7 +26,23 @@ try {
     if (folder) await page.screenshot({ path: `${folder}/${kind}-${width}.png`, fullPage: false });
   }
   found.loaded = [...found.requests];
-  found.rows = await page.evaluate(() => document.querySelectorAll("article tbody tr").length);
+  const counted = () => [document.querySelectorAll("article tbody tr").length,
+    ...[...document.querySelectorAll("article details pre")].map((lines) => lines.textContent.split("\n").length - 1)];
+  found.rows = await page.evaluate(counted);
+  // a table of plain lines has cells, and a filter that finds one, as soon as it is opened
+  found.large = await page.evaluate(async () => {
+    const details = document.querySelector("article:has(pre) details");
+    const [heads, first] = details.querySelector("pre").textContent.split("\n").map((line) => line.split("\t"));
+    details.open = true;
+    await new Promise((done) => setTimeout(done, 50));
+    const texts = (row) => [...row.cells].map((cell) => cell.textContent);
+    const table = details.querySelector("table");
+    const field = details.querySelector("input");
+    field.value = first.slice(0, -2).join(" ");
+    field.dispatchEvent(new Event("input"));
+    const left = [...table.tBodies[0].rows].filter((row) => !row.hidden).map(texts);
+    return { heads, first, head: texts(table.tHead.rows[0]), rows: table.tBodies[0].rows.length, left, lines: details.querySelectorAll("pre").length };
+  });
   Object.assign(found, await page.evaluate(async () => {
     const shown = (rows) => [...rows].filter((row) => !row.hidden).length;
     const type = (field, text) => { field.value = text; field.dispatchEvent(new Event("input")); };
@@ -89,7 +105,7 @@ try {
     const plain = await browser.newPage();
     await plain.setJavaScriptEnabled(false);
     await plain.goto(address);
-    found.plain = await plain.$$eval("article tbody tr", (rows) => rows.length).catch(() => null);
+    found.plain = await plain.evaluate(counted).catch(() => null);
   }
 } finally {
   await browser.close();

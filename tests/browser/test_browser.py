@@ -9,11 +9,12 @@ import pytest
 
 import leastnoise as ln
 from browser.browsers import BROWSERS, found_by
+from leastnoise._release import _views
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A report with a number, bars, small multiples, a table too large to draw, and lines; some labels are hostile."""
+    """A report with a number, bars, small multiples, a table too large to draw and to be read as elements, and lines; hostile labels."""
     random = np.random.default_rng(0)
     zones, shops = ["north", "south", "east", "<script>alert(1)</script>"], [f"shop {number:02d}" for number in range(50)]
     domain = ln.Domain(sex=["F", "M"], zone=zones, age=ln.Integers(17, 60), shop=shops)
@@ -24,6 +25,7 @@ def page(tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "release"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
+        patch.setattr(_views, "MOST_ELEMENTS", 1000)
         ln.release(ln.plan(asked, ln.PureDP(1)), pd.DataFrame(people), seed=1, out=out, options=ln.Options(formats=["csv"]))
     return out / "report.html"
 
@@ -35,7 +37,11 @@ def test_the_report_works_in_a_browser(page, kind, tmp_path):
     assert all(address.startswith(page.as_uri()) for address in found["loaded"] if not address.startswith("data:"))
     assert found["axe"] == []
     assert all(over <= 0 for over in found["overflow"].values())
-    assert found["rows"] == 4 + 88 + 2200 + 88
+    assert found["rows"] == [4 + 88 + 88, 2200]
+    large = found["large"]
+    assert large["head"] == large["heads"] == ["age", "shop", "Answer", "± 95%"]
+    assert (large["rows"], large["lines"], large["first"] in large["left"]) == (2200, 0, True)
+    assert all(row[0] == large["first"][0] for row in large["left"])
     assert found["tables"] == [1, 1]  # the search for zone leaves one table in the list, and one below it
     as_numbers = [int(text.replace(",", "")) for text in found["before"]]
     assert [int(text.replace(",", "")) for text in found["rising"]] == sorted(as_numbers)

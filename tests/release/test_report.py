@@ -116,6 +116,28 @@ def test_the_numbers_on_the_page_are_those_of_the_release(page, observation):
         assert [english.error(value) for value in margins] == shown[:, len(table.labels) + 1].tolist()
 
 
+def test_a_page_of_very_many_rows_holds_closed_tables_as_lines_with_the_same_cells(monkeypatch):
+    zones = ["a\tb", "c\nd", "<e>", *map(str, range(60))]
+    plan = ln.plan(ln.marginals(ln.Domain(zone=zones, sex=["F", "M"]), upto=2), ln.PureDP(1), strategy="identity")
+    release = ln.release(plan, pd.DataFrame({"zone": ["7"], "sex": ["F"]}), seed=1, options=Options(non_negative=True))
+    shown = []
+    for most in (191, 190):  # all of its rows, and one less
+        monkeypatch.setattr(_views, "MOST_ELEMENTS", most)
+        shown.append(_report.report(release, entries(release)))
+    whole, short = ([part.split("</article>")[0] for part in page.split("<article ")[2:]] for page in shown)
+    assert [("<pre" in one, "<pre" in other) for one, other in zip(whole, short, strict=True)] == [
+        (False, False),
+        (False, False),
+        (False, True),
+    ]
+    assert whole[:2] == short[:2]
+    cells = [" ".join(html.unescape(cell).split()) for cell in re.findall(r"<t[hd](?: [^>]*)?>([^<]*)", whole[2])]
+    lines = html.unescape(re.search(r"<pre[^>]*>([^<]*)</pre>", short[2]).group(1)).split("\n")
+    assert [cell for line in lines for cell in line.split("\t")] == cells
+    assert {line.count("\t") for line in lines} == {4}
+    assert f"tab-size: {2 + len('answer_non_negative')}" in short[2]  # the widest cell, and two characters
+
+
 def test_labels_are_escaped(page):
     assert "<b>a" not in page
     assert "&lt;b&gt;a &amp; b&lt;/b&gt;" in page
