@@ -197,7 +197,7 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
     replace = privacy.neighbours == "replace"
     norms = {}
     for measure in workload.measures:
-        norms[measure] = nuclear_norm([product for product in workload if product.measure == measure], worth, total=not replace)
+        norms[measure] = nuclear_norm(workload.of(measure), worth, total=not replace)
     norm = _together(workload.domain, norms)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
     unit = 2 * norm**2 if replace else max(norm**2, unit_bound)

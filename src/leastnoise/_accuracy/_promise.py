@@ -84,7 +84,7 @@ def promised(
             )
     errors: dict[str | None, Iterator[Errors]] = {}
     for measure, own in known.items():
-        errors[measure] = iter(own.errors_of([product for product in workload if product.measure == measure]))
+        errors[measure] = iter(own.errors_of(workload.of(measure)))
     tables, total = [], 0.0
     for product in workload:
         found = next(errors[product.measure])

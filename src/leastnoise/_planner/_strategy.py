@@ -124,7 +124,7 @@ def structured(workload: Workload) -> bool:
     >>> structured(queries(Domain(a=Integers(0, 9)), a="prefix")), structured(queries(Domain(a=Integers(0, 9)), a=ranges([(0, 9)])))
     (True, False)
     """
-    return all(asked.form.structured for product in workload for asked in product.query_sets)
+    return all(asked.form.structured for _, asked, _ in workload.along)
 
 
 def searched(workload: Workload) -> bool:

@@ -87,7 +87,7 @@ def _at_ends(workload: Workload, measure: str, shared: int) -> list[Product]:
     apart = bounds.high_units - bounds.low_units
     counts = {_table(product): product.importance / shared for product in workload if product.measure is None}
     worth = apart**2 / 2 + 2 * middle(bounds) ** 2
-    sums = [product for product in workload if product.measure == measure]
+    sums = workload.of(measure)
     return [_counts(product, product.importance * worth + 2 * counts.get(_table(product), 0.0)) for product in sums]
 
 

@@ -162,35 +162,79 @@ class Workload:
     @property
     def rows(self) -> int:
         """Number of queries."""
-        return cast("int", self._once("rows", lambda: sum(product.rows for product in self.products)))
+        return cast("int", self.once("rows", lambda: sum(product.rows for product in self.products)))
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that are asked about, in the order of the domain."""
-        return tuple(name for name in self.domain.names if name in self._asked_about()[0])
+        asked = {name for name, _, _ in self.along}
+        return tuple(name for name in self.domain.names if name in asked)
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
         """Those that are asked about by more than their cells."""
-        return tuple(name for name in self.domain.names if name in self._asked_about()[1])
+        beyond = {name for name, asked, _ in self.along if asked != identity()}
+        return tuple(name for name in self.domain.names if name in beyond)
 
-    def _asked_about(self) -> tuple[set[str], set[str]]:
-        """Both, as sets."""
+    @property
+    def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
+        """What is asked along every attribute, each once: its name, the query set, and that over its cells.
 
-        def find() -> tuple[set[str], set[str]]:
-            cells, beyond = identity(), set()
-            for product in self.products:
-                for name, q in zip(product.attributes, product.query_sets, strict=True):
-                    if q is not cells and q != cells:
-                        beyond.add(name)
-            return set(chain.from_iterable(product.attributes for product in self.products)), beyond
+        >>> [(name, asked.kind) for name, asked, _ in ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"]), upto=2).along]
+        [('a', 'identity'), ('b', 'identity')]
+        """
 
-        return cast("tuple[set[str], set[str]]", self._once("asked", find))
+        def find() -> tuple[tuple[str, QuerySet, Operator], ...]:
+            # Few query sets make very many tables: each object is looked at once.
+            sets = list(chain.from_iterable(product.query_sets for product in self.products))
+            keys = zip(chain.from_iterable(product.attributes for product in self.products), map(id, sets), strict=True)
+            operators = chain.from_iterable(product.operators for product in self.products)
+            found = dict(zip(keys, zip(sets, operators, strict=True), strict=True))
+            distinct = {(name, asked): operator for (name, _), (asked, operator) in found.items()}
+            return tuple((name, asked, operator) for (name, asked), operator in distinct.items())
+
+        return cast("tuple[tuple[str, QuerySet, Operator], ...]", self.once("along", find))
+
+    @property
+    def tables(self) -> Mapping[str | None, Sequence[tuple[str, ...]]]:
+        """The sets of attributes that are asked about, by measure.
+
+        >>> ln.marginals(ln.Domain(a=["x"], b=["x"]), ways=1).tables
+        {None: (('a',), ('b',))}
+        """
+
+        def find() -> Mapping[str | None, Sequence[tuple[str, ...]]]:
+            return {measure: tuple(dict.fromkeys(one.attributes for one in self.of(measure))) for measure in self.measures}
+
+        return cast("Mapping[str | None, Sequence[tuple[str, ...]]]", self.once("tables", find))
+
+    @property
+    def used(self) -> Mapping[str | None, frozenset[str]]:
+        """The attributes that are asked about, by measure.
+
+        >>> {name: sorted(used) for name, used in ln.marginals(ln.Domain(a=["x"], b=["x"], c=["x"]), ways=1, of=["a", "b"]).used.items()}
+        {None: ['a', 'b']}
+        """
+
+        def find() -> Mapping[str | None, frozenset[str]]:
+            return {measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()}
+
+        return cast("Mapping[str | None, frozenset[str]]", self.once("used", find))
+
+    def of(self, measure: str | None) -> Sequence[Product]:
+        """The tables of one measure, or those of counts.
+
+        >>> [product.name for product in ln.marginals(ln.Domain(a=["x"], b=["x"]), ways=1).of(None)]
+        ['a', 'b']
+        """
+        if len(self.measures) == 1 and measure in self.measures:
+            return self.products
+        return tuple(product for product in self.products if product.measure == measure)
 
     @property
     def measures(self) -> tuple[str | None, ...]:
         """The measures asked about, None for counts, in order of first appearance."""
-        return cast("tuple[str | None, ...]", self._once("measures", lambda: tuple(dict.fromkeys(one.measure for one in self.products))))
+        return cast("tuple[str | None, ...]", self.once("measures", lambda: tuple(dict.fromkeys(one.measure for one in self.products))))
 
     @property
     def counted_sums(self) -> tuple[str, ...]:
@@ -208,10 +252,10 @@ class Workload:
             summed = (product for product in self.products if product.measure is not None and product.question[1:] in counted)
             return tuple(dict.fromkeys(cast("str", product.measure) for product in summed))
 
-        return cast("tuple[str, ...]", self._once("counted_sums", find))
+        return cast("tuple[str, ...]", self.once("counted_sums", find))
 
-    def _once(self, name: str, find: Callable[[], object]) -> object:
-        """What is found once: there may be very many tables."""
+    def once(self, name: str, find: Callable[[], object]) -> object:
+        """What is found once: there may be very many tables, of which very many ask alike."""
         if name not in self._known:
             self._known[name] = find()
         return self._known[name]

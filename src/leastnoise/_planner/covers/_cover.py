@@ -5,7 +5,6 @@ Source: the idea of strategy C of Ding et al. (SIGMOD 2011) and of PriView (SIGM
 
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, tables_of_cells
 from leastnoise._planner.covers._designs import design_seconds, designed_strategy
-from leastnoise._planner.tables._tables import asked_tables
 
 
 def covering(task: Task) -> Strategy:
@@ -25,7 +24,7 @@ def covering(task: Task) -> Strategy:
     [2, 2]
     """
     workload = task.workload
-    if all(len(sets) == 1 for sets in asked_tables(workload).values()):
+    if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("only one table is asked for")
     return designed_strategy("covering", workload, {})
 

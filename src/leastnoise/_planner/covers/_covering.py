@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -150,21 +151,12 @@ def _scored_starts(
     count = len(closure.shape)
     positive = coefficient > 0
     found: list[State] = []
-    seen: set[bytes] = set()
-    most = math.inf
-    for origin, proposed in _starts(closure, coefficient, asked, needed, rng):
-        if not proposed:
+    # Where no local search can follow, only the best start counts, and what cannot be the best is left out unseen.
+    alone = count * count / 4 * len(asked) > _SEARCHABLE
+    proposed = _proposed(closure, coefficient, asked, needed, rng)
+    for origin, tables, bound in sorted(proposed, key=lambda one: one.bound) if alone else proposed:
+        if alone and bound >= min((state.error for state in found), default=math.inf):
             continue
-        # Roughly the error if everything were covered once: not worth a closer look when far above that of the asked tables.
-        guess = 2 * math.log(len(proposed)) + math.log(float(table_sizes(closure.shape, proposed[:1000]).mean()))
-        if origin == "asked tables":
-            most = guess + math.log(8.0)
-        if not guess <= most:
-            continue
-        tables = _complete(closure, proposed, needed)
-        if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _LATTICE else origin.encode()) in seen:
-            continue
-        seen.add(key)
         matrix = incidence(closure, tables)
         matrix = matrix if bool(positive.all()) else matrix[positive]
         theta = improve_weights(np.full(len(tables), 1 / len(tables)), matrix, coefficient[positive], np.ones(len(tables)), 1, 15)
@@ -182,11 +174,47 @@ def _scored_starts(
     return shortlist[:_SHORTLIST]
 
 
-def _complete(closure: Closure, tables: list[AttributeSet], needed: list[AttributeSet]) -> list[AttributeSet]:
-    """Drop tables twice or empty, and add the asked sets that no table contains."""
-    tables = sorted(set(tables), key=lambda attributes: (-len(attributes), attributes))
-    covered = np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[locate(closure, needed)] > 0
-    return tables + [attributes for attributes, done in zip(needed, covered.tolist(), strict=True) if not done]
+class _Proposal(NamedTuple):
+    """Tables to start from.
+
+    Args:
+        origin: where they come from.
+        tables: between them they contain all that is asked.
+        bound: no weights of them have a smaller error.
+    """
+
+    origin: str
+    tables: list[AttributeSet]
+    bound: float
+
+
+def _proposed(
+    closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet], rng: np.random.Generator
+) -> Iterator[_Proposal]:
+    """The starts that are worth a closer look, each once and completed."""
+    at = locate(closure, needed)
+    # What only the table itself tells of an asked set has error c size / theta^2; the thetas add up to at most 1.
+    each = np.cbrt(coefficient[at] * table_sizes(closure.shape, needed))
+    seen: set[bytes] = set()
+    most = math.inf
+    for origin, proposed in _starts(closure, coefficient, asked, needed, rng):
+        if not proposed:
+            continue
+        # Roughly the error if everything were covered once: not worth a closer look when far above that of the asked tables.
+        guess = 2 * math.log(len(proposed)) + math.log(float(table_sizes(closure.shape, proposed[:1000]).mean()))
+        if origin == "asked tables":
+            most = guess + math.log(8.0)
+        if not guess <= most:
+            continue
+        tables = sorted(set(proposed), key=lambda attributes: (-len(attributes), attributes))
+        missing = np.ones(len(needed), dtype=bool)
+        if proposed is not asked and proposed is not needed:  # these contain nothing that another table tells too
+            missing = ~(np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[at] > 0)
+            tables += [attributes for attributes, lacks in zip(needed, missing.tolist(), strict=True) if lacks]
+        if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _LATTICE else origin.encode()) in seen:
+            continue
+        seen.add(key)
+        yield _Proposal(origin, tables, float(each[missing].sum()) ** 3)
 
 
 def _starts(
@@ -204,8 +232,8 @@ def _starts(
     if not used:
         return
     share = np.zeros(count)
-    for attributes, value in zip(attribute_sets(closure), coefficient.tolist(), strict=True):
-        share[list(attributes)] += value
+    for block, values in zip(closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True):
+        np.add.at(share, block, values[:, None])
     hub = int(share.argmax())
     large = len(asked) > 10_000
     for hubs in ((), (hub,)) if len(used) > 2 else ((),):
@@ -309,7 +337,8 @@ def _finish(closure: Closure, coefficient: FloatArray, targets: Sequence[Attribu
     weights = optimal_weights(matrix, coefficient, norm=1, starts=[state.theta], iterations=300)
     best = Design(tables=tuple(tables), signed=tuple(nothing), theta=weights.theta, error=weights.error, origin=state.origin)
     extra = sorted({*attribute_sets(closure), *targets} - set(tables)) if closure.count <= 5000 else []
-    coefficients = [attributes for attributes in attribute_sets(closure) if attributes and all(closure.shape[i] == 2 for i in attributes)]
+    listed = attribute_sets(closure) if 2 in closure.shape else []
+    coefficients = [attributes for attributes in listed if attributes and all(closure.shape[i] == 2 for i in attributes)]
     unsigned: list[AttributeSet] = [()] * len(extra)
     for added, signs in ((extra, unsigned), (coefficients, coefficients), (extra + coefficients, unsigned + coefficients)):
         if not added or len(added) * closure.count > 4_000_000:

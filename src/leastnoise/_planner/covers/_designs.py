@@ -6,17 +6,17 @@ acts there like an attribute of kappa cells; kappa is rounded to a whole number 
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
-
 from leastnoise._accuracy import basis
+from leastnoise._check.arrays import FloatArray
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import Strategy, block_norm
 from leastnoise._planner.covers._covering import Design, covering_design
-from leastnoise._planner.tables._residual_algebra import AttributeSet, attribute_sets, downward_closure
-from leastnoise._planner.tables._tables import Candidates, asked_tables, error_sums, factor_along, weighted_strategy
+from leastnoise._planner.tables._residual_algebra import AttributeSet, Closure, closed
+from leastnoise._planner.tables._tables import Candidates, asked_tables, error_sums, factor_along, shrunk, weighted_strategy
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
@@ -31,9 +31,8 @@ def design_seconds(workload: Workload) -> float:
     [0.1, 0.32, 3.6]
     """
     found = 0.0
-    for sets in asked_tables(workload).values():
-        used = len({name for names in sets for name in names})
-        found += 0.1 + 3.5 * 4.0 ** min(0, used - _WHOLE) if used > 1 else 0.0
+    for names in workload.used.values():
+        found += 0.1 + 3.5 * 4.0 ** min(0, len(names) - _WHOLE) if len(names) > 1 else 0.0
     return found
 
 
@@ -62,16 +61,15 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     signed: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for measure, sets in asked_tables(workload).items():
-        products = [product for product in workload if product.measure == measure]
+        products = workload.of(measure)
         factors = {one: factor_along(domain, one, along) for one in dict.fromkeys(one for names in sets for one in names)}
         sums = error_sums(products, factors)
         kappa = {one: basis(factor).kappa for one, factor in factors.items()}
         shape = tuple(max(2, round(kappa[one])) if one in kappa else 2 for one in domain.names)
         # ``_covering`` counts lambda(tau) without the product of the sizes of tau; see ``_tables``.
-        asked = tuple(
-            (tuple(places[one] for one in names), float(value) / math.prod(kappa[one] for one in names)) for names, value in sums.items()
-        )
-        design = _design(shape, asked, tuple(tuple(places[one] for one in names) for names in sets))
+        closure = closed(shape, [taus for taus, _ in sums])
+        targets = tuple([tuple([places[one] for one in names]) for names in sets])
+        design = _design(_Asked(closure, shrunk(domain, kappa, sums), targets))
         # Attributes that the design measures by sign must have two cells; a strategy along one takes its place.
         weights: dict[tuple[Names, Names], float] = {}
         for table, signs, theta in zip(design.tables, design.signed, design.theta.tolist(), strict=True):
@@ -90,10 +88,31 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     return weighted_strategy(name, workload, along, Candidates(chosen, start, signed), 1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """The arguments of a search; equal where all their numbers are.
+
+    Args:
+        closure: of the sets that are asked for.
+        coefficient: of each of them.
+        targets: the sets that are asked for.
+    """
+
+    closure: Closure
+    coefficient: FloatArray
+    targets: tuple[AttributeSet, ...]
+
+    def _key(self) -> tuple[object, ...]:
+        return self.closure.shape, *(rows.tobytes() for rows in self.closure.blocks), self.coefficient.tobytes(), self.targets
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
 @lru_cache(maxsize=64)
-def _design(shape: tuple[int, ...], asked: tuple[tuple[AttributeSet, float], ...], targets: tuple[AttributeSet, ...]) -> Design:
+def _design(asked: _Asked) -> Design:
     """Search once for what several strategies, budgets and neighbour relations ask for alike; the same arguments give the same design."""
-    closure = downward_closure(shape, [names for names, _ in asked])
-    coefficients = dict(asked)
-    coefficient = np.array([coefficients.get(tau, 0.0) for tau in attribute_sets(closure)])
-    return covering_design(closure, coefficient, targets, effort=_EFFORT)
+    return covering_design(asked.closure, asked.coefficient, asked.targets, effort=_EFFORT)

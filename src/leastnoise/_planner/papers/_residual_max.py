@@ -3,7 +3,7 @@
 Source: Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), the maximum of variances.
 """
 
-import math
+import numpy as np
 
 from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
 from leastnoise._planner.tables._marginal_weights import residual_noise_max
@@ -37,11 +37,10 @@ def residual_max(task: Task) -> Strategy:
         scales[table] = max(scales.get(table, 0.0), product.importance)
     closure = downward_closure(domain.shape, scales)
     noise, largest, bound = residual_noise_max(closure, list(scales), list(scales.values()))
-    blocks = []
-    for tau, variance in zip(attribute_sets(closure), noise.tolist(), strict=True):
-        if math.isfinite(variance) and not any(domain.shape[place] == 1 for place in tau):
-            blocks.append((contrasts(domain, [domain.names[place] for place in tau], None), 1 / math.sqrt(variance)))
-    return Strategy("residual_max", tuple(blocks), {"largest_variance_over_least": largest / bound})
+    taus = attribute_sets(closure)
+    kept = np.isfinite(noise) & [all(domain.shape[place] > 1 for place in tau) for tau in taus]
+    blocks = contrasts(domain, [tau for tau, keep in zip(taus, kept.tolist(), strict=True) if keep], None)
+    return Strategy("residual_max", tuple(zip(blocks, (1 / np.sqrt(noise[kept])).tolist(), strict=True)), {"largest_variance_over_least": largest / bound})
 
 
 RESIDUAL_MAX = Planner(

@@ -164,7 +164,7 @@ def joint_design_seconds(workload: Workload) -> float:
     >>> joint_design_seconds(queries(Domain(age=Integers(0, 63)), age="prefix"))
     0.0
     """
-    return design_seconds(workload) if any(len(sets) > 1 for sets in asked_tables(workload).values()) else 0.0
+    return design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
 
 
 HIERARCHY = Planner(

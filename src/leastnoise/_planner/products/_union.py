@@ -50,10 +50,10 @@ def union(task: Task) -> Strategy:
     """
     workload, norm = task.workload, task.norm
     products = workload.products
-    sizes = {name: workload.domain.kind(name).size for name in workload.domain.names if any(name in own.attributes for own in products)}
-    if any(product.measure is not None for product in products):
+    sizes = {name: workload.domain.kind(name).size for name in workload.attributes}
+    if workload.measures != (None,):
         raise NotApplicable("tables for parts of what is asked are made for counts alone")
-    if all(product.is_marginal for product in products) or len(products) < 2:
+    if not rich(workload) or len(products) < 2:
         raise NotApplicable("there is nothing to part: choose marginals or covering where only cells are asked for")
     if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
         raise NotApplicable(f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}")

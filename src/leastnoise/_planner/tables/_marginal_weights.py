@@ -168,7 +168,7 @@ def optimal_weights(
 
 
 def _descend(start: FloatArray, matrix: Matrix, c: FloatArray, cost: FloatArray, norm: int, iterations: int, tolerance: float) -> Weights:
-    from scipy.optimize import minimize
+    from scipy.optimize import Bounds, minimize
 
     theta = improve_weights(start / _privacy_cost(start, cost, norm), matrix, c, cost, norm, 10)
     transposed = matrix.T.tocsr() if hasattr(matrix, "tocsr") else matrix.T
@@ -181,7 +181,7 @@ def _descend(start: FloatArray, matrix: Matrix, c: FloatArray, cost: FloatArray,
         theta[used] * scale,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, None)] * int(used.sum()),
+        bounds=Bounds(np.zeros(int(used.sum())), np.inf),
         options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": tolerance, "gtol": 1e-9},
     )
     found = np.zeros_like(theta)

@@ -6,10 +6,12 @@ of the residual table is that of independent cells, projected. Sums of variances
 Source: Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175); integer contrasts in place of their floating-point basis.
 """
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
+
+import numpy as np
 
 from leastnoise._domain import Domain
 from leastnoise._linop import Contrasts
@@ -33,31 +35,37 @@ def residual(task: Task) -> Strategy:
     """
     workload = task.workload
     domain = workload.domain
-    blocks, errors, norms = [], [], []
-    across = {name: 1 - 1 / size for name, size in zip(domain.names, domain.shape, strict=True)}
-    bounded = task.privacy.max_per_cell is not None
+    blocks: list[Block] = []
+    errors, norms = [], []
+    across = 1 - 1 / np.array(domain.shape, dtype=np.float64)
+    cells = {name: factor_along(domain, name, {}) for name in workload.attributes}
     for measure in workload.measures:
-        products = [product for product in workload if product.measure == measure]
-        largest = domain.largest_value(measure)
-        cells = {name: factor_along(domain, name, {}) for name in workload.attributes}
-        for tau, asked in error_sums(products, cells).items():
-            if not asked > 0:
-                continue
-            blocks.append(contrasts(domain, tau, measure))
-            errors.append(asked)
-            share = spread_share(task.privacy, domain, tau, contrasts=True) if bounded else 1.0
-            norms.append(largest * math.sqrt(share * math.prod(map(across.__getitem__, tau))))
-    weights = grouped_budgets(errors, norms, 2).theta.tolist()
+        for sets, sums in error_sums(workload.of(measure), cells):
+            asked = sums > 0
+            norm = across[sets[asked]].prod(axis=1)
+            taus = sets[asked].tolist()
+            if task.privacy.max_per_cell is not None:
+                norm *= [spread_share(task.privacy, domain, [domain.names[place] for place in tau], contrasts=True) for tau in taus]
+            blocks += contrasts(domain, taus, measure)
+            errors.append(sums[asked])
+            norms.append(domain.largest_value(measure) * np.sqrt(norm))
+    weights = grouped_budgets(np.concatenate(errors), np.concatenate(norms), 2).theta.tolist()
     return Strategy("residual", tuple(zip(blocks, weights, strict=True)))
 
 
-def contrasts(domain: Domain, tau: Sequence[str], measure: str | None) -> Block:
-    """The contrasts along a set of attributes, of counts or of a measure.
+def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
+    """The contrasts along sets of attributes, of counts or of a measure.
 
-    >>> contrasts(Domain(a=["x", "y", "z"]), ["a"], None).rows
-    2
+    Args:
+        domain: the domain.
+        taus: the sets, as places of attributes in the domain.
+        measure: whose sums; None for counts.
+
+    >>> [block.rows for block in contrasts(Domain(a=["x", "y", "z"], b=["x", "y"]), [[], [0], [0, 1]], None)]
+    [1, 2, 2]
     """
-    return Block(tuple(_contrasts(name, domain.kind(name).size) for name in tau), _UNIT, measure)
+    factors = {place: _contrasts(domain.names[place], domain.shape[place]) for place in {*chain.from_iterable(taus)}}
+    return [Block(tuple([factors[place] for place in tau]), _UNIT, measure) for tau in taus]
 
 
 @lru_cache(maxsize=1024)

@@ -168,6 +168,23 @@ def downward_closure(shape: Sequence[int], sets: Iterable[AttributeSet]) -> Clos
     )
 
 
+def closed(shape: Sequence[int], blocks: Sequence[IntArray]) -> Closure:
+    """The closure of sets that are known to be closed under taking subsets.
+
+    Args:
+        shape: values per attribute.
+        blocks: from size 0 on all sets of that size, one a row and ascending, rows in lexicographic order.
+
+    Raises:
+        InputError: a set is too wide to be numbered.
+
+    >>> attribute_sets(closed((2, 3), [np.zeros((1, 0), dtype=np.int64), np.array([[0], [1]])]))
+    [(), (0,), (1,)]
+    """
+    shape = check_shape(shape)
+    return Closure(shape=shape, blocks=tuple(blocks), keys=tuple(_keys(rows, len(shape)) for rows in blocks))
+
+
 def attribute_sets(closure: Closure) -> list[AttributeSet]:
     """List the sets of a closure in its order.
 

@@ -11,17 +11,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import Terms, basis, subset_sums
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._linop import Dense, Identity
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._planner._strategy import NotApplicable, Strategy, block_norm, spread_share
 from leastnoise._planner.tables._marginal_weights import optimal_weights
-from leastnoise._planner.tables._residual_algebra import attribute_sets, downward_closure, incidence
+from leastnoise._planner.tables._residual_algebra import closed, incidence
 from leastnoise._workload import Product, Workload, numbered
 
 Names = tuple[str, ...]
@@ -38,16 +40,19 @@ def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Fact
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
-def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> dict[Names, float]:
+def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> list[tuple[IntArray, FloatArray]]:
     """c(tau): what each residual space contributes to the total squared error, per unit of 1 / lambda(tau).
 
     Args:
         products: what is asked, of one measure.
         factors: the strategy along every attribute that they ask about.
 
+    Returns:
+        By size of tau, from 0 on: the sets of attributes as places in the domain, in lexicographic order, and their numbers.
+
     >>> domain = Domain(a=["x", "y"])
-    >>> error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})
-    {(): 0.5, ('a',): 1.0}
+    >>> [sums.tolist() for _, sums in error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})]
+    [[0.5], [1.0]]
     """
     domain = products[0].domain
     asked = numbered(products)
@@ -68,12 +73,7 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> di
             some = (~single[rows] == kept).all(axis=1)
             left = rows[some][:, kept]
             terms.append(Terms(places[left], spreads[left], means[left], weights[some]))
-    names = np.array(domain.names, dtype=object)
-    return {
-        tau: value
-        for sets, sums in subset_sums(terms, len(names))
-        for tau, value in zip(map(tuple, names[sets].tolist()), sums.tolist(), strict=True)
-    }
+    return subset_sums(terms, len(domain.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,29 +128,23 @@ def weighted_strategy(
     blocks: list[Block] = []
     matrices, coefficients = [], []
     for measure, sets in tables.items():
-        products = [product for product in workload if product.measure == measure]
-        asked = {one for names in (*sets, *(product.attributes for product in products)) for one in names}
+        products = workload.of(measure)
+        asked = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {one: factor_along(domain, one, along) for one in asked}
-        across = [()] * len(sets) if candidates.signed is None else candidates.signed[measure]
-        own = [
-            Block(tuple(Factor((one,), _DIFFERENCE) if one in signs else factors[one] for one in names), Fraction(1), measure, limits)
-            for names, signs in zip(sets, across, strict=True)
-        ]
-        for block in own:
-            if not max(block.rows, math.prod(factor.operator.size for factor in block.factors)) <= MOST_TABLE_CELLS:
-                raise NotApplicable(f"the table of {' x '.join(block.attributes)} has over {MOST_TABLE_CELLS} cells")
+        across = None if candidates.signed is None else candidates.signed[measure]
+        blocks += _tables(sets, across or [()] * len(sets), factors, measure, limits)
         sums = error_sums(products, factors)
-        closure = downward_closure(domain.shape, [tuple(places[one] for one in names) for names in sums])
+        closure = closed(domain.shape, [taus for taus, _ in sums])
         kappa = {one: basis(factor).kappa for one, factor in factors.items()}
         # lambda(tau) times the product of 1 / kappa over tau has the same entry in all rows of a table's column.
-        columns = [math.prod(domain.kind(one).size / kappa[one] for one in names) for names in sets]
-        numbered, across_numbered = ([tuple(places[one] for one in names) for names in listed] for listed in (sets, across))
-        matrices.append(incidence(closure, numbered, across_numbered) * np.array(columns))
-        ordered = [tuple(domain.names[place] for place in tau) for tau in attribute_sets(closure)]
-        coefficients.append(np.array([sums.get(tau, 0.0) / math.prod(kappa[one] for one in tau) for tau in ordered]))
-        blocks += own
+        share = {one: domain.kind(one).size / kappa[one] for one in factors}
+        columns = [math.prod([share[one] for one in names]) for names in sets]
+        numbered = [tuple([places[one] for one in names]) for names in sets]
+        signed = None if across is None else [tuple([places[one] for one in names]) for names in across]
+        matrices.append(incidence(closure, numbered, signed) * np.array(columns))
+        coefficients.append(shrunk(domain, kappa, sums))
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
-    if privacy is not None and norm == 2:
+    if privacy is not None and privacy.max_per_cell is not None and norm == 2:
         bare = [[f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)] for block in blocks]
         cost *= np.sqrt([spread_share(privacy, domain, names) for names in bare])
     if len(blocks) == 1:
@@ -165,6 +159,37 @@ def weighted_strategy(
     used = shares > _LEAST_SHARE * shares.max()
     kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, found.theta, used, strict=True) if use)
     return Strategy(name, kept, error=found.error)
+
+
+def shrunk(domain: Domain, kappa: Mapping[str, float], sums: Sequence[tuple[IntArray, FloatArray]]) -> FloatArray:
+    """c(tau) over the product of kappa over tau, in the order of the closure.
+
+    Args:
+        domain: the domain.
+        kappa: of the strategy along every attribute that tables are measured by.
+        sums: from `error_sums`.
+
+    >>> domain = Domain(a=["x", "y"])
+    >>> shrunk(domain, {"a": 2.0}, error_sums(marginals(domain, ways=1).products, {"a": factor_along(domain, "a", {})})).tolist()
+    [0.5, 0.5]
+    """
+    along = np.array([kappa.get(name, 1.0) for name in domain.names])
+    return np.concatenate([values / along[taus].prod(axis=1) for taus, values in sums])
+
+
+def _tables(
+    sets: Sequence[Names], signed: Sequence[Names], factors: Mapping[str, Factor], measure: str | None, limits: Limits | None
+) -> list[Block]:
+    """Tables on sets of attributes, some of which are measured by the difference of their two cells."""
+    differences = {one: Factor((one,), _DIFFERENCE) for one in {*chain.from_iterable(signed)}}
+    found = []
+    for names, signs in zip(sets, signed, strict=True):
+        own = [(differences if one in signs else factors)[one] for one in names]
+        rows, cells = math.prod([factor.operator.rows for factor in own]), math.prod([factor.operator.size for factor in own])
+        if not max(rows, cells) <= MOST_TABLE_CELLS:
+            raise NotApplicable(f"the table of {' x '.join(names)} has over {MOST_TABLE_CELLS} cells")
+        found.append(Block(tuple(own), Fraction(1), measure, limits))
+    return found
 
 
 def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], norm: int) -> Strategy:
@@ -219,7 +244,4 @@ def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
     >>> asked_tables(marginals(Domain(a=["x"], b=["x"]), ways=1))
     {None: [('a',), ('b',)]}
     """
-    found: dict[str | None, dict[Names, None]] = {measure: {} for measure in workload.measures}
-    for product in workload:
-        found[product.measure][product.attributes] = None
-    return {measure: list(sets) for measure, sets in found.items()}
+    return {measure: list(sets) for measure, sets in workload.tables.items()}

@@ -23,7 +23,7 @@ from leastnoise._domain import Domain
 from leastnoise._fitting import NOISES, allowed_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute
+from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task, each_attribute, rich
 from leastnoise._planner.line._factors import gram_of
 from leastnoise._planner.tables._tilt import balanced_rounding, rest, spread, tilt
 from leastnoise._workload import Workload
@@ -109,7 +109,7 @@ def tilted(task: Task) -> Strategy:
     [((), 1), (('a',), 1), (('b',), 15), (('a', 'b'), 15)]
     """
     workload, privacy = task.workload, task.privacy
-    roles, places = _roles(workload)
+    roles, places = _roles(workload) if rich(workload) else ([], {})
     if not any(role.grams for role in roles):
         raise NotApplicable("along every attribute only cells are asked for, which residual answers with the least error")
     terms = _terms(workload, roles, places)

@@ -109,7 +109,7 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
 
 def _seconds(workload: Workload) -> float:
     """Estimated CPU seconds: of the programme for single queries, and of the inverses that the error bars need."""
-    known = {operator for product in workload for operator in product.operators if operator.rows > 1} - {
+    known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names
     }
     entries = sum(operator.rows * operator.size for operator in known)
@@ -120,7 +120,7 @@ def _seconds(workload: Workload) -> float:
 
 def _joint_seconds(workload: Workload) -> float:
     """Of the inverse over the joint cells, where an attribute is asked about in several ways."""
-    ways = {(name, own) for product in workload for name, own in zip(product.attributes, product.operators, strict=True)}
+    ways = {(name, operator) for name, _, operator in workload.along}
     cells = math.prod(workload.domain.kind(name).size for name in workload.attributes)
     return 10 * (cells / 2880) ** 3 if len(ways) > len(workload.attributes) and cells <= MOST_DENSE else 0.0
 
