@@ -40,7 +40,8 @@ def residual_max(task: Task) -> Strategy:
     taus = attribute_sets(closure)
     kept = np.isfinite(noise) & [all(domain.shape[place] > 1 for place in tau) for tau in taus]
     blocks = contrasts(domain, [tau for tau, keep in zip(taus, kept.tolist(), strict=True) if keep], None)
-    return Strategy("residual_max", tuple(zip(blocks, (1 / np.sqrt(noise[kept])).tolist(), strict=True)), {"largest_variance_over_least": largest / bound})
+    weighted = tuple(zip(blocks, (1 / np.sqrt(noise[kept])).tolist(), strict=True))
+    return Strategy("residual_max", weighted, {"largest_variance_over_least": largest / bound})
 
 
 RESIDUAL_MAX = Planner(
