@@ -1,6 +1,7 @@
 """What is asked: query sets on attributes, their products, and weighted unions of those."""
 
 from leastnoise._workload._numbered import Along, Numbered, by_width, numbered
+from leastnoise._workload._product import Product
 from leastnoise._workload._query_sets import (
     QuerySet,
     all_ranges,
@@ -16,7 +17,7 @@ from leastnoise._workload._query_sets import (
 from leastnoise._workload._statistic import Statistic, attributes_of, number_cells
 from leastnoise._workload._statistic_queries import cdf_queries, mean_queries, quantile_queries
 from leastnoise._workload._target import Target, target
-from leastnoise._workload._workload import Product, Workload, from_json, marginals, queries, together
+from leastnoise._workload._workload import Workload, from_json, marginals, queries, together
 
 __all__ = [
     "Along",

@@ -8,8 +8,8 @@ import numpy as np
 
 from leastnoise._check.arrays import IntArray
 from leastnoise._linop import Operator
+from leastnoise._workload._product import Product
 from leastnoise._workload._query_sets import QuerySet
-from leastnoise._workload._workload import Product
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,93 @@
+"""One table of what is asked: a product of per-attribute query sets, with a weight."""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from leastnoise._domain import Domain, Label
+from leastnoise._linop import Operator
+from leastnoise._workload._query_sets import QuerySet, identity
+from leastnoise._workload._target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """One table of queries: the product of query sets on some attributes; along all others the sum is taken.
+
+    Args:
+        domain: the domain.
+        attributes: names in the order of the domain, none with the query set ``total``.
+        query_sets: one an attribute.
+        weight: how much the error of these queries counts; errors are multiplied by it.
+        measure: name of the measure to sum, or None to count rows.
+        target: how exact the answers must be, or None.
+        size: a public number, how large an answer is expected to be, or None.
+    """
+
+    domain: Domain
+    attributes: tuple[str, ...]
+    query_sets: tuple[QuerySet, ...]
+    weight: Fraction = Fraction(1)
+    measure: str | None = None
+    target: Target | None = None
+    size: Fraction | None = None
+    _operators: list[tuple[Operator, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """One operator an attribute, made once."""
+        if not self._operators:
+            found = tuple(q.operator(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
+            self._operators.append(found)
+        return self._operators[0]
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """The row labels of every operator."""
+        return tuple(q.labels(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of queries along every attribute."""
+        return tuple(operator.rows for operator in self.operators)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return math.prod([operator.rows for operator in self.operators])
+
+    @property
+    def is_marginal(self) -> bool:
+        """Whether it asks for every cell of a marginal."""
+        cells = identity()
+        return all(q is cells or q == cells for q in self.query_sets)
+
+    @property
+    def question(self) -> tuple[object, ...]:
+        """What is asked, without its weight; products with equal ones are one table."""
+        return self.measure, self.attributes, self.query_sets
+
+    @property
+    def importance(self) -> float:
+        """Weight of a squared error of one row's contribution.
+
+        The weight squared; for a sum, an error as large as the largest value that one row can add counts as an error of one row.
+        """
+        return (self.weight.numerator / (self.weight.denominator * self.domain.largest_value(self.measure))) ** 2
+
+    @property
+    def unit(self) -> float:
+        """What one unit of an answer is worth: 1 row, or an amount of the measure."""
+        return 1.0 if self.measure is None else float(self.domain.measure(self.measure).unit)
+
+    @property
+    def name(self) -> str:
+        """A short name that is unique within a workload but for repetitions.
+
+        >>> queries(Domain(sex=["F", "M"], age=["young", "old"]), age="prefix").products[0].name
+        'age:prefix'
+        """
+        cells = identity()
+        parts = [name if q is cells or q == cells else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
+        table = " x ".join(parts) or "total"
+        return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"
