@@ -41,6 +41,19 @@ class Product:
             self._operators.append(found)
         return self._operators[0]
 
+    def knowing(self, operators: tuple[Operator, ...]) -> "Product":
+        """Itself, with its operators, which many products may share.
+
+        Args:
+            operators: what its query sets give along its attributes.
+
+        >>> asked = Product(domain=Domain(sex=["F", "M"]), attributes=("sex",), query_sets=(ln.identity(),))
+        >>> asked.knowing((Identity(2),)).rows
+        2
+        """
+        self._operators.append(operators)
+        return self
+
     @property
     def labels(self) -> tuple[tuple[Label, ...], ...]:
         """The row labels of every operator."""
@@ -91,18 +104,3 @@ class Product:
         parts = [name if q is cells or q == cells else f"{name}:{q.word}" for name, q in zip(self.attributes, self.query_sets, strict=True)]
         table = " x ".join(parts) or "total"
         return table if self.measure is None else f"sum of {self.measure} by {table}" if parts else f"sum of {self.measure}"
-
-
-def knowing(product: Product, operators: tuple[Operator, ...]) -> Product:
-    """A product with its operators, which many products may share.
-
-    Args:
-        product: whose operators were not asked for yet.
-        operators: what its query sets give along its attributes.
-
-    >>> made = knowing(Product(domain=Domain(sex=["F", "M"]), attributes=("sex",), query_sets=(ln.identity(),)), (Identity(2),))
-    >>> made.rows
-    2
-    """
-    product._operators.append(operators)
-    return product

@@ -8,7 +8,7 @@ from typing import Any, cast
 from leastnoise._check import Exact, InputError, exact_positive, html_facts, refuse, whole
 from leastnoise._domain import Domain
 from leastnoise._linop import Operator
-from leastnoise._workload._product import Product, knowing
+from leastnoise._workload._product import Product
 from leastnoise._workload._query_sets import QuerySet, identity, query_set, total
 from leastnoise._workload._statistic import MEASURES_ARE_DECLARED, Statistic, statistic_from_json
 from leastnoise._workload._target import target
@@ -374,5 +374,5 @@ def marginals(
     products = []
     for set_ in chosen:
         product = Product(domain=domain, attributes=set_, query_sets=sets[len(set_)], weight=share, measure=sum)
-        products.append(knowing(product, tuple(map(operators.__getitem__, set_))))
+        products.append(product.knowing(tuple(map(operators.__getitem__, set_))))
     return Workload(domain, tuple(products))
