@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.coverage_aware import Case, along, of_sums, on_plane, quick_strategies
+from experiments.coverage_aware import Case, along, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
+from experiments.coverage_sums import BUDGETS as SUMS
+from experiments.coverage_sums import CUT, amounts, of_all_values, of_cut_values, real_amounts
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
 
 Row = dict[str, Any]
@@ -65,9 +67,26 @@ def looking(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
         for case in cases(data, quick=quick, seed=seed):
             found = drawn(case, seed)
             yield found if quick else drawn_again(case, found, seed + 1000)
-        for budget in (PureDP("1/10"), ZCDP("1/100"), ApproxDP("1/2", "1e-9"))[: 1 if quick else 3]:
-            found = list(of_sums(budget, 4 if quick else 20, seed))
-            yield found if quick else replaced(found, partial(of_sums, budget, _AGAIN, seed + 1000))
+        yield from summing(data, quick=quick, seed=seed)
+
+
+def summing(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
+    """Sums along a number: cut at a threshold, and of all values."""
+    shapes = amounts(seed)
+    if quick:
+        few = {name: shapes[name] for name in ("log-normal", "few large")}
+        yield [row for of in (of_cut_values, of_all_values) for row in of(Case(group="made up", data=few, budget=PureDP("1/10")), seed)]
+        return
+    three = {name: shapes[name] for name in ("log-normal", "few large", "Pareto 1.2")}
+    for budget in SUMS:
+        every = Case(group="made up", data=shapes, budget=budget, trials=40)
+        cases: list[tuple[Callable[[Case, int], Iterator[Row]], Case]] = [(of_all_values, every)]
+        if data is not None:
+            cases.append((of_all_values, replace(every, group="real", data=real_amounts(data, seed), trials=20)))
+        if budget in CUT:
+            cases.append((of_cut_values, replace(every, data=three, trials=20)))
+        for of, case in cases:
+            yield replaced(list(of(case, seed)), partial(of, replace(case, trials=2 * case.trials), seed + 1000))
 
 
 def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Domain, Integers, Measure
+from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Outcome
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._measurements import Observation
-from leastnoise._mechanisms import Search, _dawa, candidates, mechanism_for, mechanism_of, terms_of
+from leastnoise._mechanisms import _dawa, candidates, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa_plane import plan_plane
-from leastnoise._mechanisms._truncated_sums import plan_truncated_sums, sums
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build
 from leastnoise._table import Table
@@ -110,7 +109,7 @@ def along(case: Case, seed: int) -> Iterator[Row]:
         table = Table(Domain(cell=Integers(0, size - 1)), {"cell": np.repeat(np.arange(size, dtype=np.int16), x)})
         for strategy in case.strategies:
             made = plan_along(size, case.budget, strategy)
-            yield from _rows(case, name, strategy, made, table, truth, ALONG, [seed, place])
+            yield from releases(case, name, strategy, made, table, truth, ALONG, [seed, place])
 
 
 @lru_cache(maxsize=16)
@@ -137,50 +136,10 @@ def on_plane(case: Case, seed: int) -> Iterator[Row]:
         truth = [strips[:, columns[:, 1] + 1] - strips[:, columns[:, 0]], x.astype(np.float64), sums[1:, -1]]
         codes = np.repeat(np.indices(x.shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1)
         table = Table(made.domain, {"row": codes[0], "column": codes[1]})
-        yield from _rows(case, name, "dawa", made, table, truth, ("rectangles", "cells", "prefix sums of rows"), [seed, 1000 + place])
+        yield from releases(case, name, "dawa", made, table, truth, ("rectangles", "cells", "prefix sums of rows"), [seed, 1000 + place])
 
 
-INCOMES = Domain(pay=Bins(0, 1000, 50), measures={"pay": Measure("pay", 0, 1000)})
-
-
-def fitted_once(real: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
-    """Plans of sums by their threshold, which is all of a release that they depend on."""
-    known: dict[int, Any] = {}
-
-    def fitted(setting: Any, threshold: int) -> Any:
-        if threshold not in known:
-            known[threshold] = real(setting, threshold)
-        return known[threshold]
-
-    return fitted
-
-
-def of_sums(budget: Budget, trials: int, seed: int) -> Iterator[Row]:
-    """Rows of sums of a number; the truth is that of the values that a release says it is of: cut at its threshold, or those it kept."""
-    generator = np.random.default_rng(seed)
-    asked = queries(INCOMES, pay="prefix", sum="pay") + queries(INCOMES, pay="identity", sum="pay")
-    case = Case(group="made up", data={}, budget=budget, trials=trials)
-    for name, values in (
-        ("log-normal", np.minimum(np.exp(generator.normal(4, 0.8, 20000)), 1000).astype(np.int64)),
-        ("few large", np.where(generator.random(5000) < 0.01, 900, 20).astype(np.int64)),
-    ):
-        codes = np.minimum(values // 20, 49).astype(np.int16)
-        table = Table(INCOMES, {"pay": codes}, {"pay": values})
-
-        def truth(outcome: Outcome, values: Wholes = values, codes: Wholes = codes) -> list[Reals]:
-            facts = outcome.finding.facts()
-            first, stop = facts.get("first", 0), facts.get("stop", 50)
-            counted = np.minimum(values, facts.get("threshold", 1000)) * ((first <= codes) & (codes < stop))
-            cells = np.bincount(codes, counted, 50)
-            return [np.cumsum(cells), cells]
-
-        bucketed = mechanism_for("bucketed_sums", asked).plan(asked, Privacy(budget), Search("bucketed_sums"))
-        for made in (plan_truncated_sums(asked, Privacy(budget)), bucketed):
-            with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):
-                yield from _rows(case, name, made.strategy, made, table, truth, ("prefix sums", "cells"), [seed, 77])
-
-
-def _rows(
+def releases(
     case: Case,
     name: str,
     strategy: str,
@@ -190,6 +149,7 @@ def _rows(
     kinds: Sequence[str],
     seed: Sequence[int],
 ) -> Iterator[Row]:
+    """Rows of one data set and strategy: one a regime and kind of query."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for trial in range(case.trials):
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))

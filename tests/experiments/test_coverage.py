@@ -2,14 +2,16 @@
 
 import csv
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from experiments.coverage import BUDGETS, aware_table, linear_table, run
-from experiments.coverage_aware import ALONG, Case, along, of_sums, on_plane, quick_strategies
+from experiments.coverage_aware import ALONG, Case, along, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
+from experiments.coverage_sums import KINDS, amounts, of_all_values, of_cut_values, real_amounts
 
 from experiments import coverage
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
@@ -43,11 +45,25 @@ def test_intervals_on_two_attributes_cover() -> None:
     data = {name: x for name, x in tables(16, 10**4, 12).items() if name in ("sparse", "blocks", "band", "heavy tail")}
     with quick_strategies():
         rows = list(on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4), 3))
-        cut = list(of_sums(PureDP("1/10"), 3, 3))
     assert min(shares(rows, "queries").values()) > 0.88
-    found = shares(cut, "strategy", "queries")
-    assert {strategy for strategy, _ in found} == {"truncated_sums", "bucketed_sums"}
-    assert min(found.values()) > 0.8, found
+
+
+def test_intervals_of_sums_cover_what_they_are_of() -> None:
+    """With a threshold the sums of the values cut at it; without one those of all values, however much of them is in the noise."""
+    shapes = amounts(1)
+    with quick_strategies():
+        cut = Case(group="", data={"log-normal": shapes["log-normal"]}, budget=PureDP("1/10"), trials=3)
+        assert min(shares(list(of_cut_values(cut, 3)), "queries").values()) > 0.8
+        hidden = Case(
+            group="", data={name: shapes[name] for name in ("Pareto 2.0", "few large", "few records")}, budget=PureDP("1/50"), trials=20
+        )
+        found = shares(
+            [row for budget in (hidden.budget, ZCDP("1/1000")) for row in of_all_values(replace(hidden, budget=budget), 3)],
+            "data",
+            "queries",
+        )
+    assert {kind for _, kind in found} == set(KINDS)
+    assert min(found.values()) > 0.9, found  # around what is kept alone intervals held under half of the Pareto tail's prefix sums
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -93,7 +109,7 @@ def test_the_command_writes_its_tables(tmp_path: Path, monkeypatch: pytest.Monke
     data = {"sparse": histograms(32, 100, 1)["sparse"]}
     case = Case(group="made up", data=data, budget=PureDP(1), trials=6)
     monkeypatch.setattr(coverage, "cases", lambda *_, **__: [case])
-    monkeypatch.setattr(coverage, "of_sums", lambda *_: along(case, 1))
+    monkeypatch.setattr(coverage, "summing", lambda *_, **__: [list(along(case, 1))])
     monkeypatch.setattr(coverage, "planners", lambda *_: planners({"epsilon": PureDP(1)}, 2, 1, ("identity",)))
     for name in ("estimates", "functions"):
         monkeypatch.setattr(coverage, name, lambda *_: [])
@@ -111,6 +127,9 @@ def test_real_data_are_joined_to_the_size_asked_for(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "SMALL.n.npy", np.arange(np.prod(shape)).reshape(shape))
     (line,), (table,) = real_histograms(tmp_path, 16).values(), real_tables(tmp_path, 4).values()
+    (drawn,) = real_amounts(tmp_path, 1, 500).values()
+    assert len(drawn) == 500
+    assert set((drawn / 1000).tolist()) <= set(range(2, 65))  # the first cell is empty
     assert line.tolist() == [4 * (4 * place) + 6 for place in range(16)]
     assert table.shape == (4, 4)
     assert table.sum() == 255 * 128

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -40,6 +41,18 @@ def test_answers_are_multiples_and_margins_grow_by_half_a_step(plan):
     assert found.low == pytest.approx(found.answer - found.margin)
     assert found.high == pytest.approx(found.answer + found.margin)
     assert found.std_error == pytest.approx(table.noise_std + 2.5)
+
+
+def test_ends_that_are_not_equally_far_stay_so_and_the_margin_is_the_farther_one(plan):
+    table = release(plan, 1).tables[0]
+    for down, up in ((3.0, 100.0), (70.0, 4.0)):
+        uneven = replace(table, low=table.answer - down, high=table.answer + up)
+        assert uneven.margins == pytest.approx(np.full(6, max(down, up)))
+        found = uneven.rounded(5, below=20)
+        kept = ~np.isnan(found.answer)
+        assert found.low[kept] == pytest.approx(found.answer[kept] - down - 2.5)
+        assert found.high == pytest.approx(np.where(kept, found.answer + up + 2.5, 20 + up))
+        assert found.margin[kept] == pytest.approx(np.full(kept.sum(), max(down, up) + 2.5))
 
 
 def test_small_answers_are_left_out_and_bounded(plan):

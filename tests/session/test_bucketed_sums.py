@@ -10,8 +10,9 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Privacy
+from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError
-from leastnoise._estimate import LeftOut
+from leastnoise._estimate import Expanded, LeftOut
 from leastnoise._estimate._intervals import answers_of
 from leastnoise._kernel import SeededEntropy, Series
 from leastnoise._linop import dense
@@ -198,6 +199,59 @@ def test_what_is_kept_is_least_squares_without_the_columns_of_the_rest(budget: o
     assert estimator.kept.even == pytest.approx(expected, rel=1e-9)
     short = np.linalg.lstsq(rows[:, 2:10], rows[:, 10:] @ np.full(10, 100.0), rcond=None)[0]
     assert estimator.missing == pytest.approx(np.concatenate([np.zeros(2), -short, np.full(10, 100.0)]), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget"), [("prefix", BUDGETS[1]), ({"matrix": np.random.default_rng(2).integers(0, 2, (7, 20)).tolist()}, BUDGETS[0])]
+)
+def test_sides_are_those_of_least_squares_with_all_columns(kind: object, budget: object) -> None:
+    """By dense algebra: the upper one leaves nothing out, the lower one takes back what is carried with a sign below 0."""
+    asked = ln.queries(DOMAIN, pay=kind, sum="wages")
+    buckets, made = sums.measured(found_for(budget, asked))
+    (observation,) = simulations(made, table_of(amounts_of(500)), 1, seed=3)
+    (block,), (values,) = made.blocks, observation.values
+    weights = block.factors[0].weights.astype(float)[:, None]
+    rows, measured = weights * sums_matrix(block.factors[0].operator, 20)[:, buckets.starts], weights[:, 0] * values / made.grid
+    operator = asked.products[0].operators[0]
+    queries = dense(operator)[:, buckets.starts].astype(float)
+    full, kept = np.linalg.pinv(rows), np.flatnonzero((buckets.starts >= 2) & (buckets.starts < 10))
+    left = np.setdiff1d(np.arange(len(buckets.starts)), kept)
+    recover = np.zeros((len(buckets.starts), len(rows)))
+    recover[kept] = np.linalg.pinv(rows[:, kept])
+    # an answer adds up queries @ recover @ rows of the true sums, where queries of them are asked for
+    raised = np.maximum((queries @ (recover @ rows))[:, left] - queries[:, left], 0.0)
+    noise = block_variance(made, block)
+    answer = LeftOut.of(observation, 2, 10, []).estimate(asked.products[0])
+    sides = answer.sides
+    assert sides is not None
+    assert raised.max() > 0.01
+    assert sides.most == pytest.approx(queries @ full @ measured, rel=1e-6)
+    assert sides.most_std == pytest.approx(np.sqrt(noise * ((queries @ full) ** 2).sum(axis=1)), rel=1e-6)
+    lower = queries @ recover - raised @ full[left]
+    assert sides.least == pytest.approx(lower @ measured, rel=1e-6, abs=1e-3)
+    assert sides.least_std == pytest.approx(np.sqrt(noise * (lower**2).sum(axis=1)), rel=1e-6)
+
+
+def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
+    """Three records far above all others are left out in about half of the releases."""
+    found, amounts = found_for(ln.PureDP(1)), np.concatenate([np.clip(amounts_of(20_000), 1, 400), np.full(3, 3500)])
+    buckets, made = sums.measured(found)
+    runs = simulations(made, table_of(amounts), 150, seed=4)
+    choices = buckets.choices(Expanded.of(runs[0], None).covariance)
+    exact = np.concatenate([np.cumsum(sums_of(amounts)), sums_of(amounts)])
+    times, once, half = interval_multiplier(made.noise, 0.95), interval_multiplier(made.noise, 0.9), 0.5 / made.grid
+    stops, inside, without = set(), [], []
+    for observation in runs:
+        kept = choices.kept(Expanded.of(observation, None).counts)
+        stops.add(kept.stop)
+        answers = [LeftOut.of(observation, kept.first, kept.stop, kept.losses).estimate(product) for product in ASKED]
+        apart = exact - np.concatenate([one.values for one in answers])
+        for seen, each in ((inside, answers), (without, [replace(one, sides=None) for one in answers])):
+            below, above = (np.concatenate(side) for side in zip(*(one.reaches(times, once, half) for one in each), strict=True))
+            seen.append((-below <= apart) & (apart <= above))
+    assert len(stops) > 1
+    assert np.mean(inside, axis=0).min() > 0.87  # 0.95 less four standard errors
+    assert np.mean(without, axis=0).min() < 0.8
 
 
 def test_intervals_count_for_as_much_as_their_upper_ends_allow() -> None:

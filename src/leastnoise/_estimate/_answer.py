@@ -10,6 +10,23 @@ from leastnoise._workload import Product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Sides:
+    """What true answers are not below, and what they are not above, whatever an estimate leaves out; all of the product's shape.
+
+    Args:
+        least: unbiased estimates of something that the true answers are not below.
+        least_std: their standard errors.
+        most: unbiased estimates of something that the true answers are not above.
+        most_std: their standard errors.
+    """
+
+    least: FloatArray
+    least_std: FloatArray
+    most: FloatArray
+    most_std: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure.
 
@@ -17,6 +34,7 @@ class Answer:
         values: the answers.
         noise_std: their standard errors from the noise; NaN where they are not known.
         approximation_std: estimated size of the rest of the error, NaN where nothing tells; None of estimates that have no such part.
+        sides: what intervals have to reach besides; None where both parts of the error are all of it.
 
     >>> Answer(np.array([7.0]), np.array([3.0]), np.array([4.0])).std.tolist()
     [5.0]
@@ -25,11 +43,31 @@ class Answer:
     values: FloatArray
     noise_std: FloatArray
     approximation_std: FloatArray | None = None
+    sides: Sides | None = None
 
     @property
     def std(self) -> FloatArray:
         """Both parts together, as far as they are known."""
         return self.noise_std if self.approximation_std is None else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
+
+    def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
+        """How far an interval reaches below the values, and above them.
+
+        Args:
+            times: its half width in standard errors.
+            once: the same of an interval with one end at the same level: a truth far from the values is missed on one side alone.
+            half_step: added to each.
+
+        >>> sides = Sides(np.array([7.0]), np.array([3.0]), np.array([20.0]), np.array([5.0]))
+        >>> [reach.tolist() for reach in Answer(np.array([7.0]), np.array([3.0]), sides=sides).reaches(2.0, 1.6, 0.5)]
+        [[6.5], [21.5]]
+        """
+        margin = times * self.std + half_step
+        if self.sides is None:
+            return margin, margin
+        below = self.values - self.sides.least + once * self.sides.least_std + half_step
+        above = self.sides.most - self.values + once * self.sides.most_std + half_step
+        return np.maximum(margin, below), np.maximum(margin, above)
 
 
 class Estimator(Protocol):

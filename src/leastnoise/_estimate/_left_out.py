@@ -3,18 +3,22 @@
 Least squares on the cells that are kept is that on all cells given that the others hold nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leastnoise._accuracy import GivenNothing
-from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate._answer import Answer
+from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._estimate._answer import Answer, Sides
 from leastnoise._estimate._expansion import Expanded
-from leastnoise._estimate._intervals import answers_of
+from leastnoise._estimate._intervals import answers_of, chunks, edges_of, operator_of
+from leastnoise._linop import Operator, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
+
+_AT_ONCE = 2**22  # numbers
+_ROUNDING = 1e-9  # of what enters an answer once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,11 +28,13 @@ class LeftOut:
     Args:
         full: sums of the groups of cells that queries tell apart.
         kept: the same, 0 without noise where they are left out.
+        given: which groups are kept, and what is carried to them from the others.
         missing: estimated sum in each cell that is left out, in units, and what cells that are kept fall short by for it, shape (n,).
     """
 
     full: Expanded
     kept: Expanded
+    given: GivenNothing
     missing: FloatArray
 
     @staticmethod
@@ -44,13 +50,44 @@ class LeftOut:
         carried = given.carried @ np.add.reduceat(missing, starts)
         inside = np.repeat(given.kept, full.buckets.lengths)
         missing[inside] = np.repeat(carried / full.buckets.lengths, full.buckets.lengths)[inside]
-        return LeftOut(full, kept, missing)
+        return LeftOut(full, kept, given, missing)
 
     def estimate(self, product: Product) -> Answer:
         """The noise is exact given what is left out; the rest of the error is what may be missing, which is never added to anything.
 
         An answer about nothing that is kept is 0, with the noise of what was measured and did not stand out of it.
+
+        Guarantees: its sides are of the sums of all values, wherever these lie. No sum of a cell is below 0, so that none is above what
+            everything measured says of it, and none is below the answer by more than what cells that are left out have raised it by.
         """
-        known = self.kept.variances(product)
-        noise = np.sqrt(np.where(known > 0, known, self.full.variances(product)))
-        return Answer(answers_of(product, self.kept.even), noise, np.abs(answers_of(product, self.missing)))
+        values, known = answers_of(product, self.kept.even), self.kept.variances(product)
+        everything = np.sqrt(self.full.variances(product))
+        noise = np.where(known > 0, np.sqrt(known), everything)
+        taken, variance = (part.reshape(product.shape) for part in self._taken(operator_of(product, self.full.buckets.size)))
+        sides = Sides(values - taken, np.sqrt(known + variance), answers_of(product, self.full.even), everything)
+        return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
+
+    def _taken(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
+        """By how much cells that are left out have raised answers, those alone that do, and the variances of that."""
+        outside = np.flatnonzero(~self.given.kept)
+        covariance = self.full.covariance[np.ix_(outside, outside)]
+        taken, variance = np.zeros(operator.rows), np.zeros(operator.rows)
+        rows = _sums_of(operator, self.given.carried[:, outside], self.full.buckets.starts)
+        for part in chunks(operator.rows, max(1, _AT_ONCE // len(self.given.kept))):
+            carried = rows(part)
+            some = np.flatnonzero((carried < -_ROUNDING).any(axis=1))
+            below = np.maximum(-carried[some], 0.0)
+            taken[part.start + some] = below @ self.full.counts[outside]
+            variance[part.start + some] = ((below @ covariance) * below).sum(axis=1)
+        return taken, variance
+
+
+def _sums_of(operator: Operator, groups: FloatArray, starts: IntArray) -> Callable[[slice], FloatArray]:
+    """What some queries add up from rows by groups of cells, shape (m, k), which begin where the queries tell cells apart."""
+    ends = edges_of(operator)
+    if ends is None:
+        matrix = dense(operator)[:, starts].astype(np.float64)
+        return lambda part: np.asarray(matrix[part] @ groups)
+    upto = np.concatenate([np.zeros((1, groups.shape[1])), np.cumsum(groups, axis=0)])
+    low, high = (np.searchsorted(starts, one) for one in ends)
+    return lambda part: np.asarray(upto[high[part]] - upto[low[part]])

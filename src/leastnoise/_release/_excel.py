@@ -81,7 +81,7 @@ class Workbook:
         if self._rule:
             self._line(sheet, 3, (self._rule,))
         columns = table.columns()
-        columns["margin"] = columns["high"] - columns["answer"]
+        columns["margin"] = table.margins.reshape(-1)
         names = list(columns)
         names.insert(names.index("answer") + 1, names.pop())
         self._line(sheet, _HEAD, names, bold=True)

@@ -313,7 +313,8 @@ def interval_of(measurements: Measurements, level: float) -> Interval:
     >>> interval_of(Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 1),)), 0.95).half_step
     0.5
     """
-    return Interval(interval_multiplier(measurements.noise, level), 0.5 / measurements.grid)
+    two, one = (interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0)))
+    return Interval(two, 0.5 / measurements.grid, one)
 
 
 def build(outcome: Outcome, options: Options | None = None, receipt: Mapping[str, Any] | None = None) -> Release:

@@ -32,7 +32,7 @@ class Rounded:
         to: answers are multiples of this, in rows or in the measure's own unit; 0: as they are.
         below: answers below this are left out; None: none are.
         answer: rounded; NaN where it is left out.
-        margin: half the width of the interval: that of the table and half of ``to``.
+        margin: how far the interval reaches, to the farther side where they differ: that of the table and half of ``to``.
         low: lower end; NaN where the answer is left out.
         high: upper end; ``below`` and the table's own margin where the answer is left out.
         std_error: a bound: the standard error of the table and half of ``to``.
@@ -93,10 +93,10 @@ def rounded(table: "Table", to: Exact | None, below: Exact | None = None) -> Rou
     """
     step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
     least = None if below is None else exact_positive("below which answers are left out", below)
-    given, high, std = (values.reshape(-1) for values in (table.answer, table.high, table.noise_std))
+    given, std = table.answer.reshape(-1), table.noise_std.reshape(-1)
     rest = 0.0 if table.approximation_std is None else np.nan_to_num(table.approximation_std.reshape(-1))
-    own = high - given
-    margin = own + float(step) / 2
+    half = float(step) / 2
+    down, up = (values.reshape(-1) for values in (table.answer - table.low, table.high - table.answer))
     answer = multiples(given, step)
     shown = np.ones(given.shape, dtype=np.bool_) if least is None else given >= float(least)
     return Rounded(
@@ -104,10 +104,10 @@ def rounded(table: "Table", to: Exact | None, below: Exact | None = None) -> Rou
         to=step,
         below=least,
         answer=np.where(shown, answer, np.nan),
-        margin=np.where(shown, margin, np.nan),
-        low=np.where(shown, answer - margin, np.nan),
-        high=np.where(shown, answer + margin, own + float(least or 0)),
-        std_error=np.where(shown, np.sqrt(std**2 + rest**2) + float(step) / 2, np.nan),
+        margin=np.where(shown, np.maximum(down, up) + half, np.nan),
+        low=np.where(shown, answer - (down + half), np.nan),
+        high=np.where(shown, answer + (up + half), up + float(least or 0)),
+        std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half, np.nan),
     )
 
 

@@ -43,10 +43,12 @@ class Interval:
     Args:
         multiplier: in standard errors, to which ``half_step`` is added.
         half_step: half of what the noise moves in, in rows or units: noise in whole steps has no quantiles in between.
+        one_sided: the multiplier of intervals with one end, at the same level.
     """
 
     multiplier: float
     half_step: float
+    one_sided: float
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -104,20 +106,20 @@ class Table:
 
     @property
     def typical_margin(self) -> float:
-        """Half the width of an interval: the root mean square over the table, in rows or in the measure's own unit."""
+        """How far an interval reaches: the root mean square over the table, in rows or in the measure's own unit."""
         squares = self.margins**2
         known = squares[~np.isnan(squares)]
         return math.sqrt(float(np.mean(known))) if known.size else 0.0
 
     @property
     def largest_margin(self) -> float:
-        """Half the width of the widest interval, in rows or in the measure's own unit."""
+        """How far the widest interval reaches, in rows or in the measure's own unit."""
         return float(np.max(self.margins, initial=0.0, where=~np.isnan(self.margins)))
 
     @property
     def margins(self) -> FloatArray:
-        """Half the widths of the intervals; NaN where the answer is left out."""
-        return self.high - self.answer
+        """How far the intervals reach from the answers, to the farther side where they differ; NaN where the answer is left out."""
+        return np.maximum(self.high - self.answer, self.answer - self.low)
 
     def columns(self) -> Columns:
         """The table in long form: ``query``, one key column an attribute, then `numbers`; all of one length.
@@ -250,7 +252,7 @@ class Tables(Taken[Table]):
         biased = non_negative(product, found.values) if options.non_negative else None
         rounded = whole_numbers(product, found.values if biased is None else biased) if options.integer else None
         answer, rest = in_unit(product, found.values), found.approximation_std
-        margin = in_unit(product, interval.multiplier * found.std + interval.half_step)
+        below, above = (in_unit(product, one) for one in found.reaches(interval.multiplier, interval.one_sided, interval.half_step))
         cells, local = (
             None if one is None else one.estimate(product) for one in (kind.get(product.measure) for kind in (self._joint, self._local))
         )
@@ -262,8 +264,8 @@ class Tables(Taken[Table]):
             answer=answer,
             noise_std=in_unit(product, found.noise_std),
             approximation_std=None if rest is None else in_unit(product, rest),
-            low=answer - margin,
-            high=answer + margin,
+            low=answer - below,
+            high=answer + above,
             non_negative=None if biased is None else in_unit(product, biased),
             integer=rounded if rounded is None or product.measure is None else in_unit(product, rounded.astype(np.float64)),
             nnls=None if cells is None else in_unit(product, cells.values),

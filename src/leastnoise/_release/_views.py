@@ -227,7 +227,7 @@ def _sure(release: Release, table: Table, said: Texts) -> str:
 
 def _alt(drawn: Picture, said: Texts) -> str:
     """A chart in words: what it shows, and its largest and smallest cell."""
-    flat, margins = drawn.answer.reshape(-1), (drawn.high - drawn.answer).reshape(-1)
+    flat, margins = drawn.answer.reshape(-1), np.maximum(drawn.high - drawn.answer, drawn.answer - drawn.low).reshape(-1)
     ends = []
     known = np.flatnonzero(~np.isnan(flat))
     if not known.size:

@@ -294,7 +294,8 @@ def interval_words(release: Release, said: Texts = ENGLISH) -> str:
         "percent": said.percent(release.level),
     }
     if not release.finding.linear:
-        return f"{said.say('interval_aware', **values)} {said.say(release.finding.reading)}"
+        once = said.local(f"{release.interval.one_sided:.4g}")
+        return f"{said.say('interval_aware', **values)} {said.say(release.finding.reading, once=once)}"
     return said.say("interval", **values)
 
 

@@ -43,7 +43,7 @@ def exploring_page(place: Path) -> Page:
         if not isinstance(cells, list):
             raise InputError("A sum must have a list of cells.")
         found = exploring.sum(*asked(body), cells)
-        margin = found.high - found.answer
+        margin = max(found.high - found.answer, found.answer - found.low)
         ends = [said.number(end, margin) for end in (found.low, found.high)]
         words = said.say(
             "st_sum_is", cells=said.some("st_cells", found.cells), value=said.value(found.answer, margin), low=ends[0], high=ends[1]
@@ -101,10 +101,9 @@ def _statistic(made: StatisticTable, said: Texts) -> dict[str, Any]:
 
 def _table(table: Table, said: Texts) -> dict[str, Any]:
     """A table as texts, and its chart."""
-    each = zip(table.cell_names(), *(values.reshape(-1).tolist() for values in (table.answer, table.low, table.high)), strict=True)
+    columns = (values.reshape(-1).tolist() for values in (table.answer, table.margins, table.low, table.high))
     rows = []
-    for cell, answer, low, high in each:
-        margin = high - answer
+    for cell, answer, margin, low, high in zip(table.cell_names(), *columns, strict=True):
         rows.append(
             [
                 cell or said.say("st_counts"),

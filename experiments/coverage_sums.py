@@ -1,0 +1,109 @@
+"""What the intervals of sums along a number cover: of values cut at a threshold, and without one of the sums of all values."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from experiments.coverage_aware import Case, Reals, Row, Wholes, releases
+from experiments.coverage_shapes import real_histograms
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._domain import Bins, Domain, Measure
+from leastnoise._estimate import Outcome
+from leastnoise._mechanisms import Search, mechanism_for
+from leastnoise._mechanisms._truncated_sums import plan_truncated_sums, sums
+from leastnoise._table import Table
+from leastnoise._workload import queries
+
+KINDS = ("prefix sums", "cells")
+CELLS, MOST = 64, 64_000
+PAY = Domain(pay=Bins(0, MOST, CELLS, closed="right"), measures={"pay": Measure("pay", 0, MOST)})
+ASKED = queries(PAY, pay="prefix", sum="pay") + queries(PAY, pay="identity", sum="pay")
+BUDGETS: tuple[Budget, ...] = (
+    *(PureDP(epsilon) for epsilon in ("1/100", "1/50", "1/20", "1/10", "1")),
+    *(ZCDP(rho) for rho in ("1/1000", "1/100", "1/10")),
+    ApproxDP("1/2", "1e-9"),
+)
+CUT = (PureDP("1/10"), ZCDP("1/100"), ApproxDP("1/2", "1e-9"))  # with a threshold, which takes longer
+
+
+def amounts(seed: int, count: int = 20_000) -> dict[str, Wholes]:
+    """Amounts of many shapes under one public maximum, by name.
+
+    >>> {name: int(values.max()) for name, values in amounts(1).items()}["uniform"]
+    64000
+    """
+    random = np.random.default_rng(seed)
+    light = random.lognormal(np.log(MOST / 25), 0.8, count)
+    made = {
+        "log-normal": light,
+        "far below the maximum": light / 20,
+        **{f"Pareto {index}": MOST / 100 * random.random(count) ** (-1 / index) for index in (0.8, 1.2, 2.0)},
+        "uniform": MOST * random.random(count),
+        "exponential, 2000": random.exponential(MOST / 8, 2000),
+        "two lumps, 360": np.concatenate([random.normal(MOST / 10, MOST / 50, 300), random.normal(MOST / 2, MOST / 30, 60)]),
+        "few large": np.where(random.random(5000) < 0.01, 0.9 * MOST, 0.02 * MOST),
+        "one in 1000 large": np.where(random.random(count) < 0.001, 0.7 * MOST, MOST / 40 * random.random(count)),
+        "none small": MOST / 8 + light,
+        "few records": light[:300],
+        "constant": np.full(count, 0.3 * MOST),
+        "nobody": np.zeros(0),
+    }
+    return {name: np.clip(np.rint(values), 1, MOST).astype(np.int64) for name, values in made.items()}
+
+
+def real_amounts(data: Path, seed: int, count: int = 20_000) -> dict[str, Wholes]:
+    """As many records as that drawn from the real histograms, each with the upper end of its cell."""
+    random = np.random.default_rng(seed)
+    upper = np.arange(1, CELLS + 1) * (MOST // CELLS)
+    return {name: np.repeat(upper, random.multinomial(count, x / x.sum())) for name, x in real_histograms(data, CELLS).items()}
+
+
+def of_all_values(case: Case, seed: int) -> Iterator[Row]:
+    """Rows of sums without a threshold; the truth is the sum of all values.
+
+    Args:
+        case: its data are amounts.
+        seed: of the noise.
+    """
+    made = mechanism_for("bucketed_sums", ASKED).plan(ASKED, Privacy(case.budget), Search("bucketed_sums"))
+    for place, (name, values) in enumerate(case.data.items()):
+        codes = (-(-values // (MOST // CELLS)) - 1).astype(np.int16)
+        cells = np.bincount(codes, values, CELLS)
+        table = Table(PAY, {"pay": codes}, {"pay": values})
+        yield from releases(case, name, made.strategy, made, table, [np.cumsum(cells), cells], KINDS, [seed, 78, place])
+
+
+def fitted_once(real: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+    """Plans of sums by their threshold, which is all of a release that they depend on."""
+    known: dict[int, Any] = {}
+
+    def fitted(setting: Any, threshold: int) -> Any:
+        if threshold not in known:
+            known[threshold] = real(setting, threshold)
+        return known[threshold]
+
+    return fitted
+
+
+def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
+    """Rows of sums under a threshold; the truth is that of the values cut at it, as the release says.
+
+    Args:
+        case: its data are amounts.
+        seed: of the noise.
+    """
+    made = plan_truncated_sums(ASKED, Privacy(case.budget))
+    for name, values in case.data.items():
+        codes = (-(-values // (MOST // CELLS)) - 1).astype(np.int16)
+
+        def truth(outcome: Outcome, values: Wholes, codes: Wholes) -> list[Reals]:
+            cells = np.bincount(codes, np.minimum(values, outcome.finding.facts()["threshold"]), CELLS)
+            return [np.cumsum(cells), cells]
+
+        exact = partial(truth, values=values, codes=codes)
+        with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):
+            yield from releases(case, name, made.strategy, made, Table(PAY, {"pay": codes}, {"pay": values}), exact, KINDS, [seed, 77])
