@@ -35,7 +35,7 @@ def engine(name, said):
     @contextmanager
     def session():
         def run(ours):
-            text = _ibis.words(name, str(ibis.to_sql(table, dialect=name)), ours)
+            text = _ibis.words(name, ours, {"leastnoise_source": str(ibis.to_sql(table, dialect=name))})
             said.append(text)
             # DuckDB has no name for this collation, which is its own
             (translated,) = sqlglot.transpile(text.replace(", 'utf8')", ", '')"), read=name, write="duckdb")

@@ -28,6 +28,11 @@ _KEY_BYTES = 16
 KEY = "key"
 
 Run = Callable[[exp.Select], Any]
+Session = Callable[[], AbstractContextManager[Run]]
+
+
+def alone(_place: Any) -> None:
+    """No other engine can be joined to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -44,15 +49,20 @@ class Engine:
             raises InputError alone, without a word of the engine's own messages, which may quote a row.
         sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
         merges: whether it puts the expressions of a subquery wherever they are named, unless the subquery has an OFFSET.
+        place: what the adapter needs of it to tell whether another one can be joined to it.
+        beside: given the ``place`` of another engine of the same adapter, a session in which the relations of both are there, and what
+            that of the other is called in it; None where one query cannot have both.
     """
 
     relation: Expression
     values: Mapping[str, Value]
     hashed: Callable[[Expression], Expression]
     most_sets: int
-    session: Callable[[], AbstractContextManager[Run]]
+    session: Session
     sound: Callable[[Expression], Expression] | None = None
     merges: bool = False
+    place: Any = None
+    beside: Callable[[Any], tuple[Session, Expression] | None] = alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

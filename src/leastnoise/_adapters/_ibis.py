@@ -4,18 +4,19 @@ A dialect says in which words an engine's values and hashes are ours; the table'
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
 from leastnoise._adapters._column import Source
-from leastnoise._adapters._engine import KEY, Engine, Run
+from leastnoise._adapters._engine import KEY, Engine, Run, Session
 from leastnoise._adapters._sql import Expression, Value, case, text, whole, without_nul
 from leastnoise._check import InputError
 
-_SOURCE = "leastnoise_source"
+_SOURCE, _SECOND = "leastnoise_source", "leastnoise_second"
 _MOST_SETS = 100
 _LATEST = 2**63 - 1
 # A decimal of so many digits is the double nearest to it, however it is computed.
@@ -42,6 +43,14 @@ class Dialect:
     stamps: Callable[[Expression], Expression]
     instants: Callable[[Expression], Expression]
     hashed: Callable[[Expression], Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The connection of a table, and its query."""
+
+    backend: Any
+    query: str
 
 
 def call(name: str, *arguments: Expression) -> Expression:
@@ -127,11 +136,11 @@ def open_ibis(table: Any, reading: Source) -> Source:
         return own
 
     @contextmanager
-    def session() -> Iterator[Run]:
+    def session(**others: str) -> Iterator[Run]:
         def run(ours: exp.Select) -> Any:
             # of counts, which are whole numbers, and of keys
             schema = {name: "string" if name == KEY else "int64" for name in ours.named_selects}
-            return backend.sql(words(backend.name, query, ours), schema=schema).to_pyarrow().to_reader()
+            return backend.sql(words(backend.name, ours, {_SOURCE: query, **others}), schema=schema).to_pyarrow().to_reader()
 
         try:
             yield run
@@ -140,19 +149,24 @@ def open_ibis(table: Any, reading: Source) -> Source:
                 f"{what} cannot be computed. Run it by itself first, such as table.count().execute(), to see its own error."
             ) from None
 
-    return replace(own, engine=engine_of(dialect, dict(types), session))
+    def both(other: Any) -> tuple[Session, Expression] | None:
+        here = isinstance(other, _Place) and other.backend is backend
+        return (partial(session, **{_SECOND: other.query}), exp.to_table(_SECOND)) if here else None
+
+    return replace(own, engine=replace(engine_of(dialect, dict(types), session), place=_Place(backend, query), beside=both))
 
 
-def words(name: str, theirs: str, ours: exp.Select) -> str:
-    """One query: ours, from what theirs selects; every name is quoted, as some engines have others in capitals.
+def words(name: str, ours: exp.Select, theirs: Mapping[str, str]) -> str:
+    """One query: ours, from what theirs select under their names; every name is quoted, as some engines have others in capitals.
 
-    >>> words("snowflake", 'SELECT * FROM "VISITS"', exp.select("a").from_("leastnoise_source"))
-    'WITH "leastnoise_source" AS (SELECT * FROM "VISITS") SELECT "a" FROM "leastnoise_source"'
+    >>> words("snowflake", exp.select("a").from_("visits"), {"visits": 'SELECT * FROM "VISITS"'})
+    'WITH "visits" AS (SELECT * FROM "VISITS") SELECT "a" FROM "visits"'
     """
-    return f"WITH {exp.to_table(_SOURCE).sql(name, identify=True)} AS ({theirs}) {ours.sql(name, identify=True)}"
+    named = ", ".join(f"{exp.to_table(one).sql(name, identify=True)} AS ({query})" for one, query in theirs.items())
+    return f"WITH {named} {ours.sql(name, identify=True)}"
 
 
-def engine_of(dialect: Dialect, types: Mapping[str, Any], session: Callable[[], AbstractContextManager[Run]]) -> Engine:
+def engine_of(dialect: Dialect, types: Mapping[str, Any], session: Session) -> Engine:
     """An engine that counts.
 
     Args:

@@ -49,10 +49,14 @@ def joined_source(joined: Joined, first: Source, second: Source) -> Source:
             for rows, beside in partners.beside(found, partners.of(found[names.index(joined.own)])):
                 yield rows, [beside[place] for place in order]
 
+    engine = None
+    if first.engine is not None and second.engine is not None:
+        from leastnoise._adapters._joined_engine import joined_engine
+
+        engine = joined_engine(first.engine, second.engine, joined.own, joined.key, own)
     strange = {**first.strange, **{name: kind for name, kind in second.strange.items() if name in own and name not in first.names}}
-    return Source(
-        what=f"{first.what} joined with {second.what}", names=(*first.names, *own), total=first.total, chunks=chunks, strange=strange
-    )
+    what, names = f"{first.what} joined with {second.what}", (*first.names, *own)
+    return Source(what=what, names=names, total=first.total, chunks=chunks, strange=strange, engine=engine)
 
 
 class Partners:

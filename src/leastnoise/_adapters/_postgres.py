@@ -37,6 +37,14 @@ class _Type:
     value: Callable[[Expression], Expression] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a table is."""
+
+    url: str
+    relation: Expression
+
+
 def _same(column: Expression) -> Expression:
     return column
 
@@ -148,7 +156,8 @@ def open_postgres(source: DatabaseTable) -> Source:
         InputError: the server cannot be reached, or it has no such table; without a word of the server's own, which may hold a password.
     """
     what = f"the table {source.table!r} of PostgreSQL"
-    session = _session(source, what)
+    url = source.url()
+    session = _session(source, url, what)
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
         relation.set("db", exp.to_identifier(source.parts[0], quoted=True))
@@ -177,12 +186,14 @@ def open_postgres(source: DatabaseTable) -> Source:
         most_sets=_MOST_SETS,
         session=session,
         merges=True,
+        place=_Place(url, relation),
+        beside=lambda other: (session, other.relation) if isinstance(other, _Place) and other.url == url else None,
     )
     strange = {name: kind for name, kind in types.items() if kind not in _TYPES}
     return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=strange, engine=engine)
 
 
-def _session(source: DatabaseTable, what: str) -> Callable[[], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
+def _session(source: DatabaseTable, url: str, what: str) -> Callable[[], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
     """Transactions that only read, each on one snapshot."""
     import pyarrow as pa
 
@@ -190,7 +201,6 @@ def _session(source: DatabaseTable, what: str) -> Callable[[], AbstractContextMa
         import adbc_driver_postgresql.dbapi as driver
     except ImportError:
         raise InputError("Tables of PostgreSQL need the extra 'postgres': pip install 'leastnoise[postgres]'.") from None
-    url = source.url()
 
     @contextmanager
     def session() -> Iterator[Callable[[str | exp.Select], Any]]:
