@@ -1,12 +1,9 @@
 """The contract of sources that count: the same counts, to the last row, as reading the same rows here."""
 
-import datetime as dt
 import hashlib
 import itertools
-import math
 import subprocess
 import sys
-import warnings
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +17,8 @@ import pytest
 from sqlglot import exp
 
 import leastnoise as ln
-from adapters.postgres import fill, server
+from adapters.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
+from adapters.postgres import fill
 from leastnoise import DatabaseTable, Domain, InputError
 from leastnoise._adapters import Wanted, _engine, _keys, _postgres, _read, read, read_keys
 from leastnoise._adapters._arrow import to_column
@@ -31,77 +29,8 @@ from leastnoise._adapters._values import text as text_of
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Edges, Integers, Measure, PerCell, Reading, Unknown
 from leastnoise._kernel._count import count
 from leastnoise._session import parse_spec
-from leastnoise._table import columns_of, counted_of, keyed_of
+from leastnoise._table import columns_of, keyed_of
 from waiting import HANGS
-
-# ------------------------------------------------------------------------------------------------------------ the rows
-
-WHOLE = [0, 1, -1, 2, 3, 16, 17, 18, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), None]
-DOUBLE = [0.0, -0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.5, 3.5, 17.0, -1.0, -0.5, 0.30000000000000004, 0.005, 0.015, 5e-324, 2.3e-308, -1e-320]
-DOUBLE += [1e15 + 0.5, 2**53 + 2.0, 1e300, -1.7e308, math.inf, -math.inf, math.nan, None]
-TEXT = [
-    "F",
-    "M",
-    "f",
-    " F",
-    "F ",
-    "",
-    None,
-    "17",
-    "17.0",
-    "17.00",
-    "017",
-    "17.",
-    "17.01",
-    "-0",
-    "-0.0",
-    "0",
-    "0.0",
-    "1.0.0",
-    "x",
-    "é",
-    "e\u0301",
-]
-TEXT += ["O'Brien", 'say "x"', "%.0%", "17.0\n", "true", "false", "ß", "ẞ", "SS", "{F}", "$1", ":a", "1" * 500, "17." + "0" * 500]
-FLAG = [True, False, None]
-EXACT = ["0", "0.1", "0.30", "1.50", "17.00", "17", "-1", "NaN", "1e400", "-1e400", "1e-400", "0.1" + "0" * 60 + "1", None]
-EXACT += ["5e-324", "1e-323", "2.471e-324", "-2.471e-324", "2.470e-324", "-2e-324"]  # above half of the least double, and below it
-DAYS = ["1969-12-31", "1970-01-01", "2023-12-31", "2024-01-01", "2024-02-29", "2024-03-31", "2024-12-30", "2025-01-05", "2025-01-06", None]
-DAYS += ["0001-01-01", "9999-12-31"]
-# around the days, and around the changes of clocks in Berlin, New York and on Lord Howe Island
-HOURS = ["00:00", "00:59:59.999999", "01:00", "02:00", "06:59:59.5", "07:00", "15:00", "23:00", "23:59:59.999999"]
-STAMPS = [f"{day} {hour}" for day in ("2023-12-31", "2024-01-01", "2024-03-31", "2024-10-27", "2024-11-03", "2025-01-05") for hour in HOURS]
-STAMPS += ["1969-12-31 23:59:59.999999", "0001-01-01 00:00", "9999-12-31 23:59:59.999999", "2024-04-06 14:59:59", "2024-04-06 15:30", None]
-ROWS = 500
-
-
-def columns():
-    """Values of every pool, of which each occurs and many go together; units have up to some ten rows."""
-    rng = np.random.default_rng(1)
-    pools = {"n": WHOLE, "x": DOUBLE, "t": TEXT, "b": FLAG}
-    found = {
-        name: [pool[place] for place in [*range(len(pool)), *rng.integers(0, len(pool), ROWS - len(pool))]] for name, pool in pools.items()
-    }
-    found["u"] = [None if place == 0 else int(place) for place in rng.integers(0, 120, ROWS)]
-    found["w"] = [None if place == 0 else "" if place == 1 else f"u:{place}'" for place in rng.integers(0, 120, ROWS)]
-    found["i"] = list(range(ROWS))
-    for name, pool in {"d": DAYS, "s": STAMPS, "z": STAMPS}.items():
-        found[name] = [
-            None if (one := pool[place]) is None else dt.datetime.fromisoformat(one) for place in rng.integers(0, len(pool), ROWS)
-        ]
-    found["e"] = [EXACT[place] for place in rng.integers(0, len(EXACT), ROWS)]
-    return found
-
-
-COLUMNS = columns()
-# control characters at the ends of their stretches, blanks that are trimmed and not, letters of several bytes; NUL is no text of Postgres
-ODD = ["a", "b", "a b", " a\u00a0", "\u202fb\t", "a\n", "\x01", "\x1fa", "\x7f", "\x80", "\x9fa", "\xa0", "\xad", "\u2003a"]
-ODD += ["\U0001f600" * 5, "\U0001f600" * 6, "e\u0301" * 3, "nul\x00", "'\"", "\\", "%_", "--", None, ""]
-COLUMNS["o"] = [ODD[place] for place in [*range(len(ODD)), *np.random.default_rng(3).integers(0, len(ODD), ROWS - len(ODD))]]
-TYPES = {"n": pa.int64(), "x": pa.float64(), "t": pa.string(), "b": pa.bool_(), "u": pa.int64(), "w": pa.string(), "i": pa.int64()}
-TYPES["o"] = pa.string()
-TYPES |= {"d": pa.date32(), "s": pa.timestamp("us"), "z": pa.timestamp("us", "UTC")}
-ARROW = pa.table({name: pa.array(COLUMNS[name], kind) for name, kind in TYPES.items()})
 
 KINDS = [
     Integers(0, 17),
@@ -164,106 +93,6 @@ MEASURES = [
 ]
 MEASURES += [Measure("x", -1000, 3000, unit="1000"), Measure("x", "0.3", "0.9", unit="0.3")]
 
-
-def counts(source, domain, tables, attributes=None, **options):
-    """Every wanted marginal, and whether the rows stayed where they are."""
-    table = read(source, domain, wanted=Wanted(attributes=attributes, tables=tables), **options)
-    found = {(measure, names): cells.tolist() for measure, wanted in tables.items() for names, cells in count(table, wanted, measure)}
-    return found, counted_of(table) is not None
-
-
-# ------------------------------------------------------------------------------------------------------------ the sources
-
-
-@pytest.fixture(scope="session")
-def url():
-    with server() as found:
-        types = {
-            "n": "bigint",
-            "x": "double precision",
-            "t": "text",
-            "b": "boolean",
-            "u": "bigint",
-            "w": "varchar(20)",
-            "o": "text",
-            "e": "numeric",
-            "i": "integer",
-            "d": "date",
-            "s": "timestamp",
-            "z": "timestamptz",
-        }
-        listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
-        lines = ["(" + ", ".join(_literal(COLUMNS[name][row], types[name]) for name in types) + ")" for row in range(ROWS)]
-        fill(found, [f"CREATE TABLE visits ({listed})", f"INSERT INTO visits VALUES {', '.join(lines)}"])
-        yield found
-
-
-def _literal(value, kind):
-    if value is None:
-        return "NULL"
-    text = str(value).replace("'", "''").replace("\x00", "\x01")  # which is no key either
-    return f"'{text}{'+00' if kind == 'timestamptz' else ''}'::{kind}"
-
-
-@pytest.fixture
-def postgres(url, monkeypatch):
-    monkeypatch.setenv("VISITS_URL", url)
-    return DatabaseTable("public.visits", "env:VISITS_URL")
-
-
-@pytest.fixture(scope="session")
-def spark_session():
-    from pyspark.sql import SparkSession
-
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "Asia/Tokyo"}
-    # queries of hundreds of cases on few rows: compiling them takes minutes
-    settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    # an address of this machine alone, and a heap that leaves room for the other tests
-    settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "1g"}
-    settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
-    # little runs often enough to be worth the second compiler, and one thread is enough to collect what is left behind
-    settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    builder = SparkSession.builder.master("local[2]").appName("leastnoise")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as patch:
-        # else executors take the first python3 of the path, which may have no PyArrow
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        session = builder.getOrCreate()
-        yield session
-        session.stop()
-
-
-@pytest.fixture
-def spark(spark_session):
-    # else times without a zone become those of the session's
-    spark_session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
-    try:
-        return spark_session.createDataFrame(ARROW).repartition(3)
-    finally:
-        spark_session.conf.unset("spark.sql.timestampType")
-
-
-@pytest.fixture
-def ibis_duckdb():
-    """Through Ibis, as every engine that has a dialect there; names that only quoting keeps apart, and a query of its own."""
-    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
-    backend = ibis.duckdb.connect()
-    kinds = "n BIGINT, x DOUBLE, t VARCHAR COLLATE NOCASE, b BOOLEAN, u BIGINT, w VARCHAR, i BIGINT, s TIMESTAMP, z TIMESTAMPTZ, d DATE"
-    kinds += ", o VARCHAR"
-    backend.con.register("given", ARROW.select([part.split()[0] for part in kinds.split(", ")]))
-    backend.con.execute(f"SET timezone = 'Asia/Tokyo'; CREATE TABLE visits ({kinds}); INSERT INTO visits SELECT * FROM given")
-    with warnings.catch_warnings():
-        # Ibis 12 calls functions that DuckDB 2 would rather have called otherwise
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return backend.table("visits").filter(ibis._.i >= 0)
-
-
-@pytest.fixture(params=["postgres", "spark", "ibis_duckdb"])
-def engine(request):
-    return request.getfixturevalue(request.param)
-
-
 # ------------------------------------------------------------------------------------------------------------ the contract
 
 
@@ -278,86 +107,6 @@ def test_a_table_that_is_joined_is_read_and_gives_the_same_counts(engine):
         found.append([np.bincount(columns_of(one).codes[name], minlength=60).tolist() for one, name in ((there, "v"), (beside, "n"))])
     assert found[0] == found[1]
     assert found[0][0][:2] == [1, 2]
-
-
-PARTNERS = pa.table(
-    {
-        # keys that come twice and three times, that no row has, that are null, and each with another text as its form
-        "k": pa.array([*range(80), 3, 4, 4, 7, 500, None, None], pa.int64()),
-        "f": pa.array([*(f"u:{one}'" for one in range(80)), "u:3'", "u:5'", "u:5'", "17", "é", "", None]),
-        "g": pa.array([["F", "M", None, "x", "é"][place % 5] for place in range(87)]),
-        "y": pa.array([[0.25, 1.5, None, 17.0, -1.0, 2.0, math.inf][place % 7] for place in range(87)], pa.float64()),
-        "day": pa.array([[dt.date(2024, 1, 1), dt.date(2024, 2, 29), None, dt.date(1969, 12, 31)][place % 4] for place in range(87)]),
-        "x": pa.array([1.0] * 87),  # the first table has one of this name
-    }
-)
-
-
-@pytest.fixture
-def partners(engine, request):
-    """The second table beside the first one."""
-    if isinstance(engine, DatabaseTable):
-        names = {"k": "bigint", "f": "text", "g": "varchar", "y": "double precision", "day": "date", "x": "real"}
-        lines = [f"({', '.join(_literal(row[name], kind) for name, kind in names.items())})" for row in PARTNERS.to_pylist()]
-        listed = ", ".join(f"{name} {kind}" for name, kind in names.items())
-        make = ["DROP TABLE IF EXISTS partners", f"CREATE TABLE partners ({listed})", f"INSERT INTO partners VALUES {', '.join(lines)}"]
-        fill(request.getfixturevalue("url"), make)
-        return DatabaseTable("partners", engine.connection)
-    if hasattr(engine, "sparkSession"):
-        return engine.sparkSession.createDataFrame(PARTNERS)
-    engine.get_backend().con.register("given_partners", PARTNERS)
-    engine.get_backend().con.execute("CREATE TABLE partners AS SELECT * FROM given_partners")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return engine.get_backend().table("partners")
-
-
-BESIDE = Domain(
-    {
-        "t": Categories(["F", "M"], null="other", outside="other"),
-        "g": Categories(["F", "M"], null="other", outside="other"),
-        "y": Bins(-1, 3, 4, null="other", outside="clip"),
-        "day": Dates("2024-01-01", "2024-12-31", "quarter", null="other", outside="other"),
-    },
-    measures={"most": Measure("y", 0, 20, unit="0.25")},
-)
-BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")]}
-
-
-@pytest.mark.parametrize("on", [{"u": "k"}, {"w": "f"}, {"t": "k"}])
-def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, on):
-    """As numbers, as texts, and a text with a number whose form it is; everyone's table, and that of the units themselves."""
-    (unit,) = on
-    for options in ({}, {"unit_column": unit, "max_rows": ROWS}):
-        found, here = counts(ln.Joined(engine, partners, on=on, public=not options), BESIDE, BESIDE_TABLES, **options)
-        wanted, read_here = counts(ln.Joined(ARROW, PARTNERS, on=on, public=not options), BESIDE, BESIDE_TABLES, **options)
-        assert found == wanted
-        assert (here, read_here) == (True, False)
-    assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
-
-
-def test_a_unit_that_is_joined_is_bounded_where_it_is(engine, partners):
-    two = {"unit_column": "u", "max_rows": 2}
-    found, here = counts(ln.Joined(engine, partners, on={"u": "k"}), BESIDE, {None: [()]}, attributes=[], **two)
-    rows = Counter(one for one in COLUMNS["u"] if one is not None)
-    assert here
-    assert found[None, ()] == [sum(min(2, number) for number in rows.values())]
-    # the unit's name of the other table, which is public, and keys of rows that nobody has there
-    homes, here = counts(ln.Joined(engine, partners, on={"u": "k"}, public=True), BESIDE, {None: [()]}, [], unit_column="f", max_rows=3)
-    named = Counter(one for one in COLUMNS["u"] if one is not None and one < 80 and one not in {3, 4, 7})
-    assert here
-    assert homes[None, ()] == [sum(min(3, number) for number in named.values())]
-
-
-def test_tables_that_one_query_cannot_have_are_read(engine, partners):
-    wanted, _ = counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), BESIDE, BESIDE_TABLES)
-    for pair in ((engine, PARTNERS), (ARROW, partners)):
-        found, here = counts(ln.Joined(*pair, on={"u": "k"}, public=True), BESIDE, BESIDE_TABLES)
-        assert found == wanted
-        assert not here
-    # a double is no key there
-    opened = [_read.open_source(ln.Joined(engine, partners, on=on, public=True)).engine for on in ({"x": "y"}, {"u": "y"}, {"u": "k"})]
-    assert [one is None for one in opened] == [True, True, False]
 
 
 def test_every_cell_and_amount_is_that_of_reading(engine):
@@ -700,7 +449,7 @@ EXACT_TEXT = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
 def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
     stamps = ["2024-05-01 13:45:00", "2024-05-01", "infinity", "-infinity", "290000-01-01", "0044-03-15 BC", None]
     lines = ", ".join(
-        f"({_literal(one, 'timestamp')}, {_literal(one, 'timestamptz')}, {_literal(one, 'date')}, '[1]'::json)" for one in stamps
+        f"({literal(one, 'timestamp')}, {literal(one, 'timestamptz')}, {literal(one, 'date')}, '[1]'::json)" for one in stamps
     )
     fill(
         url,

@@ -10,7 +10,8 @@ import pytest
 import sqlglot
 
 import leastnoise as ln
-from adapters.test_engines import ARROW, COLUMNS, KEYS, KINDS, MEASURES, TIMES, counts, keys_of
+from adapters.engine_rows import ARROW, COLUMNS, counts
+from adapters.test_engines import KEYS, KINDS, MEASURES, TIMES, keys_of
 from leastnoise import Categories, Domain, InputError, Reading
 from leastnoise._adapters import _engine, _ibis, _read
 from leastnoise._adapters._engine import Wish

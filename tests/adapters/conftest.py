@@ -1,0 +1,92 @@
+"""Real engines with the rows of `engine_rows`: a server of PostgreSQL, Spark on this machine, DuckDB through Ibis."""
+
+import sys
+import warnings
+
+import pytest
+
+from adapters.engine_rows import ARROW, COLUMNS, ROWS, literal
+from adapters.postgres import fill, server
+from leastnoise import DatabaseTable
+
+
+@pytest.fixture(scope="session")
+def url():
+    with server() as found:
+        types = {
+            "n": "bigint",
+            "x": "double precision",
+            "t": "text",
+            "b": "boolean",
+            "u": "bigint",
+            "w": "varchar(20)",
+            "o": "text",
+            "e": "numeric",
+            "i": "integer",
+            "d": "date",
+            "s": "timestamp",
+            "z": "timestamptz",
+        }
+        listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
+        lines = ["(" + ", ".join(literal(COLUMNS[name][row], types[name]) for name in types) + ")" for row in range(ROWS)]
+        fill(found, [f"CREATE TABLE visits ({listed})", f"INSERT INTO visits VALUES {', '.join(lines)}"])
+        yield found
+
+
+@pytest.fixture
+def postgres(url, monkeypatch):
+    monkeypatch.setenv("VISITS_URL", url)
+    return DatabaseTable("public.visits", "env:VISITS_URL")
+
+
+@pytest.fixture(scope="session")
+def spark_session():
+    from pyspark.sql import SparkSession
+
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    # queries of hundreds of cases on few rows: compiling them takes minutes
+    settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    # an address of this machine alone, and a heap that leaves room for the other tests
+    settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "1g"}
+    settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
+    # little runs often enough to be worth the second compiler, and one thread is enough to collect what is left behind
+    settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    builder = SparkSession.builder.master("local[2]").appName("leastnoise")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        # else executors take the first python3 of the path, which may have no PyArrow
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def spark(spark_session):
+    # else times without a zone become those of the session's
+    spark_session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        return spark_session.createDataFrame(ARROW).repartition(3)
+    finally:
+        spark_session.conf.unset("spark.sql.timestampType")
+
+
+@pytest.fixture
+def ibis_duckdb():
+    """Through Ibis, as every engine that has a dialect there; names that only quoting keeps apart, and a query of its own."""
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
+    backend = ibis.duckdb.connect()
+    kinds = "n BIGINT, x DOUBLE, t VARCHAR COLLATE NOCASE, b BOOLEAN, u BIGINT, w VARCHAR, i BIGINT, s TIMESTAMP, z TIMESTAMPTZ, d DATE"
+    kinds += ", o VARCHAR"
+    backend.con.register("given", ARROW.select([part.split()[0] for part in kinds.split(", ")]))
+    backend.con.execute(f"SET timezone = 'Asia/Tokyo'; CREATE TABLE visits ({kinds}); INSERT INTO visits SELECT * FROM given")
+    with warnings.catch_warnings():
+        # Ibis 12 calls functions that DuckDB 2 would rather have called otherwise
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return backend.table("visits").filter(ibis._.i >= 0)
+
+
+@pytest.fixture(params=["postgres", "spark", "ibis_duckdb"])
+def engine(request):
+    return request.getfixturevalue(request.param)

@@ -1,0 +1,95 @@
+"""Two tables of one engine, joined and counted there: the same as joined here, in PostgreSQL, Spark and DuckDB through Ibis."""
+
+import datetime as dt
+import math
+import warnings
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+from adapters.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
+from adapters.postgres import fill
+from leastnoise import Bins, Categories, DatabaseTable, Dates, Domain, Measure
+from leastnoise._adapters import _read
+
+PARTNERS = pa.table(
+    {
+        # keys that come twice and three times, that no row has, that are null, and each with another text as its form
+        "k": pa.array([*range(80), 3, 4, 4, 7, 500, None, None], pa.int64()),
+        "f": pa.array([*(f"u:{one}'" for one in range(80)), "u:3'", "u:5'", "u:5'", "17", "é", "", None]),
+        "g": pa.array([["F", "M", None, "x", "é"][place % 5] for place in range(87)]),
+        "y": pa.array([[0.25, 1.5, None, 17.0, -1.0, 2.0, math.inf][place % 7] for place in range(87)], pa.float64()),
+        "day": pa.array([[dt.date(2024, 1, 1), dt.date(2024, 2, 29), None, dt.date(1969, 12, 31)][place % 4] for place in range(87)]),
+        "x": pa.array([1.0] * 87),  # the first table has one of this name
+    }
+)
+
+
+@pytest.fixture
+def partners(engine, request):
+    """The second table beside the first one."""
+    if isinstance(engine, DatabaseTable):
+        names = {"k": "bigint", "f": "text", "g": "varchar", "y": "double precision", "day": "date", "x": "real"}
+        lines = [f"({', '.join(literal(row[name], kind) for name, kind in names.items())})" for row in PARTNERS.to_pylist()]
+        listed = ", ".join(f"{name} {kind}" for name, kind in names.items())
+        make = ["DROP TABLE IF EXISTS partners", f"CREATE TABLE partners ({listed})", f"INSERT INTO partners VALUES {', '.join(lines)}"]
+        fill(request.getfixturevalue("url"), make)
+        return DatabaseTable("partners", engine.connection)
+    if hasattr(engine, "sparkSession"):
+        return engine.sparkSession.createDataFrame(PARTNERS)
+    engine.get_backend().con.register("given_partners", PARTNERS)
+    engine.get_backend().con.execute("CREATE TABLE partners AS SELECT * FROM given_partners")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return engine.get_backend().table("partners")
+
+
+BESIDE = Domain(
+    {
+        "t": Categories(["F", "M"], null="other", outside="other"),
+        "g": Categories(["F", "M"], null="other", outside="other"),
+        "y": Bins(-1, 3, 4, null="other", outside="clip"),
+        "day": Dates("2024-01-01", "2024-12-31", "quarter", null="other", outside="other"),
+    },
+    measures={"most": Measure("y", 0, 20, unit="0.25")},
+)
+BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")]}
+
+
+@pytest.mark.parametrize("on", [{"u": "k"}, {"w": "f"}, {"t": "k"}])
+def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, on):
+    """As numbers, as texts, and a text with a number whose form it is; everyone's table, and that of the units themselves."""
+    (unit,) = on
+    for options in ({}, {"unit_column": unit, "max_rows": ROWS}):
+        found, here = counts(ln.Joined(engine, partners, on=on, public=not options), BESIDE, BESIDE_TABLES, **options)
+        wanted, read_here = counts(ln.Joined(ARROW, PARTNERS, on=on, public=not options), BESIDE, BESIDE_TABLES, **options)
+        assert found == wanted
+        assert (here, read_here) == (True, False)
+    assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
+
+
+def test_a_unit_that_is_joined_is_bounded_where_it_is(engine, partners):
+    two = {"unit_column": "u", "max_rows": 2}
+    found, here = counts(ln.Joined(engine, partners, on={"u": "k"}), BESIDE, {None: [()]}, attributes=[], **two)
+    rows = Counter(one for one in COLUMNS["u"] if one is not None)
+    assert here
+    assert found[None, ()] == [sum(min(2, number) for number in rows.values())]
+    # the unit's name of the other table, which is public, and keys of rows that nobody has there
+    homes, here = counts(ln.Joined(engine, partners, on={"u": "k"}, public=True), BESIDE, {None: [()]}, [], unit_column="f", max_rows=3)
+    named = Counter(one for one in COLUMNS["u"] if one is not None and one < 80 and one not in {3, 4, 7})
+    assert here
+    assert homes[None, ()] == [sum(min(3, number) for number in named.values())]
+
+
+def test_tables_that_one_query_cannot_have_are_read(engine, partners):
+    wanted, _ = counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), BESIDE, BESIDE_TABLES)
+    for pair in ((engine, PARTNERS), (ARROW, partners)):
+        found, here = counts(ln.Joined(*pair, on={"u": "k"}, public=True), BESIDE, BESIDE_TABLES)
+        assert found == wanted
+        assert not here
+    # a double is no key there
+    opened = [_read.open_source(ln.Joined(engine, partners, on=on, public=True)).engine for on in ({"x": "y"}, {"u": "y"}, {"u": "k"})]
+    assert [one is None for one in opened] == [True, True, False]
