@@ -31,8 +31,17 @@ Run = Callable[[exp.Select], Any]
 Session = Callable[[], AbstractContextManager[Run]]
 
 
-def alone(_place: Any) -> None:
-    """No other engine can be joined to it."""
+class Place:
+    """Where a relation is; of one that cannot be joined to another, as it stands."""
+
+    __slots__ = ()
+
+    def beside(self, _other: "Place") -> tuple[Session, Expression] | None:
+        """A session in which the other's relation is there too, and what that is called in it; None where one query cannot have both."""
+        return None
+
+
+APART = Place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -49,9 +58,7 @@ class Engine:
             raises InputError alone, without a word of the engine's own messages, which may quote a row.
         sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
         merges: whether it puts the expressions of a subquery wherever they are named, unless the subquery has an OFFSET.
-        place: what the adapter needs of it to tell whether another one can be joined to it.
-        beside: given the ``place`` of another engine of the same adapter, a session in which the relations of both are there, and what
-            that of the other is called in it; None where one query cannot have both.
+        place: where the relation is.
     """
 
     relation: Expression
@@ -61,8 +68,7 @@ class Engine:
     session: Session
     sound: Callable[[Expression], Expression] | None = None
     merges: bool = False
-    place: Any = None
-    beside: Callable[[Any], tuple[Session, Expression] | None] = alone
+    place: Place = APART
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ A dialect says in which words an engine's values and hashes are ours; the table'
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from leastnoise._adapters._column import Source
-from leastnoise._adapters._engine import KEY, Engine, Run, Session
+from leastnoise._adapters._engine import KEY, Engine, Place, Run, Session
 from leastnoise._adapters._sql import Expression, Value, case, text, whole, without_nul
 from leastnoise._check import InputError
 
@@ -46,11 +46,18 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """The connection of a table, and its query."""
+class _Place(Place):
+    """The connection of a table, its query, and a session in which other queries have names too."""
 
     backend: Any
     query: str
+    session: Callable[..., AbstractContextManager[Run]]
+
+    def beside(self, other: Place) -> tuple[Session, Expression] | None:
+        """Any other table of the connection: two that are equal may be of two databases."""
+        if not isinstance(other, _Place) or other.backend is not self.backend:
+            return None
+        return partial(self.session, **{_SECOND: other.query}), exp.to_table(_SECOND)
 
 
 def call(name: str, *arguments: Expression) -> Expression:
@@ -149,11 +156,7 @@ def open_ibis(table: Any, reading: Source) -> Source:
                 f"{what} cannot be computed. Run it by itself first, such as table.count().execute(), to see its own error."
             ) from None
 
-    def both(other: Any) -> tuple[Session, Expression] | None:
-        here = isinstance(other, _Place) and other.backend is backend
-        return (partial(session, **{_SECOND: other.query}), exp.to_table(_SECOND)) if here else None
-
-    return replace(own, engine=replace(engine_of(dialect, dict(types), session), place=_Place(backend, query), beside=both))
+    return replace(own, engine=replace(engine_of(dialect, dict(types), session), place=_Place(backend, query, session)))
 
 
 def words(name: str, ours: exp.Select, theirs: Mapping[str, str]) -> str:

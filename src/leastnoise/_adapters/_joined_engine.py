@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from leastnoise._adapters._engine import Engine, alone
+from leastnoise._adapters._engine import APART, Engine
 from leastnoise._adapters._sql import Expression, Value, case, unit_of, whole
 
 
@@ -24,7 +24,7 @@ def joined_engine(first: Engine, second: Engine, own: str, key: str, columns: Se
 
     Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
     """
-    both = first.beside(second.place)
+    both = first.place.beside(second.place)
     keys = _key(first, own), _key(second, key)
     if both is None or keys[0] is None or keys[1] is None:
         return None
@@ -42,7 +42,7 @@ def joined_engine(first: Engine, second: Engine, own: str, key: str, columns: Se
     joined = exp.select(*chosen).from_(rows.subquery("one")).join(single.subquery("other"), on=same, join_type="left")
     values = {name: Value(value.held, exp.column(f"b{place}")) for place, (name, value) in enumerate(theirs.items())}
     values |= {name: Value(value.held, exp.column(f"a{place}")) for place, (name, value) in enumerate(mine.items())}
-    return replace(first, relation=joined.subquery("joined"), values=values, session=session, beside=alone)
+    return replace(first, relation=joined.subquery("joined"), values=values, session=session, place=APART)
 
 
 def _key(engine: Engine, name: str) -> Expression | None:

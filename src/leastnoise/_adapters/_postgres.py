@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
-from leastnoise._adapters._engine import Engine
+from leastnoise._adapters._engine import Engine, Place, Session
 from leastnoise._adapters._location import DatabaseTable
 from leastnoise._adapters._sql import Expression, Held, Value, case, double, text, whole
 from leastnoise._check import InputError
@@ -38,11 +38,16 @@ class _Type:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a table is."""
+class _Place(Place):
+    """The database of a table, and its name there."""
 
     url: str
+    session: Session
     relation: Expression
+
+    def beside(self, other: Place) -> tuple[Session, Expression] | None:
+        """Any other table of the database."""
+        return (self.session, other.relation) if isinstance(other, _Place) and other.url == self.url else None
 
 
 def _same(column: Expression) -> Expression:
@@ -186,8 +191,7 @@ def open_postgres(source: DatabaseTable) -> Source:
         most_sets=_MOST_SETS,
         session=session,
         merges=True,
-        place=_Place(url, relation),
-        beside=lambda other: (session, other.relation) if isinstance(other, _Place) and other.url == url else None,
+        place=_Place(url, session, relation),
     )
     strange = {name: kind for name, kind in types.items() if kind not in _TYPES}
     return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=strange, engine=engine)

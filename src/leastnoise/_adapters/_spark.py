@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Column, Source, nothing_but
-from leastnoise._adapters._engine import Engine, Run, Session
+from leastnoise._adapters._engine import Engine, Place, Run, Session
 from leastnoise._adapters._sql import Expression, Held, Value, whole, without_nul
 from leastnoise._check import InputError
 
@@ -25,12 +25,25 @@ _DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Place):
     """The session of a frame, and the view of it that there is for as long as one of ours is entered."""
 
     spark: Any
     session: Session
     relation: Expression
+
+    def beside(self, other: Place) -> tuple[Session, Expression] | None:
+        """Any other frame of the session."""
+        if not isinstance(other, _Place) or other.spark is not self.spark:
+            return None
+        theirs = other.session
+
+        @contextmanager
+        def together() -> Iterator[Run]:
+            with theirs(), self.session() as run:
+                yield run
+
+        return together, other.relation
 
 
 def open_spark(frame: Any) -> Source:
@@ -68,14 +81,6 @@ def open_spark(frame: Any) -> Source:
         with frames() as found:
             yield lambda query: found(query).toArrow().to_reader()
 
-    def both(other: Any) -> tuple[Session, Expression] | None:
-        @contextmanager
-        def together() -> Iterator[Run]:
-            with other.session(), session() as run:
-                yield run
-
-        return (together, other.relation) if isinstance(other, _Place) and other.spark is spark else None
-
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
         chosen = [exp.alias_(_selected(_column(name), kinds[name]), f"c{place}") for place, name in enumerate(columns)]
         query = exp.select(*chosen or [exp.alias_(whole(0), "c0")]).from_(relation.copy())
@@ -94,7 +99,6 @@ def open_spark(frame: Any) -> Source:
         session=session,
         sound=_sound,
         place=_Place(spark, session, relation),
-        beside=both,
     )
     strange = {name: kind for name, kind in types if _selected(_column(name), kind) == _missing(_column(name))}
     return Source(
