@@ -21,6 +21,7 @@ docs/mathematics.md.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, singledispatch
+from itertools import compress
 
 import numpy as np
 
@@ -136,8 +137,9 @@ def nuclear_norm(products: Sequence[Product], worth: Callable[[Names], float] = 
 
     if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
         return norm_of(products[0], _whole)
-    others = [product for product in products if not product.is_marginal]
-    best = _marginal_norms([product for product in products if product.is_marginal], worth)
+    marginal = [product.is_marginal for product in products]
+    others = [product for product, one in zip(products, marginal, strict=True) if not one]
+    best = _marginal_norms(products if not others else [*compress(products, marginal)], worth)
     for product in others:
         best[product.attributes] = max(best.get(product.attributes, 0.0), norm_of(product, nuclear_across))
     summed = math.fsum(best.values())
@@ -156,7 +158,8 @@ def _marginal_norms(products: Sequence[Product], worth: Callable[[Names], float]
     domain, asked = products[0].domain, numbered(products)
     places = np.array([one.place for one in asked.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
-    weights = np.array([float(product.weight) ** 2 for product in products])
+    squares = {id(product.weight): float(product.weight) ** 2 for product in {id(one.weight): one for one in products}.values()}
+    weights = np.array([squares[id(product.weight)] for product in products])
     terms = []
     for where, rows in asked.widths:
         sets = places[rows]

@@ -14,7 +14,7 @@ from leastnoise._accuracy._determined import Span, UnsupportedQuery, undetermine
 from leastnoise._accuracy._form import Measured, Structure
 from leastnoise._accuracy._largest import MOST_LISTED, Errors
 from leastnoise._accuracy._product_cells import ProductCells
-from leastnoise._check.arrays import BoolArray, FloatArray
+from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._linop import Operator, Total, apply, dense
 from leastnoise._workload import Along, Product, numbered
 
@@ -131,17 +131,17 @@ class ProductStructure(Structure):
             return [self.errors(product) for product in products]
         asked = numbered(products)
         alike, needs, parts = self._alike_along(asked.along)
+        answers = np.array([one.operator.rows for one in asked.along], dtype=np.int64)
         found: list[Errors | None] = [None] * len(products)
         for places, rows in asked.widths:
             plain = alike[rows].all(axis=1)
             chosen, own = places[plain].tolist(), rows[plain]
             if not chosen:
                 continue
-            names = [products[place].attributes for place in chosen]
             totals, missing = np.zeros(len(own)), np.zeros(len(own), dtype=bool)
             for tau in product_of((0, 1), repeat=rows.shape[1]):
                 inside = [column for column, one in enumerate(tau) if one]
-                known = self._strengths(names, inside)
+                known = self._strengths(asked.along, own[:, inside])
                 term, needed = np.ones(len(own)), np.ones(len(own), dtype=bool)
                 for column, one in enumerate(tau):
                     term, needed = term * parts[own[:, column], one], needed & needs[own[:, column], one]
@@ -149,16 +149,21 @@ class ProductStructure(Structure):
                 totals += np.divide(term, known, out=np.zeros(len(own)), where=known > 0)
             if missing.any():
                 raise undetermined(products[chosen[int(missing.argmax())]])
-            for place, total in zip(chosen, totals.tolist(), strict=True):
-                found[place] = Errors(total, total / products[place].rows)
+            means = totals / answers[own].prod(axis=1, dtype=np.float64)
+            for place, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
+                found[place] = Errors(total, mean)
         return [self.errors(product) if one is None else one for product, one in zip(products, found, strict=True)]
 
-    def _strengths(self, names: Sequence[Names], inside: Sequence[int]) -> FloatArray:
-        """lambda(tau) for the attributes at some places of every tuple of names, all of one length."""
-        if len(inside) == 0:
-            return np.full(len(names), self.narrow.get((), 0.0))
-        taus = names if len(inside) == len(names[0]) else [tuple([own[place] for place in inside]) for own in names]
-        return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(names))
+    def _strengths(self, along: Sequence[Along], rows: IntArray) -> FloatArray:
+        """lambda(tau) of sets of attributes, a row each, as places in a list of what is asked along them."""
+        if rows.shape[1] > 2:  # of fewer attributes there are few sets, which come again and again
+            distinct, every = rows, np.arange(len(rows))
+        else:
+            codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
+            _, first, every = np.unique(codes, return_index=True, return_inverse=True)
+            distinct = rows[first]
+        taus = map(tuple, np.array([one.name for one in along], dtype=object)[distinct].tolist())
+        return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[every]
 
     def _alike_along(self, along: Sequence[Along]) -> tuple[BoolArray, BoolArray, FloatArray]:
         """Of what is asked along attributes: whether all rows are alike and determined, ``sides``, and ``sums``."""

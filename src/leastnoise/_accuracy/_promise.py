@@ -86,21 +86,16 @@ def promised(
     for measure, own in known.items():
         errors[measure] = iter(own.errors_of(workload.of(measure)))
     tables, total = [], 0.0
+    worth: dict[tuple[int, str | None], tuple[float, float]] = {}  # very many tables share few weights
     for product in workload:
         found = next(errors[product.measure])
-        total += product.importance * found.total
+        own = id(product.weight), product.measure
+        importance, weight = worth.get(own) or worth.setdefault(own, (product.importance, float(product.weight)))
+        total += importance * found.total
         rows = product.rows
         mean = found.total / rows
-        tables.append(
-            TableError(
-                name=product.name,
-                queries=rows,
-                weight=float(product.weight),
-                rmse=math.sqrt(mean),
-                largest_std=math.sqrt(max(found.largest, mean)),
-                largest_is_bound=not found.exact,
-            )
-        )
+        largest = math.sqrt(max(found.largest, mean))
+        tables.append(TableError(product.name, rows, weight, math.sqrt(mean), largest, not found.exact))
     facts = dict(details or {})
     bound = lower_bound(workload, measurements.privacy, measurements.noise, float(facts.get("unit_bound", 0.0)))
     promise = Promise(total, bound, tuple(tables))

@@ -17,7 +17,7 @@ Source: ResidualPlanner (arXiv 2305.08175); the general statement is proved in d
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 
 from leastnoise._accuracy._basis import Basis, IdentityBasis, Undetermined, basis
 from leastnoise._accuracy._blocks import Names, explained
@@ -100,7 +100,7 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
     span = Span.of(plan.domain, blocks)
     factors: dict[str, Factor] = {}
     product_form = True
-    for factor in filter(used, dict.fromkeys(factor for block in blocks for factor in block.factors)):
+    for factor in filter(used, dict.fromkeys({id(factor): factor for block in blocks for factor in block.factors}.values())):
         known = Factor(factor.attributes, Identity(factor.operator.size)) if contrast_strength(factor) is not None else factor
         one = len(factor.attributes) == 1 and factors.setdefault(factor.attributes[0], known) == known
         product_form = product_form and one
@@ -122,15 +122,16 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
 def _product_structure(tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span) -> ProductStructure:
     narrow: dict[Names, float] = {}
     wide = []
-    # Few factors make very many blocks: what is known of each is looked up once.
-    distinct = dict.fromkeys(factor for block, _ in tables for factor in block.factors)
-    strengths = {factor: contrast_strength(factor) or 1.0 for factor in distinct}
-    along = {factor: (factor.attributes[0], leaves_out_total(factor)) if used(factor) else None for factor in distinct}
+    # Few factors make very many blocks: what is known of each is looked up once, and found by the object.
+    distinct = {id(factor): factor for block, _ in tables for factor in block.factors}
+    strengths = {place: contrast_strength(factor) or 1.0 for place, factor in distinct.items()}
+    along = {place: [factor.attributes[0]] if used(factor) else [] for place, factor in distinct.items()}
+    apart = {place: along[place] if leaves_out_total(factor) else [] for place, factor in distinct.items()}
     shrink = {name: 1 / own.kappa for name, own in bases.items()}
     for block, variance in tables:
-        precision = math.prod(map(strengths.__getitem__, block.factors), start=1 / variance)
-        known = [one for one in map(along.__getitem__, block.factors) if one is not None]
-        names, across = tuple(name for name, _ in known), tuple(name for name, without in known if without)
+        own = [*map(id, block.factors)]
+        precision = math.prod(map(strengths.__getitem__, own), start=1 / variance)
+        names, across = (tuple(chain.from_iterable(map(which.__getitem__, own))) for which in (along, apart))
         if names == across:
             narrow[names] = narrow.get(names, 0.0) + precision
             continue

@@ -72,8 +72,8 @@ def told(plan: Measurements, quantity: Quantity) -> list[Told]:
     [([5.0], 3.98), ([2.0], 15.92)]
     """
     if quantity is None:
-        return [_of(plan, place, (1 / _apart(plan, block),) * 2 if block.ends else _WHOLE) for place, block in _blocks(plan, None)]
-    return [_of(plan, place, (0.5, -0.5) if block.ends else _WHOLE) for place, block in _blocks(plan, quantity)]
+        return [_of(one, (1 / _apart(plan, one.block),) * 2) if one.block.ends else one for one in _blocks(plan, None)]
+    return [_of(one, (0.5, -0.5)) if one.block.ends else one for one in _blocks(plan, quantity)]
 
 
 def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
@@ -97,7 +97,7 @@ def sums_told(plan: Measurements, measure: Quantity) -> list[Told]:
     bounds = plan.domain.measure(measure)
     apart = bounds.high_units - bounds.low_units
     both = (bounds.high_units / apart, bounds.low_units / apart)
-    return [_of(plan, place, both if block.ends else _WHOLE) for place, block in _blocks(plan, measure)]
+    return [_of(one, both) if one.block.ends else one for one in _blocks(plan, measure)]
 
 
 def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
@@ -132,13 +132,18 @@ def attributes_told(plan: Measurements, measure: Quantity) -> frozenset[str]:
     >>> attributes_told(plan, None)
     frozenset({'age'})
     """
-    return frozenset(name for _, block in _blocks(plan, measure) for name in block.attributes)
+    return frozenset(name for one in _blocks(plan, measure) for name in one.block.attributes)
 
 
-def _blocks(plan: Measurements, quantity: Quantity) -> Sequence[tuple[int, Block]]:
+def _blocks(plan: Measurements, quantity: Quantity) -> Sequence[Told]:
+    """The blocks that tell something of a quantity, as they are."""
     plan.limits(quantity)  # refuses sums that are not of the same values
-    found = [(p, block) for p, block in enumerate(plan.blocks) if block.measure == quantity or (quantity is None and block.ends)]
-    if quantity is not None and len({block.ends for _, block in found}) > 1:
+    variances: dict[int, float] = {}
+    for group in plan.alike:
+        if group[0].measure == quantity or (quantity is None and group[0].ends):
+            variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
+    found = [Told(place, block, variances[id(block)]) for place, block in enumerate(plan.blocks) if id(block) in variances]
+    if quantity is not None and len({one.block.ends for one in found}) > 1:
         raise InputError(
             f"Sums of {quantity} by themselves and distances from both ends of its values are not estimated together. "
             "Measure all of them in one of the two ways."
@@ -150,7 +155,6 @@ def _apart(plan: Measurements, block: Block) -> float:
     return float(plan.largest_values(block)[0])
 
 
-def _of(plan: Measurements, place: int, shares: tuple[float, ...]) -> Told:
-    block = plan.blocks[place]
-    noise = block_variance(plan, block)
-    return Told(place, replace(block, ends=False) if block.ends else block, noise * sum(share**2 for share in shares), shares)
+def _of(both: Told, shares: tuple[float, ...]) -> Told:
+    """What a block on both ends tells, with its answers added up by these shares."""
+    return Told(both.place, replace(both.block, ends=False), both.variance * sum(share**2 for share in shares), shares)

@@ -84,7 +84,7 @@ def exact_positive(name: str, value: Exact) -> Fraction:
     Fraction(1, 2)
     """
     number = exact(name, value)
-    if not number > 0:
+    if not number.numerator > 0:  # several times as fast as the comparison of fractions
         raise refuse(name, value, "a number above 0")
     return number
 

@@ -169,6 +169,11 @@ class Measurements:
         blocks: the queries.
         grid: an observation is a whole number of 1/grid; a power of two.
 
+    Attributes:
+        factors: of all blocks, each once.
+        alike: the blocks by what they measure: those of one group agree in scale, measure, limits and ends, and in the operators and
+            weights of their factors in turn, so that they differ in attributes alone.
+
     Raises:
         InputError: a query outside the domain, a scale that cannot be drawn exactly, or public bounds too large for exact arithmetic.
     """
@@ -178,6 +183,9 @@ class Measurements:
     noise: Noise
     blocks: tuple[Block, ...]
     grid: int = 1
+    # Of very many blocks few are not alike: these are looked at once, here, and by all that follows from the blocks.
+    factors: tuple[Factor, ...] = field(default=(), init=False, repr=False, compare=False)
+    alike: tuple[tuple[Block, ...], ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         grid = whole("grid", self.grid, 1, 2**20)
@@ -190,19 +198,24 @@ class Measurements:
             raise InputError("At least one query must be measured; got no blocks.")
         self._check_types()
         places = {name: place for place, name in enumerate(self.domain.names)}
-        # Few factors make many blocks, and few kinds of blocks are all of them; each is looked at once.
-        most = {factor: largest_entry(factor.operator) for factor in dict.fromkeys(f for block in self.blocks for f in block.factors)}
-        for factor in most:
+        objects = {id(factor): factor for block in self.blocks for factor in block.factors}
+        object.__setattr__(self, "factors", tuple(dict.fromkeys(objects.values())))
+        for factor in self.factors:
             self._check_factor(factor, places)
-        alike = {f: (f.operator.size, f.operator.rows, entry, f.heaviest, f.largest_square) for f, entry in most.items()}
-        kinds: dict[tuple[object, ...], Block] = {}
+        numbers: dict[tuple[Operator, bytes], int] = {}
+        kinds = {place: numbers.setdefault(factor.key(), len(numbers)) for place, factor in objects.items()}
+        where = {place: [places[name] for name in factor.attributes] for place, factor in objects.items()}
+        alike: dict[tuple[object, ...], list[Block]] = {}
         for block in self.blocks:
-            if (order := [places[name] for name in block.attributes]) != sorted({*order}):
+            own = [*map(id, block.factors)]
+            if (order := [*chain.from_iterable(map(where.__getitem__, own))]) != sorted({*order}):
                 raise refuse("the attributes of a block", list(block.attributes), "attributes of the domain, each once, in its order")
-            own = block.scale.as_integer_ratio(), block.measure, block.limits, block.ends, *map(alike.__getitem__, block.factors)
-            kinds.setdefault(own, block)
-        for block in kinds.values():
-            self._check(block, most)
+            kind = block.scale.as_integer_ratio(), block.measure, block.limits, block.ends, *map(kinds.__getitem__, own)
+            alike.setdefault(kind, []).append(block)
+        object.__setattr__(self, "alike", tuple(map(tuple, alike.values())))
+        entries = {factor: largest_entry(factor.operator) for factor in self.factors}
+        for block, *_ in self.alike:
+            self._check(block, entries)
 
     def _check_types(self) -> None:
         """M6: of these very classes, whose values cannot change: what only looks like one could answer otherwise when it is measured."""
@@ -299,7 +312,7 @@ class Measurements:
         Raises:
             InputError: its blocks have different limits, so that they do not measure the same sums and cannot be combined.
         """
-        found = {block.limits for block in self.blocks if block.measure == measure}
+        found = {group[0].limits for group in self.alike if group[0].measure == measure}
         if len(found) > 1:
             raise InputError(
                 f"Sums of {measure} under different limits differ in their bias and are not estimated together. Make a plan for each limit."

@@ -81,7 +81,7 @@ def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:
 
 def _all_non_negative(plan: Measurements) -> bool:
     measures = {block.measure for block in plan.blocks if not block.ends} - {None}
-    operators = {factor.operator for block in plan.blocks for factor in block.factors}
+    operators = {factor.operator for factor in plan.factors}
     return all(plan.domain.measures[name].low_units >= 0 for name in measures if name) and all(
         non_negative(operator) for operator in operators
     )
@@ -102,22 +102,19 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
     >>> column_norm(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)), 2)
     Fraction(4, 25)
     """
-    known = {f: _Column(f.attributes, *_column_sums(f, power)) for f in dict.fromkeys(f for block in plan.blocks for f in block.factors)}
-    tops = {factor: column.top.as_integer_ratio() if column.entries is None else None for factor, column in known.items()}
-    alike: dict[tuple[object, ...], list[Block]] = {}
-    for block in plan.blocks:
-        # Blocks of one scale and the same columns are added up by their number; others are looked at one by one.
-        own = block.measure, block.ends, block.scale.as_integer_ratio(), *map(tops.__getitem__, block.factors)
-        alike.setdefault(own if block.limits is None and None not in own[3:] else (len(alike),), []).append(block)
+    known = {factor: _Column(factor.attributes, *_column_sums(factor, power)) for factor in plan.factors}
     even: dict[Fraction, Fraction] = {}
     uneven: list[tuple[Fraction, list[_Column]]] = []
-    for block, *others in alike.values():
-        columns, largest = _limited(plan, block, [known[factor] for factor in block.factors], power)
-        if all(column.entries is None for column in columns):
-            ratio = block.scale / largest
-            even[ratio] = even.get(ratio, Fraction(0)) + (1 + len(others)) * _top(columns)
-        else:
-            uneven.append(((largest / block.scale) ** power, columns))
+    for group in plan.alike:
+        # Blocks that are alike and have constant columns are added up by their number; others are looked at one by one.
+        counted = group[0].limits is None and all(known[factor].entries is None for factor in group[0].factors)
+        for block in group[:1] if counted else group:
+            columns, largest = _limited(plan, block, [known[factor] for factor in block.factors], power)
+            if all(column.entries is None for column in columns):
+                ratio = block.scale / largest
+                even[ratio] = even.get(ratio, Fraction(0)) + (len(group) if counted else 1) * _top(columns)
+            else:
+                uneven.append(((largest / block.scale) ** power, columns))
     total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
     return total + _uneven_norm(plan, uneven)
 
