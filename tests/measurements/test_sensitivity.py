@@ -148,6 +148,36 @@ def test_known_costs_of_limited_sums() -> None:
     assert norm(Block((joint,), Fraction(100), "pay", Limits([3, 4], "a"))) == Fraction(4, 100)
 
 
+def test_blocks_that_are_alike_and_limited_are_not_counted_by_one_of_them() -> None:
+    """Along one attribute the limits make the columns even, along the other they do not: the second block costs more than the first."""
+    domain = Domain(a=Coded(2), b=Coded(2), measures={"pay": Measure("pay", 0, 10)})
+    twice = Dense([[2, 0], [0, 1]])
+    blocks = [Block((Factor((name,), twice),), Fraction(1), "pay", Limits([1, 2], "a")) for name in ("a", "b")]
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=tuple(blocks))
+    assert [len(group) for group in plan.alike] == [2]
+    assert column_norm(plan, 1) == 2 + 4
+
+
+def test_blocks_that_are_alike_are_found_by_what_they_measure() -> None:
+    domain = Domain(a=Coded(2), b=Coded(2), c=Coded(2), measures={"pay": Measure("pay", 0, 10)})
+
+    def block(*names: str, scale: int = 1, measure: str | None = None, weights: tuple[int, ...] | None = None) -> Block:
+        return Block(tuple(Factor((name,), Identity(2), weights and np.array(weights)) for name in names), Fraction(scale), measure)
+
+    measured = [block("a"), block("b"), block("b", scale=2), block("c"), block("c", measure="pay"), block("a", weights=(1, 2)), block()]
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(*measured, block("a", "b")))
+    assert [[one.attributes for one in group] for group in plan.alike] == [
+        [("a",), ("b",), ("c",)],
+        [("b",)],
+        [("c",)],
+        [("a",)],
+        [()],
+        [("a", "b")],
+    ]
+    assert len(plan.factors) == 4
+    assert column_norm(plan, 1) == 3 + Fraction(1, 2) + 10 + 2 + 1 + 1
+
+
 def test_squares_of_large_limits_do_not_wrap_around() -> None:
     domain = Domain(b=Coded(2), measures={"pay": Measure("pay", 0, 2**29)})
     for factors in ((), (Factor(("b",), Identity(2)),), (Factor(("b",), Identity(2), np.array([2**20, 1])),)):

@@ -89,8 +89,8 @@ def promised(
     worth: dict[tuple[int, str | None], tuple[float, float]] = {}  # very many tables share few weights
     for product in workload:
         found = next(errors[product.measure])
-        own = id(product.weight), product.measure
-        importance, weight = worth.get(own) or worth.setdefault(own, (product.importance, float(product.weight)))
+        key = id(product.weight), product.measure
+        importance, weight = worth.get(key) or worth.setdefault(key, (product.importance, float(product.weight)))
         total += importance * found.total
         rows = product.rows
         mean = found.total / rows

@@ -202,20 +202,18 @@ class Measurements:
         object.__setattr__(self, "factors", tuple(dict.fromkeys(objects.values())))
         for factor in self.factors:
             self._check_factor(factor, places)
-        numbers: dict[tuple[Operator, bytes], int] = {}
-        kinds = {place: numbers.setdefault(factor.key(), len(numbers)) for place, factor in objects.items()}
+        numbers = {key: number for number, key in enumerate({factor.key() for factor in self.factors})}
+        kinds = {place: numbers[factor.key()] for place, factor in objects.items()}
         where = {place: [places[name] for name in factor.attributes] for place, factor in objects.items()}
         alike: dict[tuple[object, ...], list[Block]] = {}
         for block in self.blocks:
-            own = [*map(id, block.factors)]
-            if (order := [*chain.from_iterable(map(where.__getitem__, own))]) != sorted({*order}):
+            if (order := [place for own in block.factors for place in where[id(own)]]) != sorted({*order}):
                 raise refuse("the attributes of a block", list(block.attributes), "attributes of the domain, each once, in its order")
-            kind = block.scale.as_integer_ratio(), block.measure, block.limits, block.ends, *map(kinds.__getitem__, own)
+            kind = block.scale.as_integer_ratio(), block.measure, block.limits, block.ends, *[kinds[id(own)] for own in block.factors]
             alike.setdefault(kind, []).append(block)
         object.__setattr__(self, "alike", tuple(map(tuple, alike.values())))
-        entries = {factor: largest_entry(factor.operator) for factor in self.factors}
         for block, *_ in self.alike:
-            self._check(block, entries)
+            self._check(block)
 
     def _check_types(self) -> None:
         """M6: of these very classes, whose values cannot change: what only looks like one could answer otherwise when it is measured."""
@@ -246,7 +244,7 @@ class Measurements:
             )
 
     # M7
-    def _check(self, block: Block, entries: Mapping[Factor, int]) -> None:
+    def _check(self, block: Block) -> None:
         cells = math.prod(factor.operator.size for factor in block.factors)
         if not cells <= MOST_TABLE_CELLS:
             raise InputError(
@@ -262,7 +260,7 @@ class Measurements:
         largest = self.domain.largest_value(block.measure) if block.limits is None else self._limited(block, block.limits)
         largest = max(largest, int(self.largest_values(block)[0])) if block.ends else largest
         # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
-        most = MOST_ROWS * largest * math.prod(entries[factor] for factor in block.factors) * self.grid
+        most = MOST_ROWS * largest * math.prod(largest_entry(factor.operator) for factor in block.factors) * self.grid
         if not most < 2**62:
             raise InputError(
                 f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
@@ -321,9 +319,8 @@ class Measurements:
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The attributes and measures that the queries are about, in the order of the domain."""
-        found = {(name, block.measure) for block in self.blocks for name in (*block.attributes, None)}
-        found |= {(block.limits.attribute, None) for block in self.blocks if block.limits is not None}
-        attributes, measures = ({pair[place] for pair in found} for place in (0, 1))
+        limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
+        attributes, measures = limited.union(*(factor.attributes for factor in self.factors)), {group[0].measure for group in self.alike}
         return tuple(one for one in self.domain.names if one in attributes), tuple(one for one in self.domain.measures if one in measures)
 
     def to_value(self) -> dict[str, Any]:

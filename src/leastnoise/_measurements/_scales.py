@@ -31,8 +31,8 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
     """
     fine = block.scale * grid
     weights, squares = block.row_weights(), block.row_squares()
-    bits = np.frexp(squares.astype(np.float64))[1].astype(np.int64)  # exact: squares are below 2^52
-    shifts = np.where(squares == 1, 0, (54 - bits) // 2)
+    # Their bits are exact: squares are below 2^52.
+    shifts = np.where(squares == 1, 0, (54 - np.frexp(squares.astype(np.float64))[1].astype(np.int64)) // 2)
     return fine.numerator * _root_up(squares << (2 * shifts)), (fine.denominator << shifts) * weights
 
 

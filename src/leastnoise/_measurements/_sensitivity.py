@@ -81,9 +81,8 @@ def _replaced(plan: Measurements, norm: Fraction, power: int) -> Fraction:
 
 def _all_non_negative(plan: Measurements) -> bool:
     measures = {block.measure for block in plan.blocks if not block.ends} - {None}
-    operators = {factor.operator for factor in plan.factors}
     return all(plan.domain.measures[name].low_units >= 0 for name in measures if name) and all(
-        non_negative(operator) for operator in operators
+        non_negative(operator) for operator in {factor.operator for factor in plan.factors}
     )
 
 
@@ -106,7 +105,7 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
     even: dict[Fraction, Fraction] = {}
     uneven: list[tuple[Fraction, list[_Column]]] = []
     for group in plan.alike:
-        # Blocks that are alike and have constant columns are added up by their number; others are looked at one by one.
+        # Blocks without limits that are alike and have constant columns are added up by their number; others are looked at one by one.
         counted = group[0].limits is None and all(known[factor].entries is None for factor in group[0].factors)
         for block in group[:1] if counted else group:
             columns, largest = _limited(plan, block, [known[factor] for factor in block.factors], power)
