@@ -24,7 +24,7 @@ from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import Plan
 from leastnoise._workload import mean_queries
 from mechanisms.conformance import ROWS, Row
-from mechanisms.remembered import remember_weights
+from mechanisms.remembered import draw_ahead, remember_weights
 
 TRIALS = {"measurements": 8000, "least cost": 1200, "partition": 450, "rectangles": 450}
 SURE = 1e-4
@@ -76,6 +76,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         return kept[key]
 
     remember_weights(monkeypatch, _plane)
+    draw_ahead(monkeypatch, _plane)
     monkeypatch.setattr(_plane, "block_costs", block_costs)
 
 

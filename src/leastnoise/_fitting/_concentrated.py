@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from leastnoise._accounting import zcdp_delta
 from leastnoise._check import Exact, exact, exact_positive, refuse
@@ -35,7 +36,11 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
     cost, limit = exact_positive("rho", rho), exact("delta", delta)
     if not 0 < limit < 1:
         raise refuse("delta", delta, "a number above 0 and below 1")
+    return _least(cost, limit)
 
+
+@lru_cache(maxsize=64)
+def _least(cost: Fraction, limit: Fraction) -> Fraction:
     def proved(epsilon: Fraction) -> bool:
         return zcdp_delta(cost, epsilon) <= limit
 

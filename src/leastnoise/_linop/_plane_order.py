@@ -38,7 +38,7 @@ class BlockTree:
         >>> block_tree(2, 3, "quarters").lengths(1).tolist()
         [2, 1, 2, 1]
         """
-        return np.diff(self.starts[level], append=len(self.order))
+        return np.append(self.starts[level][1:], len(self.order)) - self.starts[level]
 
     def broods(self, level: int) -> IntArray:
         """Number of children of each block of a level but the last; a block with one child is that child.
@@ -46,7 +46,7 @@ class BlockTree:
         >>> block_tree(2, 3, "quarters").broods(1).tolist()
         [2, 1, 2, 1]
         """
-        return np.diff(self.children[level], append=len(self.starts[level + 1]))
+        return np.append(self.children[level][1:], len(self.starts[level + 1])) - self.children[level]
 
 
 @lru_cache(maxsize=2)

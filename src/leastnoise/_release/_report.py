@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from leastnoise._accuracy import lower_bound
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry
+from leastnoise._release._pages import TEMPLATES, filled
 from leastnoise._release._release import Release
 from leastnoise._release._rounding import exact_rule
 from leastnoise._release._texts import Texts, texts
@@ -29,7 +29,6 @@ MOST_MAIN = 5
 _MOST_CELLS_OF_A_BOUND = 1024
 _MOST_BOUNDS = 40
 _OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was chosen for, if it is not the least total
-_TEMPLATES = Path(__file__).with_name("templates")
 
 
 def report(release: Release, entries: Sequence[TableEntry], *, written: datetime | None = None) -> str:
@@ -44,17 +43,13 @@ def report(release: Release, entries: Sequence[TableEntry], *, written: datetime
         A page that needs nothing else: style, pictures and the script that searches and sorts are inside, and its security policy forbids
         any request. Without scripts it has the same texts and numbers. Every label is escaped.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     said = texts(release.options.language)
     shown, statistics = views(release, entries, said), len(release.statistics)
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    pages = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return pages.get_template("report.html").render(
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    return filled(
+        "report.html",
         t=said,
-        style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         head=_head(release, entries, said, (written or datetime.now(UTC)).astimezone(UTC)),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leastnoise._release._columns import file_name
+from leastnoise._release._pages import filled
 
 if TYPE_CHECKING:
     from leastnoise._check.arrays import Array
@@ -178,8 +179,6 @@ class Messages:
 
     def _structures(self) -> str:
         """Concepts, code lists, structures and flows; every list of labels once."""
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
         lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
         dimensions = [one for flow in self.flows for one in flow.dimensions]
         found = list(dict.fromkeys(one.name for one in dimensions))
@@ -188,11 +187,8 @@ class Messages:
             own = (f"CL{len(lists) + 1}_{concepts[one.name]}", one.name, list(zip(one.codes, one.labels, strict=True)))
             lists.setdefault((one.name, *one.labels), own)
         fixed = {"OBS_STATUS": list(_STATUS), "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items())}
-        folder = Path(__file__).with_name("templates")
-        pages = Environment(
-            loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
-        text = pages.get_template(NAME).render(
+        text = filled(
+            NAME,
             agency=AGENCY,
             release=self.release,
             day=datetime.now(UTC).date().isoformat(),

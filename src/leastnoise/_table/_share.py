@@ -69,6 +69,8 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
     >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
     [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
     """
+    if len(wanted) == 1:
+        return [Group(attributes=tuple(sorted(wanted[0])), members=(0,))]
     limit = max(LEAST_CELLS, min(rows // 8, CACHED_CELLS))
     used = sorted({place for attributes in wanted for place in attributes})
     column = {place: index for index, place in enumerate(used)}
@@ -115,14 +117,12 @@ def _grow(
         missing -= left[:, column]
     size = float(cells)
     while True:
-        near = np.flatnonzero(missing == 1)
         fits = ~inside & (size * width <= limit)
-        if not len(near) or not fits.any():
-            return np.flatnonzero(inside).tolist(), missing == 0
+        near = np.flatnonzero((missing == 1) & fits.any())
         gain = np.where(fits, left[near].sum(axis=0), 0)
-        best = int(gain.argmax())
-        if not gain[best] > 0:
+        if not gain.any():
             return np.flatnonzero(inside).tolist(), missing == 0
+        best = int(gain.argmax())
         inside[best] = True
         size *= width[best]
         missing -= left[:, best]

@@ -9,7 +9,14 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
 from leastnoise._planner.line._level_tree import fit_level_tree
 from leastnoise._planner.line._matrix import strategy_rmse
-from leastnoise._planner.line._p_identity import PIdentity, fit_p_identity, p_identity_objective, p_identity_rmse, positive_inverse
+from leastnoise._planner.line._p_identity import (
+    PIdentity,
+    fit_p_identity,
+    kept_fit,
+    p_identity_objective,
+    p_identity_rmse,
+    positive_inverse,
+)
 from leastnoise._planner.line._p_identity_starts import ENDS, bell_shapes, layers_of_bells
 from leastnoise._planner.line._support import Support
 
@@ -122,8 +129,20 @@ def test_the_inverse_of_a_banded_matrix() -> None:
 
 def test_one_cell_and_the_same_plan_twice() -> None:
     assert fit_p_identity(PrefixGram(1)).rmse == pytest.approx(1.0)
-    first, second = (fit_p_identity(AllRangesGram(20), effort=0.3) for _ in range(2))
-    np.testing.assert_array_equal(first.matrix(), second.matrix())
+    first = fit_p_identity(AllRangesGram(20), effort=0.3)
+    assert fit_p_identity(AllRangesGram(20), effort=0.3) is first  # it is not searched for again
+    kept_fit.cache_clear()
+    np.testing.assert_array_equal(first.matrix(), fit_p_identity(AllRangesGram(20), effort=0.3).matrix())
+
+
+def test_queries_with_one_matrix_are_one_question_and_others_are_not() -> None:
+    array = AllRangesGram(5).dense()
+    for queries, matrix, same in ((15, array.copy(), True), (14, array, False), (15, 2 * array, False)):
+        found = fit_p_identity(DenseGram(matrix, queries), effort=0.1)
+        assert (found is fit_p_identity(DenseGram(array, 15), effort=0.1)) == same
+        assert found.rmse == pytest.approx(p_identity_rmse(DenseGram(matrix, queries), found.diagonal, found.rows))
+    with pytest.raises(ValueError, match="read-only"):
+        found.rows[0] = 0
 
 
 def test_guards() -> None:

@@ -7,7 +7,7 @@ rounded integers.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from leastnoise._planner.line._blocks import BlockPIdentity, fit_blocks
 from leastnoise._planner.line._cell_order import merge_equal_cells
 from leastnoise._planner.line._eigen import fit_eigen_design
 from leastnoise._planner.line._gaussian_optimal import optimal_factor
-from leastnoise._planner.line._gram import AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
+from leastnoise._planner.line._gram import FITS, AllRangesGram, DenseGram, Gram, PrefixGram, ScaledSum, WidthGram
 from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._level_tree import fit_haar, fit_level_tree, uniform_tree
 from leastnoise._planner.line._matrix import to_dyadic
@@ -325,6 +325,11 @@ def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     return Fitted(Factor((name,), toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24)))
 
 
+@lru_cache(maxsize=FITS)
+def _turned(gram: Gram) -> np.ndarray:
+    return reduce_l1_norm(fit_eigen_design(gram, 1).matrix, restarts=1)
+
+
 def eigen_design(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile.
 
@@ -336,7 +341,5 @@ def eigen_design(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
-    matrix = fit_eigen_design(gram, norm).matrix
-    if norm == 1 and gram.size <= _MOST_TURNED:
-        matrix = reduce_l1_norm(matrix, restarts=1)
+    matrix = _turned(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm).matrix
     return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))))

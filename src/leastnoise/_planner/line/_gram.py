@@ -12,10 +12,15 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import AllRanges, Prefix
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
+# Strategies along so few cells are kept when they were found, so many of each family: some megabytes.
+MOST_KEPT, FITS = 256, 64
 
 
 class Gram(Protocol):
     """What the planner's families need to know of a workload; nothing of it costs n^2 unless it says so."""
+
+    def __hash__(self) -> int:
+        """The same for the same matrix in the same form, so that what was found for it can be kept."""
 
     @property
     def size(self) -> int:
@@ -297,6 +302,12 @@ class DenseGram(_Common):
             raise InputError("A Gram matrix must be symmetric with finite entries. Build it as W.T @ W.")
         object.__setattr__(self, "array", array)
         object.__setattr__(self, "mirrored", bool(np.allclose(array, array[::-1, ::-1], rtol=1e-12, atol=0)))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is DenseGram and self.queries == other.queries and np.array_equal(self.array, other.array)
+
+    def __hash__(self) -> int:
+        return hash((self.queries, self.array.tobytes()))
 
     @property
     def size(self) -> int:

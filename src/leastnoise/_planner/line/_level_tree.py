@@ -12,13 +12,14 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from leastnoise._check import InputError, one_of, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._planner.line._descent import descended
-from leastnoise._planner.line._gram import Gram
+from leastnoise._planner.line._gram import FITS, MOST_KEPT, Gram
 from leastnoise._planner.line._tree import ScaledTree, full_chain, node_counts, tree_error
 
 # Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
@@ -242,6 +243,7 @@ def level_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int
 def _level_tree(gram: Gram, chain: Sequence[int], weights: FloatArray, norm: int, traces: Mapping[int, float] | None) -> LevelTree:
     """The same without checks, with the traces of ``block_traces`` by width where they are known."""
     scaled = weights / _sensitivity(weights, norm)
+    scaled.setflags(write=False)  # what is kept is not changed
     if all(gram.size % width == 0 for width in chain):
         tau = np.append(block_traces(gram, chain) if traces is None else [traces[width] for width in chain], 0.0)
         error = float(((tau[:-1] - tau[1:]) / np.cumsum(scaled**2 * np.array(chain))).sum())
@@ -288,6 +290,10 @@ def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> Le
     (True, 2)
     """
     whole("norm", norm, 1, 2)
+    return (_kept_fit if gram.size <= MOST_KEPT else _fit)(gram, norm, branching)
+
+
+def _fit(gram: Gram, norm: int, branching: int | None) -> LevelTree:
     if branching is not None:
         chain = full_chain(gram.size, whole("branching", branching, 2))
         inner = range(1, len(chain))
@@ -314,6 +320,9 @@ def fit_level_tree(gram: Gram, norm: int, *, branching: int | None = None) -> Le
     # The search took a shorter last block for a whole one; where that may matter, the exact error has the last word.
     uneven = gram.size <= 2**14 and any(gram.size % width for width in found[0].widths)
     return min([*found[:2], *map(_refine(gram), found[:3])], key=lambda tree: tree.rmse) if uneven else found[0]
+
+
+_kept_fit = lru_cache(maxsize=FITS)(_fit)
 
 
 def _refine(gram: Gram) -> Callable[[LevelTree], LevelTree]:

@@ -15,6 +15,7 @@ Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._planner.line._cell_order import recognise
 from leastnoise._planner.line._descent import descended
-from leastnoise._planner.line._gram import Generators, Gram
+from leastnoise._planner.line._gram import FITS, MOST_KEPT, Generators, Gram
 from leastnoise._planner.line._matrix import to_dyadic
 from leastnoise._planner.line._p_identity_starts import (
     ENDS,
@@ -384,6 +385,10 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """
     if not 0 < effort < math.inf:
         raise InputError(f"effort must be a finite number above 0; got {effort!r}.")
+    return kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
+
+
+def _fit(gram: Gram, effort: float) -> PIdentity:
     order: IntArray = np.arange(gram.size)
     runs: list[_Run] = []
     if gram.size > 1:
@@ -403,4 +408,11 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     s = 1 + theta.sum(axis=0)
     rmse = p_identity_rmse(gram, 1 / s, theta / s)
     back = np.argsort(order)
-    return PIdentity(diagonal=1 / s[back], rows=(theta / s)[:, back], rmse=rmse)
+    diagonal, rows = 1 / s[back], (theta / s)[:, back]
+    for kept in (diagonal, rows):
+        kept.setflags(write=False)
+    return PIdentity(diagonal=diagonal, rows=rows, rmse=rmse)
+
+
+kept_fit = lru_cache(maxsize=FITS)(_fit)
+"""What was found for the last questions, which other budgets, strategies and data-aware mechanisms ask again."""
