@@ -89,12 +89,18 @@ def goes_along(workload: Workload) -> bool:
 
 def _setting(workload: Workload, privacy: Privacy) -> Setting:
     found = setting(workload, privacy, _STEPS, STRATEGY)
-    if not goes_along(workload):
+    if goes_along(workload):
+        return found
+    others = sorted({" x ".join(product.attributes) or "no attribute" for product in workload if product.attributes != (found.attribute,)})
+    if others:
         raise InputError(
-            f"{STRATEGY} answers sums along {found.attribute} alone, of at most {_MOST_CELLS} cells; it has {len(found.edges)}. "
-            "Ask for sums by groups, or for the total, with truncated_sums, or use wider bins."
+            f"{STRATEGY} answers sums along {found.attribute} alone; this workload asks for sums by {', '.join(others)} too. "
+            "Ask for sums by groups, or for the total, with truncated_sums, which cuts values at one threshold for all of them."
         )
-    return found
+    raise InputError(
+        f"{STRATEGY} answers sums along at most {_MOST_CELLS} cells; {found.attribute} has {len(found.edges)}. "
+        "Use wider bins, or truncated_sums, which cuts values at a threshold."
+    )
 
 
 def measured(found: Setting) -> tuple[SumBuckets, Measurements]:
