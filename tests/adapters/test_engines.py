@@ -119,10 +119,10 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
     wanted = [(kind, name, found, cell_encoder(kind)) for (kind, name, _), found in zip(pairs, cells, strict=True)]
     wanted += [(measure, measure.column, amount_of(measure, values[measure.column]), amount_encoder(measure)) for measure in MEASURES]
     wanted = [one for one in wanted if one[2] is not None]
-    columns = [exp.alias_(found, f"k{place}") for place, (_, _, found, _) in enumerate(wanted)]
+    columns = [exp.alias_(found, f"k{place}", copy=False) for place, (_, _, found, _) in enumerate(wanted)]
     ready = [exp.alias_(one.it, f"p{place}") for place, (_, _, one) in enumerate(pairs) if one is not None]
     raw = exp.select("*", *ready).from_(opened.engine.relation.copy())
-    query = exp.select(exp.column("i"), *columns).from_(raw.subquery("raw"))
+    query = exp.select(exp.column("i"), *columns, copy=False).from_(raw.subquery("raw", copy=False), copy=False)
     with opened.engine.session() as run:
         answer = run(query).read_all().sort_by("i")
     for place, (kind, name, _, encode) in enumerate(wanted):

@@ -111,6 +111,7 @@ class Stopped(datetime):
 def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
     """A tape that runs with every draw; the clock and the names of temporary files stand still."""
     found = Tape()
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # else the first run writes what the second finds
     for module in (_ledger, _ledger_file, _manifest, _report):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)

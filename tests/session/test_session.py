@@ -170,7 +170,7 @@ def test_compare_has_the_least_first_and_auto_takes_it() -> None:
 
 
 def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
-    asked = ln.queries(ln.Domain(x=ln.Integers(0, 15), y=ln.Integers(0, 11)), x="prefix", y="all_ranges")
+    asked = ln.queries(ln.Domain(x=ln.Integers(0, 11), y=ln.Integers(0, 7)), x="prefix", y="all_ranges")
     tried = ln.compare(asked, ln.Privacy(ln.ApproxDP(1, "1e-6")))
     bounds = {
         noise: {one.plan.lower_bound() for one in tried if one.plan is not None and one.noise == noise}
@@ -180,7 +180,7 @@ def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
     least = {noise: min(one.total for one in tried if one.noise == noise) for noise in bounds}
     # The Gaussian optimum of a product is the product of the optima, and proves it; the singular values leave 8%.
     assert 1 <= least[Noise.ROUNDED_GAUSSIAN] / bounds[Noise.ROUNDED_GAUSSIAN].pop() < 1.002
-    assert least[Noise.DISCRETE_LAPLACE] / bounds[Noise.DISCRETE_LAPLACE].pop() > 4
+    assert least[Noise.DISCRETE_LAPLACE] / bounds[Noise.DISCRETE_LAPLACE].pop() > 3.5
 
 
 PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))

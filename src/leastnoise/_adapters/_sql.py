@@ -339,14 +339,14 @@ def _as_double(kind: Bins | Edges | Decimals, value: Value) -> Value | None:
 def _searched(
     it: Expression, edges: Sequence[Expression], below: type[exp.Binary] = exp.LT, values: Sequence[Expression] | None = None
 ) -> Expression:
-    """The value at the number of edges at or below a value, halving them at each step; that number itself if there are no values."""
+    """The value at the number of edges at or below a value, halved at each step, uncopied; the number itself without values."""
     values = [whole(place) for place in range(len(edges) + 1)] if values is None else values
     if not edges:
         return values[0].copy()
     middle = len(edges) // 2
     less = _searched(it, edges[:middle], below, values[: middle + 1])
     more = _searched(it, edges[middle + 1 :], below, values[middle + 1 :])
-    return case([(below(this=it.copy(), expression=edges[middle].copy()), less)], more)
+    return exp.Case().when(below(this=it.copy(), expression=edges[middle].copy()), less, copy=False).else_(more, copy=False)
 
 
 @_cell.register

@@ -285,7 +285,7 @@ def along(function: Callable[[Operator, Array], Array], operator: Operator, x: A
     array([[3],
            [7]])
     """
-    return np.moveaxis(function(operator, np.moveaxis(x, axis, 0)), 0, axis)
+    return function(operator, x.transpose(order := [axis, *range(axis), *range(axis + 1, x.ndim)])).transpose(np.argsort(order))
 
 
 def dense(operator: Operator) -> IntArray:
