@@ -10,7 +10,14 @@ from charts.axes import EDUCATION, ODD, REGION, SEX, STORE, cells, months, names
 
 AXES = {
     "bars": [(SEX,), (REGION,), (ODD,), (cells("children", 0, 5),), (names("one", "only"),)],
-    "lines": [(up_to("income", 500, 500),), (SEX, up_to("income", 80, 500)), (months("month", 24), SEX), (months("month", 24),)],
+    "lines": [
+        (up_to("income", 500, 500),),
+        (up_to("income", 3, 500),),
+        (SEX, up_to("income", 80, 500)),
+        (months("month", 24), SEX),
+        (months("month", 24),),
+        (months("month", 3),),
+    ],
     "steps": [(cells("age", 18, 97),)],
     "multiples": [(SEX, cells("age", 18, 97)), (cells("age", 18, 97), REGION), (SEX, REGION), (ODD, EDUCATION)],
     "heat": [(REGION, EDUCATION), (REGION, months("month", 24)), (cells("age", 18, 40), cells("year", 1990, 2020))],

@@ -12,6 +12,7 @@ import pytest
 
 from cli.forked import Forked, server
 from leastnoise._cli import main
+from leastnoise._progress import _line
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = "from leastnoise._cli import main; main()"
@@ -60,6 +61,24 @@ class Result:
 @pytest.fixture(autouse=True)
 def plans(kept_plans: None) -> None:
     """Plans are kept: what a person's second command finds too."""
+
+
+@pytest.fixture
+def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What every line of progress would say when half of the time is over, by what is being done."""
+    said: dict[str, str] = {}
+
+    def note(line: _line.Progress) -> None:
+        half = line._begun + line._about / 2
+        said[line._text] = _line.time_words(half, line._done_share(half), line._begun)
+
+    def entered(line: _line.Progress) -> _line.Progress:
+        note(line)
+        return line
+
+    monkeypatch.setattr(_line.Progress, "__enter__", entered)
+    monkeypatch.setattr(_line.Progress, "__exit__", lambda line, *_: note(line))
+    return said
 
 
 @pytest.fixture

@@ -85,6 +85,44 @@ def test_distribution_functions_quantiles_and_means_are_answered(released: Path,
     assert total["low"] <= sum(i % 1000 for i in range(0, 2000, 2)) <= total["high"]
 
 
+def test_what_people_read_has_whole_numbers_and_shares_as_they_are(released: Path, run: Run) -> None:
+    rows = [line.split() for line in run("answer", "out", "--quantiles", "age=0.25,0.5").out.splitlines()[3:5]]
+    assert [row[0] for row in rows] == ["0.25", "0.5"]
+    assert all(number.isdecimal() for row in rows for number in row[1:])
+    first = run("answer", "out", "--cdf", "age").out.splitlines()[3].split()
+    assert first[0] == "17"
+    assert len(first[1].lstrip("0.")) == 4  # a share of which four digits count
+
+
+def test_means_of_a_release_without_sums_are_refused_with_what_to_ask_for(folder: Path, run: Run) -> None:
+    spec = (
+        SPEC.replace('[[workload]]\nqueries = { sex = "identity" }\nsum = "pay"\n', "").replace("[measures.pay]", "").replace("clip", "#")
+    )
+    (folder / "people.csv").write_text("id,sex,age,income\n", encoding="utf-8")
+    (folder / "people.toml").write_text(spec.replace('column = "income"', ""), encoding="utf-8")
+    assert run("release", "people.toml", "--out", "out", "--seed", "3").code == 0
+    refused = run("answer", "out", "--means", "age")
+    assert "--means must be a measure that the release sums, and it sums none; got 'age'" in refused.err
+
+
+def test_ranges_of_dates_are_asked_for_by_their_periods(folder: Path, run: Run) -> None:
+    (folder / "people.csv").write_text("day;pay\n" + "2024-02-03;1.000,5 EUR\n" * 50, encoding="utf-8")
+    dates = '[privacy]\nepsilon = 20\n[domain.day]\ndates = { from = "2024-01-01", to = "2024-12-31", by = "month" }\n'
+    dates += '[measures.pay]\nclip = [0, 2000]\n[[workload]]\nqueries = { day = "identity" }\nsum = "pay"\n'
+    said = '[source]\npath = "people.csv"\ndecimal = ","\nthousands = "."\ncurrency = ["EUR"]\n'
+    asked = said + dates + "[[workload]]\nmarginals = { ways = 1 }\n"
+    (folder / "people.toml").write_text(asked, encoding="utf-8")
+    assert run("release", "people.toml", "--out", "out", "--seed", "3").code == 0
+    (found,) = answers(run, "--ranges", "day=2024-01..2024-03")
+    assert found["cell"] == "day=2024-01 .. 2024-03"
+    (total,) = answers(run, "--ranges", "day=2024-01..2024-03", "--sum", "pay")  # how numbers are written is read again with the plan
+    assert total["low"] <= 50_025 <= total["high"]
+    assert found["low"] <= 50 <= found["high"]
+    for ends in ("2024-01..2024-13", "1..3"):
+        refused = run("answer", "out", "--ranges", f"day={ends}")
+        assert "a range on day must be two of its cells (2024-01 to 2024-12), the lower first" in refused.err
+
+
 def test_what_was_not_measured_is_refused_with_the_table_to_ask_for(released: Path, run: Run) -> None:
     for arguments in (("--cells", "income", "--where", "sex=F"), ("--quantiles", "income=0.5", "--where", "sex=F")):
         refused = run("answer", "out", *arguments)

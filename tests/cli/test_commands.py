@@ -207,6 +207,10 @@ def test_release_says_where_everything_is_and_what_is_left(folder: Path, run: Ru
     assert told["spent"] == "epsilon = 1, release 1 of the data set 'people'"
     assert told["left"] == "epsilon = 2, of epsilon = 3"
     assert told["ledger"] == "people.ledger"
+    spec = (folder / "people.toml").read_text(encoding="utf-8")
+    (folder / "people.toml").write_text(spec.replace("[plan]", '[plan]\nguard = "1/4"'), encoding="utf-8")
+    result = run("release", "people.toml", "--out", "guarded")
+    assert "epsilon = 0.75, release 3 of the data set 'people' (its guard is 2)" in result.out
 
 
 def test_release_makes_a_ledger_beside_the_data(folder: Path, run: Run) -> None:
@@ -331,7 +335,7 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder: Path, run: Run) -> Non
 # --- the program as a whole -------------------------------------------------------------------------------------------------------
 
 
-def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, estimates: dict[str, str]) -> None:
     """With one strategy, which is quicker than all of them: `make wheel` runs the demo as it is."""
     assert 'strategy = "auto"' in demo_module._SPEC
     monkeypatch.setattr(demo_module, "_SPEC", demo_module._SPEC.replace('"auto"', '"hierarchy"'))
@@ -339,6 +343,7 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypa
     monkeypatch.setattr(demo_module, "survey", lambda: small)
     result = run("demo")
     assert result.code == 0, result.err
+    assert all("more" in estimates[step] for step in ("generating a survey", "computing the true answers"))
     for part in (
         "Expected error",
         "Promised and realised error",

@@ -145,6 +145,34 @@ def test_a_plan_with_a_field_of_another_kind_is_refused_before_it_is_paid(tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
 
 
+def test_a_draft_knows_persons_by_any_spelling_and_calls_tables_without_the_blanks_of_their_columns(folder: Path, run: Run) -> None:
+    for name, known in (
+        ("Patient ID", True),
+        ("PATIENT_ID", True),
+        (" id ", True),
+        ("Kunden-Id", True),
+        ("Customer", True),
+        ("Kunde", True),
+        ("paid", False),
+    ):
+        (folder / "odd.csv").write_text(f"{name},Sex ,Visit date , b,b\n", encoding="utf-8")
+        assert run("init", "odd.csv", "--out", f"{name}.toml").code == 0
+        text = (folder / f"{name}.toml").read_text(encoding="utf-8")
+        assert (f'unit = {{ column = "{name}", max_rows = "FILL IN" }}' in text) == known
+    for part in (
+        '[domain.Sex]\ncolumn = "Sex "',
+        '[domain."Visit date"]\ncolumn = "Visit date "',
+        '[domain." b"]\ncategories',
+        "[domain.b]\ncat",
+    ):
+        assert part in text
+    (folder / "few.csv").write_text("Sex \nF\nM\n", encoding="utf-8")
+    assert run("init", "few.csv").code == 0
+    spec = (folder / "few.toml").read_text(encoding="utf-8").replace('\ncategories = ["FILL IN"]', '\ncategories = ["F", "M"]')
+    (folder / "few.toml").write_text(spec, encoding="utf-8")
+    assert "Sex: 2 (100.0%) matched" in run("check", "few.toml").out
+
+
 def test_a_draft_leaves_out_the_columns_that_a_release_would_refuse(folder: Path, run: Run) -> None:
     (folder / "odd.csv").write_text("a,a,,id,id,b\n1,2,3,4,5,6\n", encoding="utf-8")
     assert run("init", "odd.csv").code == 0

@@ -93,7 +93,9 @@ KINDS = st.one_of(
 @given(st.dictionaries(st.text("abc xyzé", min_size=1, max_size=4), KINDS, min_size=1, max_size=4))
 @settings(max_examples=100, deadline=None)
 def test_json_round_trip(kinds):
-    domain = Domain(kinds)
+    domain = Domain(
+        kinds, measures={"pay": Measure("pay in €", 0, 9, reading=Reading(decimal=",", thousands=".", trim=True)), "n": Measure("n", 0, 1)}
+    )
     assert all(eval(repr(domain.kind(name))) == domain.kind(name) for name in domain.names)  # noqa: S307
     assert Domain.from_json(json.loads(json.dumps(domain.to_json()))) == domain
 

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html
+import json
 import math
 import re
 import tomllib
@@ -16,8 +17,10 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
+from leastnoise._charts import chart_for
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._release import Options, _report, _texts, _views, _words, build
+from leastnoise._release._keys import picture
 from leastnoise._release._texts import texts
 from leastnoise._release._words import goodness
 from leastnoise._workload import marginals
@@ -136,6 +139,30 @@ def test_a_page_of_very_many_rows_holds_closed_tables_as_lines_with_the_same_cel
     assert [cell for line in lines for cell in line.split("\t")] == cells
     assert {line.count("\t") for line in lines} == {4}
     assert f"tab-size: {2 + len('answer_non_negative')}" in short[2]  # the widest cell, and two characters
+
+
+@pytest.mark.parametrize(
+    ("kinds", "chart", "axis"),
+    [
+        ({"age": Integers(0, 60, null="other")}, "steps", "age, without other"),
+        ({"day": ln.Dates("2024-01-01", "2024-03-01", outside="other")}, "lines", "day, without other"),
+        ({"age": Integers(0, 150, null="other"), "zone": ["N", "S"]}, "multiples", "age, without other"),
+        ({"age": Integers(0, 20, null="other")}, "bars", "age"),  # all of them can be drawn
+        ({"day": ln.Dates("2024-01-01", "2024-06-30", by="month", outside="other")}, "lines", "day, without other"),
+        ({"day": ln.Dates("2024-01-01", "2024-01-02", outside="other")}, "bars", "day"),
+        ({"shop": ln.Categories([f"shop {place}" for place in range(60)], outside="other")}, "largest", "shop"),
+    ],
+)
+def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_values(kinds, chart, axis):
+    plan = ln.plan(ln.queries(Domain(kinds), dict.fromkeys(kinds, "identity")), ln.PureDP(1), strategy="identity")
+    release = ln.release(plan, pd.DataFrame({name: [None] for name in kinds}), seed=1)
+    (table,) = release.tables
+    drawn = picture(table, texts("en"))
+    assert (chart_for(drawn).name, drawn.axes[0].name) == (chart, axis)
+    cut = slice(-1 if "without" in axis else None)
+    assert np.array_equal(drawn.answer, table.answer[cut])
+    assert drawn.shape == drawn.low.shape == drawn.high.shape
+    assert axis in json.dumps(release.plot(table.id).to_dict()) or "largest" in chart
 
 
 def test_labels_are_escaped(page):
@@ -258,6 +285,24 @@ def test_the_german_page_says_all_of_it_in_german(observation):
     for sentence in english.values():
         start = sentence.split("%(")[0]
         assert len(start) < 30 or start not in text
+
+
+def test_tables_and_statistics_are_named_in_the_language_of_the_page():
+    domain = Domain(sex=["F", "M"], age=Integers(0, 9), measures={"pay": Measure("pay", 0, 9)})
+    asked = ln.marginals(domain, ways=0) + ln.mean_queries(domain, "pay", by=["sex"]) + ln.cdf_queries(domain, "age")
+    plan = ln.plan(asked + ln.quantile_queries(domain, "age", [0.5], by=["sex"]), ln.PureDP(9))
+    people = pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1, 2, 3, 4, 5] * 200, "pay": [5] * 1000})
+    release = ln.release(plan, people, seed=1, options=Options(language="de"))
+    page = _report.report(release, entries(release))
+    for words in ("insgesamt", "Summe von pay nach sex", "Mittelwert von pay nach sex", "Verteilung von age", "Quantile von age nach sex"):
+        assert words in page
+    assert "<td>0,5<td>" in page
+    assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
+    assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
+    assert "," in release.statistics["distribution of age"].picture(texts("de")).value(0.25, 0.01)
+    named = [[view.name for view in _views.views(release, entries(release), texts(language))] for language in ("en", "de")]
+    own = [one.name for one in (*release.statistics, *release.tables)]
+    assert named[0] == own != named[1]
 
 
 def test_the_catalogues_have_the_same_sentences_with_the_same_places():

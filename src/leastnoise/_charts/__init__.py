@@ -6,6 +6,20 @@ One file a chart, one line in the registry. A chart knows keys, answers and inte
 from leastnoise._charts._live import live
 from leastnoise._charts._picture import Axis, Dots, Picture, clear_of_the_rest
 from leastnoise._charts._registry import CHARTS, Chart, chart_for, dots, errors, vega_lite
-from leastnoise._charts._render import svg_of
+from leastnoise._charts._render import drawing, svg_of
 
-__all__ = ["CHARTS", "Axis", "Chart", "Dots", "Picture", "chart_for", "clear_of_the_rest", "dots", "errors", "live", "svg_of", "vega_lite"]
+__all__ = [
+    "CHARTS",
+    "Axis",
+    "Chart",
+    "Dots",
+    "Picture",
+    "chart_for",
+    "clear_of_the_rest",
+    "dots",
+    "drawing",
+    "errors",
+    "live",
+    "svg_of",
+    "vega_lite",
+]

@@ -7,8 +7,10 @@ MOST = 40
 
 
 def suits(picture: Picture) -> bool:
-    """One axis with at most forty keys; numbers and dates in order only where they are few."""
-    return len(picture.axes) == 1 and picture.axes[0].size <= (12 if picture.axes[0].numbered else MOST)
+    """One axis with at most forty keys; cells of numbers only where they are few, and no line of three points or more."""
+    if len(picture.axes) != 1 or (picture.axes[0].kind in ("times", "up_to") and picture.axes[0].numbered and picture.axes[0].size > 2):
+        return False
+    return picture.axes[0].size <= (12 if picture.axes[0].numbered else MOST)
 
 
 def draw(picture: Picture) -> Spec:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leastnoise._check import InputError
+from leastnoise._cli._opened import opened
 from leastnoise._cli._output import number, show_json, show_table, whole
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ _NEEDED += "or --covariances TABLE."
 
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path))
-@click.option("--ranges", multiple=True, metavar="NAME=LOW..HIGH", help="A range of an attribute, both ends included.")
+@click.option(
+    "--ranges",
+    multiple=True,
+    metavar="NAME=LOW..HIGH",
+    help="A range of an attribute, both ends included: numbers, or dates such as month=2024-01..2024-03.",
+)
 @click.option("--cells", multiple=True, metavar="NAME", help="Every value of an attribute.")
 @click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only rows with this value; again for the same name: or.")
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure in place of counting rows.")
@@ -39,9 +45,8 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     release, and what these do not determine is refused.
     """
     from leastnoise._release import notices
-    from leastnoise._session import read_release
 
-    found = read_release(release)
+    found = opened(release)
     heading, rows = _answered(found, found.level if level is None else level, asked)
     notes = [] if found.private else ["NOT PRIVATE: the noise of this release came from a seed."]
     notes += notices(found)[: found.privacy.unit_column is not None]
@@ -51,11 +56,20 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     if len(rows) > _MOST_SHOWN:
         click.echo(f"The first {_MOST_SHOWN} of {whole(len(rows))} answers; --json gives all.")
     names = list(rows[0])
-    shown = [[number(value) if isinstance(value, float) else str(value or "") for value in row.values()] for row in rows[:_MOST_SHOWN]]
+    shown = list(zip(*(_written([row[name] for row in rows[:_MOST_SHOWN]]) for name in names), strict=True))
     columns = [(name, "right" if isinstance(value, float) else "left") for name, value in rows[0].items()]
     show_table(heading, columns if names else [], shown)
     for note in notes:
         click.echo(click.wrap_text(note, 100))
+
+
+def _written(values: Sequence[Any]) -> list[str]:
+    """A column for people: whole numbers as such, shares that were asked for as they were, else four digits that count."""
+    numbers = [value for value in values if isinstance(value, float)]
+    form = ",.0f" if all(value.is_integer() for value in numbers) else ""
+    if all(0 < value == round(value, 3) < 1 for value in numbers):
+        form = "g"
+    return [(format(value, form) if form else number(value)) if isinstance(value, float) else str(value or "") for value in values]
 
 
 def _answered(release: "Release", level: float, asked: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
@@ -91,7 +105,7 @@ def _counts(release: "Release", level: float, asked: Mapping[str, Any], where: M
         low, dots, high = ends.partition("..")
         if not dots:
             raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
-        pairs.setdefault(name, []).append((_number(name, low), _number(name, high)))
+        pairs.setdefault(name, []).append((_end(domain, name, low), _end(domain, name, high)))
     for name, ends_of in [*pairs.items(), *((name, None) for name in asked["cells"])]:
         if name in sets:
             raise InputError(f"{name} is asked about twice; use one of --cells, --ranges and --where for it.")
@@ -152,6 +166,11 @@ def _covariances(release: "Release", key: str) -> tuple[str, list[dict[str, Any]
 def _means(release: "Release", level: float, measure: str, by: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
     from leastnoise._estimate import means
 
+    if not release.plan.domain.measures:
+        raise InputError(
+            f"--means must be a measure that the release sums, and it sums none; got {measure!r}. A mean needs counts and sums: "
+            f"ask for them before a release, with [[workload]] means = {{ of = ... }}. Of a number that is counted ask --quantiles."
+        )
     found = means(release, measure, by=by, level=level)
     rows = [{"cell": cell, "mean": mean, "low": low, "high": high} for cell, mean, low, high in found.rows()]
     return f"means of {measure}, {100 * level:g}% intervals", rows
@@ -177,8 +196,12 @@ def _named(domain: "Domain", option: str, text: str, form: str) -> tuple[str, st
     return name, text[len(name) + 1 :]
 
 
-def _number(name: str, text: str) -> Any:
+def _end(domain: "Domain", name: str, text: str) -> Any:
+    """An end of a range: a period of dates, or else a number."""
     from leastnoise._check import exact
+    from leastnoise._domain import Dates
 
+    if isinstance(domain.kind(name), Dates):
+        return text.strip()
     value = exact(f"an end of a range on {name}", text.strip())
     return int(value) if value.denominator == 1 else value

@@ -71,22 +71,24 @@ def found_first(what: "Spec", spec: Path, ledger: Path, seed: int | None = None)
 
 def _found(what: "Spec", one: "Searched", ledger: Path, seed: int | None) -> "FoundCategories":
     from leastnoise._accounting import Privacy
-    from leastnoise._session import Ledger, find_categories
+    from leastnoise._session import Ledger, csv_blocks, find_categories
 
     name = what.source.name if isinstance(what.source, Path) else "the data"
     about = f"the categories of {one.attribute}"
     if not isinstance(what.privacy, Privacy):
         raise InputError("The budget of a search must be known.")
+    data = what.source and what.data(what.source)
+    blocks = csv_blocks(data)
     with Progress(f"reading {name}, finding {about}") as progress:
         made = find_categories(
             one.plan(what.privacy),
-            what.source and what.data(what.source),
+            data,
             ledger=None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger,
             out=None if seed is not None else one.place,
             whole=what.privacy,
             dataset=what.dataset,
             seed=seed,
-            progress=lambda done, among: progress.rows(f"reading {name}", f"finding {about}", done, among),
+            progress=lambda done, among: progress.rows(f"reading {name}", f"finding {about}", done, among, blocks),
         )
     spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(made.receipt["charge"])
     places = [] if seed is not None else [("list", shown(one.place / "categories.csv"))]

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import click
 
+from leastnoise._cli._release import data_name
+from leastnoise._progress import Progress
+
 
 @click.command()
 @click.argument("spec", type=click.Path(path_type=Path))
@@ -14,9 +17,13 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
 
     PRIVATE: every number it prints is one of the data. It spends nothing, because nothing of it may be published, and it writes no file.
     """
-    from leastnoise._session import read_spec
+    from leastnoise._session import read_spec, reading_seconds
     from leastnoise._session._fit import check as checked
 
     what = read_spec(spec)
-    for line in checked(what, None if source is None else what.data(source), values=10 if values else 0).lines():
+    place = source or what.source
+    data = None if place is None else what.data(place)
+    with Progress(f"reading {data_name(what) if source is None else source.name}", about=reading_seconds(data)):
+        found = checked(what, data, values=10 if values else 0)
+    for line in found.lines():
         click.echo(line)

@@ -41,6 +41,7 @@ DEGREES = ("none", "primary", "lower secondary", "upper secondary", "bachelor", 
 LOW_AGE, HIGH_AGE = 18, 97
 TOP_INCOME, INCOME_BINS = 250_000, 500
 _MOST_TABLES = 40
+_SURVEY_SECONDS, _TRUTH_SECONDS = 0.5, 0.3  # of one core of 2026
 
 _SPEC = f"""\
 # The survey of `leastnoise demo`: 200,000 generated people, one row each. Every value below is public: it was chosen without the data.
@@ -103,7 +104,7 @@ def demo(out: Path | None) -> None:
     from leastnoise._session import read_spec
 
     folder = _new_folder(out)
-    with Progress("generating a survey"):
+    with Progress("generating a survey", about=_SURVEY_SECONDS):
         people = survey()
         write_survey(people, folder / "people.parquet")
     spec = folder / "survey.toml"
@@ -116,7 +117,7 @@ def demo(out: Path | None) -> None:
     click.echo()
     show_release(release, folder / "release", folder / "people.ledger", new=True)
     click.echo()
-    with Progress("computing the true answers"):
+    with Progress("computing the true answers", about=_TRUTH_SECONDS):
         rows = promised_and_realised(release, people)
     headings = ["queries", "promised\nrmse", "realised\nrmse", "realised /\npromised", f"within {what.options.level:.0%}\ninterval"]
     show_table("Promised and realised error", [("table", "fold"), *((heading, "right") for heading in headings)], rows)

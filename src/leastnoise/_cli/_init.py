@@ -12,15 +12,20 @@ from leastnoise._cli._output import shown, write_new
 from leastnoise._cli._toml import comment, key, left_out, relative, text
 
 _BLANK = "FILL IN"  # the BLANK of leastnoise._session, which refuses a spec that still has one; importing it here would be slow
-_IDENTIFIER = re.compile(r"(^|[_\-. ])(id|uuid|guid|key)$|[a-z]I[Dd]$|^(person|patient|customer|respondent)$", flags=re.ASCII)
+_IDENTIFIER = re.compile(
+    r"(?i:(^|[_\-. ])(id|uuid|guid|key)\s*$|^\s*(person|patient|customer|respondent|kunde|kundin)\s*$)|[a-z]I[Dd]\s*$", flags=re.ASCII
+)
 # A CSV file has no types, so its draft guesses from names alone, and says so.
-_WHOLE_NAME = re.compile(r"(^|[_\-. ])(age|year|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII)
+_WHOLE_NAME = re.compile(
+    r"(^|[_\-. ])(age|alter|year|jahr|anzahl|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII
+)
 _NUMBER_NAME = re.compile(
-    r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$", flags=re.ASCII
+    r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$|umsatz|betrag|preis|gehalt|einkommen",
+    flags=re.ASCII,
 )
 
 _DATE_NAME = re.compile(
-    r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$", flags=re.ASCII
+    r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$|datum$", flags=re.ASCII
 )
 
 _UNTYPED = "unknown"  # the type of a column of a CSV file
@@ -174,7 +179,8 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
     parts.append(_ROW if identifier is None else _COLUMN % (text(identifier), _BLANK))
     parts.append(_DOMAIN)
     parts += [_GUESSED] if any(kind == _UNTYPED for _, kind in listed) else []
-    blocks = [_attribute(name, kind) if name != identifier else left_out(name, "it names the person") for name, kind in listed]
+    names = [name for name, _ in every]
+    blocks = [_attribute(name, kind, names) if name != identifier else left_out(name, "it names the person") for name, kind in listed]
     blocks += [left_out(name, why) for name, why in unusable.items()]
     parts.append("\n" + "\n".join(blocks))
     if all(block.startswith("#") for block in blocks):
@@ -183,7 +189,7 @@ def draft(file: Path, spec: Path, found: Iterable[tuple[str, str]], layout: Mapp
     kinds = [(_kind(name, kind), name) for name, kind in listed if name != identifier]
     numbers = [name for kind, name in kinds if kind == "whole"] + [name for kind, name in kinds if kind == "number"]
     if numbers:
-        parts.append(_EXAMPLE % key(numbers[-1]))
+        parts.append(_EXAMPLE % key(_called(numbers[-1], names)))
         parts.append(_MEASURE % {"key": key(numbers[-1]), "name": text(numbers[-1])})
     parts.append(_END)
     return "".join(parts)
@@ -218,8 +224,16 @@ def _kind(column: str, written: str) -> str:
     return {"BOOLEAN": "truth", "DATE": "date"}.get(name, "date" if name.startswith("TIMESTAMP") else "else")
 
 
-def _attribute(name: str, written: str) -> str:
+def _attribute(name: str, written: str, names: Sequence[str]) -> str:
     kind = _kind(name, written)
     if kind == "else":
         return left_out(name, f"of type {comment(written)}, which cannot be published")
-    return f"[domain.{key(name)}]\n{_LINES[kind]}\n"
+    called = _called(name, names)
+    column = "" if called == name else f"column = {text(name)}     # with its blanks; tables are called after the attribute\n"
+    return f"[domain.{key(called)}]\n{column}{_LINES[kind]}\n"
+
+
+def _called(name: str, names: Sequence[str]) -> str:
+    """The attribute of a column: its name without blanks around it, if no other column has that."""
+    bare = name.strip()
+    return name if bare in {"", *names} else bare

@@ -86,6 +86,15 @@ def release(
     show_release(published, out, None if seed is not None else paying, new=new, notes=notices(published))
 
 
+def data_name(what: "Spec") -> str:
+    """What a line of progress calls the data of a spec.
+
+    Args:
+        what: the spec.
+    """
+    return what.source.name if isinstance(what.source, Path) else "the data"
+
+
 def warn(sentences: Iterable[str]) -> None:
     """Print warnings on the standard error stream."""
     for sentence in sentences:
@@ -120,20 +129,23 @@ def carry_out(
     Raises:
         LeastNoiseError: as `leastnoise.release`.
     """
-    from leastnoise._session import Ledger
+    from leastnoise._release import finishing_seconds
+    from leastnoise._session import Ledger, csv_blocks
     from leastnoise._session import release as released
 
-    name = what.source.name if isinstance(what.source, Path) else "the data"
-    with Progress(f"reading {name}, measuring and writing") as progress:
+    name, then, about = data_name(what), "measuring, estimating and writing", finishing_seconds(plan, what.options)
+    data = what.source and what.data(what.source)
+    blocks = csv_blocks(data)
+    with Progress(f"reading {name}, {then}") as progress:
         made = released(
             plan,
-            what.source and what.data(what.source),
+            data,
             ledger=None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger,
             out=out,
             options=what.options,
             dataset=what.dataset,
             seed=seed,
-            progress=lambda done, among: progress.rows(f"reading {name}", "measuring, estimating and writing", done, among),
+            progress=lambda done, among: progress.rows(f"reading {name}", then, done, among, blocks, about),
         )
     if made.observation.receipt in known:
         click.echo("This release was paid and measured before, and stopped; it is finished now, and nothing was paid again.", err=True)
@@ -160,7 +172,7 @@ def show_release(made: "Release", out: Path, ledger: Path | None, *, new: bool, 
     if ledger is None:
         show_facts([*places, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
     else:
-        show_facts([*places, *_account(made.observation.receipt, ledger, new=new)])
+        show_facts([*places, *_account(made.observation.receipt, ledger, made.receipt.get("guard_number"), new=new)])
 
 
 def _guard(made: "Release") -> str:
@@ -173,15 +185,16 @@ def _guard(made: "Release") -> str:
     return f"{found} It cost {made.receipt['guard_charge']}."
 
 
-def _account(receipt: str, ledger: Path, *, new: bool) -> list[tuple[str, str]]:
+def _account(receipt: str, ledger: Path, guard: int | None, *, new: bool) -> list[tuple[str, str]]:
     from leastnoise._accounting import whole_budget
     from leastnoise._session import Ledger
 
     book = Ledger.open(ledger)
     entry = next(entry for entry in book.entries() if entry.id == receipt)
     budget = book.privacy.budget
+    beside = "" if guard is None else f" (its guard is {guard})"
     return [
-        ("spent", f"{rounded_charge_text(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}"),
+        ("spent", f"{rounded_charge_text(budget, entry.charge, up=True)}, release {entry.number} of the data set {book.dataset!r}{beside}"),
         ("left", f"{rounded_charge_text(budget, book.left(), up=False)}, of {rounded_charge_text(budget, whole_budget(budget), up=False)}"),
         ("ledger", f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"),
     ]

@@ -1,6 +1,8 @@
 """``leastnoise resume``: finish releases that were paid and not published."""
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +10,9 @@ from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidEr
 from leastnoise._cli._earlier import named, settle_earlier
 from leastnoise._cli._output import shown
 from leastnoise._progress import Progress
+
+if TYPE_CHECKING:
+    from leastnoise._session import Finished, Ledger
 
 _WORSE = (2, 4, 3, 70)  # exit codes, the least bad first
 
@@ -24,7 +29,7 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
     LEDGER is the ledger's file; it may be left out where the current directory holds one only. What cannot be finished does not stop the
     others.
     """
-    from leastnoise._session import IN_MEMORY, Ledger, finish_all
+    from leastnoise._session import IN_MEMORY, Ledger
 
     file = ledger or _only_ledger()
     settle_earlier(file, hint=False)
@@ -51,8 +56,7 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
     codes = []
     for one in chosen:
         try:
-            with Progress(f"finishing release {one}"):
-                (finished,) = finish_all(file, source, number=one, out=out)
+            (finished,) = _finished(book, one, source, out)
         except LeastNoiseError as error:  # the others do not depend on it
             if len(chosen) == 1:
                 raise
@@ -64,6 +68,17 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
     if codes:
         click.echo(f"{len(codes)} of {len(chosen)} releases were not finished; the reasons are above.", err=True)
         context.exit(max(codes, key=_WORSE.index))
+
+
+def _finished(book: "Ledger", one: int, source: Path | None, out: Path | None) -> "list[Finished]":
+    """One release, with a display of progress."""
+    from leastnoise._session import finish_all, resuming_seconds
+
+    about = resuming_seconds(book, one)
+    doing, reading = f"finishing release {one}", f"reading the data of release {one}"
+    with Progress(doing, about=about) as progress:
+        shown = partial(progress.rows, reading, doing, about=about)
+        return finish_all(book, source, number=one, out=out, progress=shown)
 
 
 def _code(error: LeastNoiseError) -> int:

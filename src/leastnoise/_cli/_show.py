@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leastnoise._cli._opened import opened
 from leastnoise._cli._output import show_facts, show_table, whole
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ def show(release: Path, table: str | None) -> None:
     RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its tables, such as q7 or "sex x age", or
     of one of its means, quantiles and distribution functions, such as s1.
     """
-    from leastnoise._session import read_release
-
-    found = read_release(release)
+    found = opened(release)
     if table is not None and found.statistics.has(table):
         _statistic(found, found.statistics[table], _MOST_ROWS)
         return

@@ -13,6 +13,7 @@ from leastnoise._domain._kinds import Categories, Coded, Integers
 from leastnoise._domain._measure import Measure
 from leastnoise._domain._names import attribute_name, known_keys
 from leastnoise._domain._numbers import Bins, Decimals, Edges
+from leastnoise._domain._reading import Reading
 from leastnoise._domain._unknown import Unknown
 
 # The word of a kind, its class and what must be said; the class's other fields may be, and are where they are not at their defaults.
@@ -95,8 +96,9 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     ('pay', Measure('income', 0, 100, unit='0.5'))
     """
     keys = ["name", "column", "low", "high", "unit"]
-    fields: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
+    given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     for key in keys:
-        if key not in fields:
+        if key not in given:
             raise InputError(f"a measure in JSON must have {key!r}.")
-    return attribute_name("'name' of a measure in JSON", fields.pop("name")), Measure(**fields)
+    said: dict[str, Any] = known_keys("reading", given.pop("reading", {}), [one.name for one in fields(Reading)])
+    return attribute_name("'name' of a measure in JSON", given.pop("name")), Measure(**given, reading=Reading(**said))

@@ -45,7 +45,9 @@ class Progress:
         self._place = place
         self._about = about
         self._share = 0.0
+        self._begun = 0.0
         self._steps = 0
+        self._blocks = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
         self._start = time.perf_counter()
@@ -78,11 +80,21 @@ class Progress:
         self._share = self._steps / among
         self._steps += 1
 
+    def begin(self, text: str, about: float) -> None:
+        """Begin something else, whose time is counted anew.
+
+        Args:
+            text: what is being done.
+            about: about how many seconds it takes; 0 if nobody knows.
+        """
+        self.say(text)
+        self._about, self._begun = about, self.seconds
+
     def trying(self, name: str) -> None:
         """Tell which strategy is tried."""
         self.say(f"planning, trying {name}")
 
-    def rows(self, doing: str, then: str, done: int, among: int | None) -> None:
+    def rows(self, doing: str, then: str, done: int, among: int | None, blocks: int = 0, about: float = 0.0) -> None:
         """Tell how far the reading of rows is.
 
         Args:
@@ -90,23 +102,28 @@ class Progress:
             then: what comes after the last row.
             done: rows read.
             among: their number, if it is known.
+            blocks: how often this is told in all, if that is known where their number is not.
+            about: about how many seconds it takes what comes after the last row.
         """
-        if among and done >= among:
-            self.say(then)
-        elif among:
-            self.say(f"{doing}: {100 * done // among}%")
-            self._share = done / among
+        self._blocks += 1
+        part, whole = (done, among) if among else (self._blocks, blocks)
+        if whole and part >= whole:
+            self.begin(then, about)
+        elif whole:
+            self.say(f"{doing}: {100 * part // whole}%")
+            self._share = part / whole
 
     def _done_share(self, seconds: float) -> float:
         """The share of what is done after so many seconds: what was counted, or else what was estimated beforehand."""
-        return self._share or (min(seconds / self._about, 1.0) if self._about else 0.0)
+        return self._share or (min((seconds - self._begun) / self._about, 1.0) if self._about else 0.0)
 
     def _show(self) -> None:
         if self._done.wait(_patience()):
             return
         place = self._place or _error_stream()
         while True:
-            place.show(f"{self._text} ({time_words(self.seconds, self._done_share(self.seconds))})")
+            seconds = self.seconds
+            place.show(f"{self._text} ({time_words(seconds, self._done_share(seconds), self._begun)})")
             if self._done.wait(place.every):
                 break
         place.show("")
@@ -129,19 +146,20 @@ def _write(text: str) -> None:
     sys.stderr.flush()
 
 
-def time_words(seconds: float, share: float) -> str:
+def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
     """How long something has taken, and about how long the rest will.
 
     Args:
         seconds: since the start.
         share: of the work that is done; 0 if nobody knows.
+        begun: seconds from the start to the beginning of that work.
 
     >>> time_words(12.3, 0.25), time_words(12.3, 0.0), time_words(200, 0.5)
     ('12 s, about 37 s more', '12 s', '200 s, about 3 min more')
     """
     if not 0.02 <= share < 1:
         return f"{seconds:.0f} s"
-    rest = seconds * (1 - share) / share
+    rest = (seconds - begun) * (1 - share) / share
     return f"{seconds:.0f} s, about {f'{rest:.0f} s' if rest < 120 else f'{rest / 60:.0f} min'} more"
 
 

@@ -33,11 +33,13 @@ def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> I
         yield line.trying
 
 
-def rows_shown(then: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def rows_shown(then: str, expected: Callable[..., tuple[int, float]] | None = None) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Let a function that reads rows tell a notebook how far it is, where its caller gave no ``progress``.
 
     Args:
         then: what comes after the last row.
+        expected: how often progress is told (0 if nobody knows), and the seconds after the last row, from the function's arguments; asked
+            in a notebook alone.
 
     >>> rows_shown("measuring")(lambda progress=None: progress is None)()  # no notebook
     True
@@ -48,8 +50,9 @@ def rows_shown(then: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         def within(*args: _P.args, **given: _P.kwargs) -> _R:
             if given.get("progress") is not None or not _in_notebook():
                 return reads(*args, **given)
+            blocks, about = (0, 0.0) if expected is None else expected(*args, **given)
             with Progress(f"reading, {then}", _cell()) as line:
-                given["progress"] = lambda done, among: line.rows("reading", then, done, among)
+                given["progress"] = lambda done, among: line.rows("reading", then, done, among, blocks, about)
                 return reads(*args, **given)
 
         return within

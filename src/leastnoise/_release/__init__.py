@@ -9,6 +9,7 @@ from leastnoise._release._manifest import FORMAT
 from leastnoise._release._options import Options
 from leastnoise._release._release import Release, build
 from leastnoise._release._rounding import Rounded, rounded, rounding_words, write_rounded
+from leastnoise._release._seconds import finishing_seconds
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Table, Tables
 from leastnoise._release._texts import Texts, texts
@@ -35,6 +36,7 @@ __all__ = [
     "check_target",
     "draft",
     "fill_draft",
+    "finishing_seconds",
     "found_there",
     "goodness",
     "guard_words",

@@ -3,14 +3,16 @@
 import datetime as dt
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leastnoise._accuracy import interval_ends
-from leastnoise._charts import Axis, Picture
+from leastnoise._charts import Axis, Picture, chart_for
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
+from leastnoise._release._names import table_words
 from leastnoise._release._texts import Texts
 from leastnoise._workload import Product, QuerySet
 
@@ -21,7 +23,7 @@ _PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d)
 
 
 def picture(table: "Table", said: Texts) -> Picture:
-    """What a chart of a table is drawn of.
+    """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values.
 
     Args:
         table: with its answers.
@@ -37,8 +39,8 @@ def picture(table: "Table", said: Texts) -> Picture:
     """
     product = table.product
     unit = said.say("unit_rows") if product.measure is None else product.measure
-    return Picture(
-        name=table.name,
+    whole = Picture(
+        name=table_words(product, said),
         axes=axes(product, table.labels),
         answer=table.answer,
         low=table.low,
@@ -48,6 +50,34 @@ def picture(table: "Table", said: Texts) -> Picture:
         number=said.number,
         up_to=said.say("up_to"),
     )
+    return _without_other(whole, product, said)
+
+
+def _drawn_as(drawn: Picture) -> str:
+    chart = chart_for(drawn)
+    return "" if chart is None else chart.name
+
+
+def _without_other(whole: Picture, product: Product, said: Texts) -> Picture:
+    """The numbers and dates of a picture in their order, if that makes a line or can alone be drawn; the axis says what is missing."""
+    made = tuple(
+        _regular(axis, queries, product.domain.kind(axis.name), said) for axis, queries in zip(whole.axes, product.query_sets, strict=True)
+    )
+    kept = tuple(slice(axis.size) for axis in made)
+    short = replace(whole, axes=made, answer=whole.answer[kept], low=whole.low[kept], high=whole.high[kept])
+    return short if _drawn_as(short) == "lines" or _drawn_as(whole) == "largest" != _drawn_as(short) else whole
+
+
+def _regular(axis: Axis, queries: QuerySet, kind: Kind, said: Texts) -> Axis:
+    """An axis without the cell of other values, if what is left are numbers or dates."""
+    if not kind.has_other or axis.labels[-1] != str(kind.labels[-1]):
+        return axis
+    labels, low, high, first, last = axis.labels[:-1], axis.low, axis.high, axis.first, axis.last
+    if low is None or high is None or first is None or last is None:
+        rest = _named(axis.name, queries, labels)
+    else:
+        rest = replace(axis, labels=labels, low=low[:-1], high=high[:-1], first=first[:-1], last=last[:-1])
+    return replace(rest, name=f"{axis.name}, {said.say('without', label=axis.labels[-1])}") if rest.numbered else axis
 
 
 def axes(product: Product, labels: Sequence[Sequence[str | int]]) -> tuple[Axis, ...]:
@@ -125,12 +155,17 @@ def _axis(name: str, queries: QuerySet, kind: Kind, labels: Sequence[str | int])
     own = tuple(str(label) for label in labels)
     found = ends(queries, kind)
     if found is None:
-        moments = [moment(label.removeprefix("<= ")) for label in own]
-        if queries.form.axis != "spans" and len(own) > 2 and None not in moments and len(own[0]) > 4:
-            return Axis(name=name, labels=own, kind="times", moments=tuple(str(one) for one in moments))
-        return Axis(name=name, labels=own)
+        return _named(name, queries, own)
     low, high = found
     # a single number is drawn as wide as the step to the next, so that neighbours touch
     step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
     wide = high + step if queries.form.axis == "cells" else high
     return Axis(name=name, labels=own, kind=queries.form.axis, low=low, high=wide, first=low, last=high)
+
+
+def _named(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
+    """Dates in their order, or else names."""
+    moments = [moment(label.removeprefix("<= ")) for label in labels]
+    if queries.form.axis != "spans" and len(labels) > 2 and None not in moments and len(labels[0]) > 4:
+        return Axis(name=name, labels=labels, kind="times", moments=tuple(str(one) for one in moments))
+    return Axis(name=name, labels=labels)

@@ -15,6 +15,7 @@ from leastnoise._accuracy import lower_bound
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._files import TableEntry
+from leastnoise._release._names import table_words
 from leastnoise._release._pages import TEMPLATES, filled
 from leastnoise._release._release import Release
 from leastnoise._release._rounding import exact_rule
@@ -145,7 +146,7 @@ def _exact(release: Release, entries: Sequence[TableEntry], said: Texts) -> list
             text = said.say("exact_relative", margin=margin, typical=said.number(typical), share=share)
         else:
             text = said.say("exact_plain", margin=margin)
-        found.append((table.name, text))
+        found.append((table_words(table.product, said), text))
     return found
 
 
@@ -186,7 +187,7 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
         margins = [said.error(table.typical_margin), said.error(table.largest_margin)]
         alone = "" if least is None else said.error(times * least + half * product.unit + rounded)
         gives_way = gives_way or (least is not None and entry.rmse > 2 * least)
-        rows.append((entry.query, entry.name, said.plain(entry.answers), *margins, *([alone] if bounds else [])))
+        rows.append((entry.query, table_words(product, said), said.plain(entry.answers), *margins, *([alone] if bounds else [])))
     heads = ["col_id", "col_table", "col_answers", "col_typical", "col_largest", *(["col_alone"] if bounds else [])]
     promise, summary = release.plan.promise, ""
     if not release.finding.linear:

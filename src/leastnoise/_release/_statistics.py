@@ -14,6 +14,7 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import number_text
 from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._release._columns import Columns, to_frame
+from leastnoise._release._names import statistic_words
 from leastnoise._release._options import Options
 from leastnoise._release._rounding import exact_rule, multiples
 from leastnoise._release._tables import MOST_SHOWN, Label, key_columns, label_array
@@ -105,7 +106,16 @@ class StatisticTable:
 
     def written(self, said: Texts, most: int) -> list[list[str]]:
         """The first values with their keys and intervals, as texts in the digits that the noise leaves meaningful."""
-        return [[*names, *_interval(said, *numbers, exact=self.statistic.form.at_shares)] for names, numbers in self._labelled(most)]
+        form, groups = self.statistic.form, len(self.statistic.by)
+        found = []
+        for names, numbers in self._labelled(most):
+            shares = map(said.local, names[groups:]) if form.at_shares else names[groups:]
+            found.append([*names[:groups], *shares, *_interval(said, *numbers, exact=form.at_shares)])
+        return found
+
+    def headings(self, said: Texts) -> tuple[str, ...]:
+        """The keys, of which a share is no attribute, in the language of the catalogue."""
+        return (*self.keys[:-1], said.say("col_share")) if self.statistic.form.at_shares else self.keys
 
     def chart(self, said: Texts) -> str:
         """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
@@ -121,8 +131,9 @@ class StatisticTable:
         if self.statistic.form.along:
             return vega_lite(self.picture(said))
         every = said.say("all_rows")
-        rows = tuple((group or every, share, value, low, high) for group, share, value, low, high in self.rows())
-        series, what = (said.say("col_share"), self.statistic.of) if self.statistic.form.at_shares else ("", self.name)
+        rows = tuple((group or every, said.local(share), value, low, high) for group, share, value, low, high in self.rows())
+        words = statistic_words(self.statistic, said)
+        series, what = (said.say("col_share"), self.statistic.of) if self.statistic.form.at_shares else ("", words)
         return dots(Dots(title=what, groups=" x ".join(self.statistic.by), rows=rows, series=series))
 
     def picture(self, said: Texts) -> Picture:
@@ -130,12 +141,14 @@ class StatisticTable:
         groups = [Axis(name=name, labels=tuple(map(str, own))) for name, own in zip(self.keys[:-1], self.labels, strict=False)]
         numbers = Axis(name=self.keys[-1], labels=tuple(map(str, self.labels[-1])), kind="up_to", high=self.further["up_to"])
         return Picture(
-            name=self.name,
+            name=statistic_words(self.statistic, said),
             axes=(*groups, numbers),
             answer=self.values,
             low=self.low,
             high=self.high,
             unit=said.say("col_share"),
+            value=said.value,
+            number=said.number,
             up_to=said.say("up_to"),
         )
 

@@ -13,6 +13,7 @@ from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, svg_of, vega_lite
 from leastnoise._release._files import TableEntry
 from leastnoise._release._keys import picture
+from leastnoise._release._names import statistic_words, table_words
 from leastnoise._release._release import Release
 from leastnoise._release._rounding import exact_rule
 from leastnoise._release._statistics import StatisticTable
@@ -76,11 +77,11 @@ def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View
     value = said.say(f"col_{made.value_name}")
     return View(
         id=made.id,
-        name=made.name,
+        name=statistic_words(made.statistic, said),
         meta=said.say(f"meta_{made.statistic.kind}"),
         total="",
         said="",
-        keys=made.keys,
+        keys=made.headings(said),
         numbers=(value, said.say("col_interval", percent=said.percent(release.level))),
         rows=made.written(said, MOST_LARGEST),
         rows_said=said.say("rows_whole") if whole else said.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id),
@@ -108,7 +109,7 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[
         made.append((_statistic_view(release, one, said), "" if spec is None else one.chart(said), spec is not None, None))
         if spec is not None:
             specs.append(spec)
-            names.append((f"c-{one.id}", one.name, said.say(f"meta_{one.statistic.kind}")))
+            names.append((f"c-{one.id}", statistic_words(one.statistic, said), said.say(f"meta_{one.statistic.kind}")))
     left, marks = MOST_CELLS, MOST_MARKS
     for place, entry in enumerate(entries):
         whole = entry.answers <= min(MOST_OF_A_TABLE, left)
@@ -121,7 +122,7 @@ def views(release: Release, entries: Sequence[TableEntry], said: Texts) -> list[
         chart = chart_for(drawn, marks)
         if chart is not None and len(specs) < MOST_PICTURES:
             specs.append(vega_lite(drawn, marks) or {})
-            names.append((f"c-{table.id}", table.name, _alt(drawn, said)))
+            names.append((f"c-{table.id}", drawn.name, _alt(drawn, said)))
             marks -= 0 if chart.name == "largest" else drawn.cells
             made.append((view, chart.name, True, table))
         else:
@@ -168,7 +169,7 @@ def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, who
     extra = [name for name in table.numbers() if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
     return View(
         id=table.id,
-        name=table.name,
+        name=table_words(table.product, said),
         meta=meta,
         total=total,
         said="",

@@ -28,6 +28,7 @@ from leastnoise._domain import Bins, Categories, Dates, Decimals, Domain, Edges,
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
 from leastnoise._release._large import MOST_WRITTEN, is_large
+from leastnoise._release._names import table_words
 from leastnoise._release._release import Release
 from leastnoise._release._rounding import rounding_words
 from leastnoise._release._texts import Texts, texts
@@ -334,7 +335,7 @@ def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> st
     large = [place for place, one in enumerate(asked) if is_large(one)]
     place = next(place for place in large if asked[place] is product or asked[place] == product)
     cells, prefix = f"q{place + 1}", f"q{len(asked) + large.index(place) + 1}"
-    return said.say("large", name=product.name, rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
+    return said.say("large", name=table_words(product, said), rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
 
 
 def cut_words(privacy: Privacy, said: Texts = ENGLISH) -> str | None:

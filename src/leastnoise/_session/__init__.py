@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from leastnoise._session._categories import find_categories
     from leastnoise._session._cells import with_max_rows
     from leastnoise._session._elsewhere import enter_release
+    from leastnoise._session._expected import csv_blocks, reading_seconds, resuming_seconds
     from leastnoise._session._export import export
     from leastnoise._session._finish import Finished, finish_all, resume
     from leastnoise._session._objectives import Price, Reached, price, prices, reached
@@ -46,6 +47,7 @@ _HOMES = {
     "_session._categories": ("find_categories",),
     "_session._cells": ("with_max_rows",),
     "_session._elsewhere": ("enter_release",),
+    "_session._expected": ("csv_blocks", "reading_seconds", "resuming_seconds"),
     "_session._export": ("export",),
     "_session._finish": ("Finished", "finish_all", "resume"),
     "_session._objectives": ("Price", "Reached", "price", "prices", "reached"),
@@ -84,6 +86,7 @@ __all__ = [
     "check_before",
     "columns",
     "compare",
+    "csv_blocks",
     "enter_release",
     "expected_seconds",
     "export",
@@ -109,8 +112,10 @@ __all__ = [
     "read_spec",
     "read_spec_text",
     "read_toml",
+    "reading_seconds",
     "release",
     "resume",
+    "resuming_seconds",
     "search_plans",
     "settle",
     "spec_from_table",

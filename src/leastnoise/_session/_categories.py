@@ -21,7 +21,7 @@ from leastnoise._threads import one_thread
 if TYPE_CHECKING:
     from leastnoise._table import Table
 
-_Progress = Callable[[int, int | None], None] | None
+RowProgress = Callable[[int, int | None], None] | None
 
 
 @one_thread()
@@ -35,7 +35,7 @@ def find_categories(
     whole: Privacy | None = None,
     dataset: str | None = None,
     seed: int | None = None,
-    progress: _Progress = None,
+    progress: RowProgress = None,
 ) -> FoundCategories:
     """Find the categories that enough people have; pay for it first.
 
@@ -112,7 +112,7 @@ def find_categories(
             return _published(plan, series.find(_search(plan)), book, place, series, _adapters.join_facts(source))
 
 
-def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = None, progress: _Progress = None) -> FoundCategories:
+def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = None, progress: RowProgress = None) -> FoundCategories:
     """Finish one search that was paid.
 
     Args:
@@ -144,7 +144,7 @@ def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = 
         return _published(plan, found, book, place, series, joined)
 
 
-def _keys(plan: CategoryPlan, source: Any, progress: _Progress) -> "Table":
+def _keys(plan: CategoryPlan, source: Any, progress: RowProgress) -> "Table":
     return _adapters.read_keys(
         source,
         plan.domain,

@@ -13,10 +13,11 @@ from leastnoise._kernel import Ledger, SeededEntropy, Series
 from leastnoise._mechanisms import Run, mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._progress import rows_shown
-from leastnoise._release import Options, Release, check_options, check_target, draft, fill_draft
+from leastnoise._release import Options, Release, check_options, check_target, draft, fill_draft, finishing_seconds
 from leastnoise._session._accounts import IN_MEMORY, paying, settle, warn_of_unfinished
 from leastnoise._session._before import check_searched, ledger_for, paid_before
 from leastnoise._session._cells import protected
+from leastnoise._session._expected import csv_blocks
 from leastnoise._session._finish import Asked, finish_one, publish, read_table, room_for
 from leastnoise._session._guard import guard_terms, guarded, rehearsed
 from leastnoise._session._memory import check_memory
@@ -56,7 +57,7 @@ def spec_seconds(what: Spec) -> float:
 
 
 @one_thread()
-@rows_shown("measuring, estimating and writing")
+@rows_shown("measuring, estimating and writing", lambda plan, source, *_, **given: _expected(plan, source, **given))
 def release(
     plan: Plan,
     source: Any,
@@ -166,6 +167,12 @@ def _simulated(
             fill_draft(made, place)
             place.publish()
         return made
+
+
+def _expected(plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any) -> tuple[int, float]:
+    """For a notebook: how often reading tells how far it is, and the seconds after it; what cannot be used is refused later."""
+    usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
+    return csv_blocks(source), finishing_seconds(plan, options or Options(), written=out is not None) if usable else 0.0
 
 
 def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) -> None:

@@ -1,0 +1,77 @@
+"""How long reading and finishing still take: from sizes, for the line of progress alone."""
+
+import math
+
+import pandas as pd
+
+import leastnoise as ln
+from leastnoise._progress import _line
+from leastnoise._release import finishing_seconds
+from leastnoise._session import _expected
+from leastnoise._session._expected import csv_blocks, csv_sizes, reading_seconds
+
+LINE = "1,F\n"
+DOMAIN = ln.Domain(sex=["F", "M"])
+
+
+def csv(path, lines):
+    path.write_text("id,sex\n" + lines * LINE, encoding="utf-8")
+    return path
+
+
+def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path, monkeypatch):
+    source = csv(tmp_path / "people.csv", 5 * 2**18 + 2)  # 5 MiB and a little: the sixth block is not full
+    line, told = _line.Progress("reading"), []
+
+    def tell(done, among):
+        assert among is None
+        line.rows("reading", "writing", done, among, csv_blocks(source))
+        told.append((line._text, line._share))
+
+    plan = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
+    ln.release(plan, source, seed=1, progress=tell)
+    assert told == [(f"reading: {100 * place // 6}%", place / 6) for place in range(1, 6)] + [("writing", 0.0)]
+
+
+def test_folders_patterns_layouts_and_joined_tables_have_sizes_and_others_have_none(tmp_path):
+    folder = tmp_path / "visits"
+    (folder / "more").mkdir(parents=True)
+    sizes = sorted(csv(place, lines).stat().st_size for place, lines in ((folder / "a.csv", 3), (folder / "more" / "b.csv", 5)))
+    assert sorted(csv_sizes(folder)) == sizes
+    assert csv_sizes(str(folder / "*.csv")) == sizes[:1] == csv_sizes(ln.CSV(folder / "a.csv", ","))
+    assert csv_sizes(ln.Joined(folder / "a.csv", folder / "more" / "b.csv", on="id")) == sizes[:1]
+    (folder / "a.csv.gz").write_bytes(b"")
+    assert csv_sizes(folder / "a.csv.gz") == csv_sizes(pd.DataFrame({"a": [1]})) == csv_sizes(None) == []
+    assert reading_seconds(folder) == sum(sizes) / _expected._BYTES_A_SECOND
+
+
+def test_finishing_takes_longer_for_more_tables_more_rows_and_more_formats(monkeypatch):
+    monkeypatch.delenv("LEASTNOISE_CHARTS")
+    few, many = (
+        ln.plan(ln.marginals(ln.Domain(a=ln.Coded(3), b=ln.Coded(3), c=ln.Coded(size)), ways=2), ln.PureDP(1), strategy="identity")
+        for size in (3, 300)
+    )
+    usual, more = ln.Options(), ln.Options(formats=["csv", "parquet", "sdmx"])
+    assert finishing_seconds(few, usual) < finishing_seconds(many, usual) < finishing_seconds(many, more)
+    drawn = finishing_seconds(few, usual)
+    monkeypatch.setenv("LEASTNOISE_CHARTS", "never")
+    assert finishing_seconds(few, usual, written=False) < finishing_seconds(few, usual) < drawn
+
+
+def test_a_plan_that_decides_on_the_way_has_no_estimate():
+    plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(0, 15)), age="prefix"), ln.PureDP(1), strategy="dawa")
+    assert finishing_seconds(plan, ln.Options()) == 0
+
+
+def test_after_the_last_row_the_time_of_what_follows_is_counted_anew(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(_line.time, "perf_counter", lambda: clock[0])
+    line = _line.Progress("reading, writing")
+    clock[0] = 10.0
+    line.rows("reading", "writing", 1, 5, about=8.0)
+    assert (line._text, _line.time_words(10.0, line._done_share(10.0), line._begun)) == ("reading: 20%", "10 s, about 40 s more")
+    clock[0] = 50.0
+    line.rows("reading", "writing", 5, 5, about=8.0)
+    assert (line._text, _line.time_words(52.0, line._done_share(52.0), line._begun)) == ("writing", "52 s, about 6 s more")
+    assert _line.time_words(60.0, line._done_share(60.0), line._begun) == "60 s"
+    assert math.isclose(line._done_share(54.0), 0.5)
