@@ -2,6 +2,7 @@
 
 import altair as alt
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -35,6 +36,10 @@ def test_a_plan_says_what_it_asks_costs_and_promises_and_draws_its_errors(making
     assert repr(made).startswith("Plan(asks: 31 queries in 9 tables, strategy: ")
     assert f"error / least possible: {made.promise.times_least:.3f}" in repr(made)
     assert "standard error" in made._repr_html_()
+    one = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
+    assert repr(one).startswith("Plan(asks: 2 queries in 1 table, strategy: ")
+    women = ln.release(one, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum("sex", where={"sex": ["F"]})
+    assert repr(women).startswith(f"Table(q1 'sex:predicates': {women.answer.item():,.0f} ± ")
     assert isinstance(made.plot(), alt.TopLevelMixin)
     drawn = {row["k0"]: row["typical"] for row in made.plot().to_dict()["datasets"].popitem()[1]}
     assert drawn["age:prefix"] == pytest.approx(made.promise.tables[3].rmse, rel=1e-5)

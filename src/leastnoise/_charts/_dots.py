@@ -15,7 +15,7 @@ def draw(dots: Dots) -> Spec:
     x: Spec = {
         "type": "quantitative",
         "title": dots.title,
-        "scale": {"zero": False},
+        "scale": {"zero": False, "padding": 8},
         "axis": {"tickCount": 5, **large(*(row["high"] for row in rows))},
     }
     colour: Spec = {"value": SERIES[0]}

@@ -112,7 +112,7 @@ class Plan:
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = [
-            ("asks", f"{self.workload.rows:,} queries in {len(self.workload.products):,} tables"),
+            ("asks", f"{self.workload.rows:,} queries in {len(self.workload.products):,} table{'s' * (len(self.workload.products) != 1)}"),
             ("strategy", self.strategy),
             ("protects", self.privacy.unit),
             ("cost", charge_text(self.privacy.budget, whole_budget(self.privacy.budget))),

@@ -6,6 +6,7 @@ from leastnoise._release._extras import check_options, table_place
 from leastnoise._release._keys import picture
 from leastnoise._release._large import written
 from leastnoise._release._manifest import FORMAT
+from leastnoise._release._names import statistic_words, table_words
 from leastnoise._release._options import Options
 from leastnoise._release._release import Release, build
 from leastnoise._release._rounding import Rounded, rounded, rounding_words, write_rounded
@@ -46,7 +47,9 @@ __all__ = [
     "rounded",
     "rounding_words",
     "sha256",
+    "statistic_words",
     "table_place",
+    "table_words",
     "texts",
     "words",
     "write_categories",

@@ -124,7 +124,7 @@ def _what(release: Release, entries: Sequence[TableEntry], said: Texts, answers:
     kinds = said.listed(counts + ([said.say("sums_of", names=said.listed(sums))] if sums else []))
     asked = {name for entry in entries for name in entry.attributes}
     names = [name for name in release.workload.domain.names if name in asked]
-    tables = said.some("tables", len(entries))
+    tables = said.some("in_tables", len(entries))
     if not names:
         return said.say("what_nothing", answers=answers, tables=tables, kinds=kinds)
     shown = names if len(names) <= 12 else [*names[:11], said.say("more_attributes", count=len(names) - 11)]

@@ -183,7 +183,8 @@ def _interval(said: Texts, value: float, low: float, high: float, *, exact: bool
     if math.isnan(value):
         return said.number(value), ""
     spread = (high - low) / 8
-    shown = said.number(value, spread) if spread > 0 else said.local(f"{value:,.6g}")
+    whole = exact and value.is_integer()
+    shown = said.number(value, spread) if spread > 0 and not whole else said.local(f"{value:,.6g}")
     ends = [said.local(f"{end:,.6g}") if exact else said.number(end, spread or 1.0) for end in (low, high)]
     return shown, said.say("from_to", low=ends[0], high=ends[1])
 

@@ -176,7 +176,7 @@ class Table:
 
     def __repr__(self) -> str:
         said = texts()
-        what = said.value(float(self.answer), float(self.margins)) if not self.labels else said.some("answers", self.cells)
+        what = said.value(float(self.answer.item()), float(self.margins.item())) if self.cells == 1 else said.some("answers", self.cells)
         return f"Table({self.id} {self.name!r}: {what}, typical margin {said.error(self.typical_margin)})"
 
     def _repr_html_(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from leastnoise._charts import vega_lite
 from leastnoise._check import InputError, InternalError
-from leastnoise._release import Release, StatisticTable, Table, Texts, notices, picture, rounding_words, texts
+from leastnoise._release import Release, StatisticTable, Table, Texts, notices, picture, rounding_words, statistic_words, table_words, texts
 from leastnoise._session import read_release
 from leastnoise._studio._exploring import Exploring, question
 from leastnoise._studio._pages import Page, action, asset, html, shown, text
@@ -55,7 +55,7 @@ def exploring_page(place: Path) -> Page:
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
         made = release.statistics[key]
-        return {"chart": made.spec(said), "alt": said.say("st_chart", name=made.name)}
+        return {"chart": made.spec(said), "alt": said.say("st_chart", name=statistic_words(made.statistic, said))}
 
     return Page(
         routes=[
@@ -90,9 +90,9 @@ def _statistic(made: StatisticTable, said: Texts) -> dict[str, Any]:
     cut = said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else ""
     return {
         "id": made.id,
-        "name": made.name,
+        "name": statistic_words(made.statistic, said),
         "meaning": said.say(f"meta_{made.statistic.kind}"),
-        "keys": made.keys,
+        "keys": made.headings(said),
         "value": said.say(f"col_{made.value_name}"),
         "rows": made.written(said, _MOST_LISTED),
         "cut": cut,
@@ -113,10 +113,10 @@ def _table(table: Table, said: Texts) -> dict[str, Any]:
             ]
         )
     return {
-        "name": table.name,
+        "name": table_words(table.product, said),
         "rows": rows,
         "chart": vega_lite(picture(table, said), _MOST_MARKS),
-        "alt": said.say("st_chart", name=table.name),
+        "alt": said.say("st_chart", name=table_words(table.product, said)),
     }
 
 
