@@ -30,6 +30,10 @@ def statistic_words(statistic: Statistic, said: Texts) -> str:
     Args:
         statistic: what was asked for.
         said: the catalogue.
+
+    >>> (asked,) = ln.cdf_queries(Domain(sex=["F", "M"], age=Integers(0, 9)), "age", by=["sex"]).statistics
+    >>> statistic_words(asked, texts("de"))
+    'Verteilung von age nach sex'
     """
     made = said.say(f"name_{statistic.kind}", of=statistic.of)
     return said.say("name_by", name=made, groups=" x ".join(statistic.by)) if statistic.by else made
