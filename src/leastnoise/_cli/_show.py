@@ -57,7 +57,7 @@ def _facts(release: "Release") -> list[tuple[str, str]]:
     privacy = release.privacy
     ratio = goodness(release.plan)
     return [
-        ("release", f"{whole(release.workload.rows)} answers in {whole(len(release.tables))} tables"),
+        ("release", f"{whole(release.workload.rows)} answers in {whole(len(release.tables))} table{'s' * (len(release.tables) != 1)}"),
         ("budget", charge_text(privacy.budget, whole_budget(privacy.budget))),
         ("protects", privacy.unit),
         *([("error / least possible", f"{ratio:.3f}")] if ratio is not None else []),

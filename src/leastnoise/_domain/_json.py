@@ -84,9 +84,8 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
     >>> measure_to_json(Measure("income", 0, 100, unit="0.5"))
     {'column': 'income', 'low': '0', 'high': '100', 'unit': '1/2'}
     """
-    reading = measure.reading.to_json()
     said = {"column": measure.column, "low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
-    return {**said, "reading": reading} if reading else said
+    return said | {name: value for name, value in {"reading": measure.reading.to_json()}.items() if value}
 
 
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
@@ -97,8 +96,7 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     """
     keys = ["name", "column", "low", "high", "unit"]
     given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
-    for key in keys:
-        if key not in given:
-            raise InputError(f"a measure in JSON must have {key!r}.")
+    if missing := [key for key in keys if key not in given]:
+        raise InputError(f"a measure in JSON must have {missing[0]!r}.")
     said: dict[str, Any] = known_keys("reading", given.pop("reading", {}), [one.name for one in fields(Reading)])
     return attribute_name("'name' of a measure in JSON", given.pop("name")), Measure(**given, reading=Reading(**said))
