@@ -44,7 +44,7 @@ def engine(name, said):
 
         yield run
 
-    return _ibis.engine_of(_ibis.DIALECTS[name], dict(table.schema().items()), session)
+    return _ibis.engine_of(_ibis.DIALECTS[name], dict(table.schema().items()), "leastnoise_source", session)
 
 
 @pytest.mark.parametrize("name", ["bigquery", "snowflake"])

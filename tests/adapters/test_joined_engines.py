@@ -93,3 +93,48 @@ def test_tables_that_one_query_cannot_have_are_read(engine, partners):
     # a double is no key there
     opened = [_read.open_source(ln.Joined(engine, partners, on=on, public=True)).engine for on in ({"x": "y"}, {"u": "y"}, {"u": "k"})]
     assert [one is None for one in opened] == [True, True, False]
+
+
+def test_columns_that_are_not_wanted_need_no_right_and_a_table_of_which_none_is_wanted_neither(url, postgres, monkeypatch):
+    make = [
+        "DROP TABLE IF EXISTS partly",
+        "CREATE TABLE partly (k bigint, g text, secret text)",
+        "INSERT INTO partly VALUES (1, 'F', 'x'), (2, 'M', 'y')",
+    ]
+    make += [
+        "DROP TABLE IF EXISTS hidden",
+        "CREATE TABLE hidden (k bigint, g text)",
+        "DROP ROLE IF EXISTS clerk",
+        "CREATE ROLE clerk LOGIN",
+    ]
+    fill(url, [*make, "GRANT SELECT (u, t) ON visits TO clerk", "GRANT SELECT (k, g) ON partly TO clerk"])
+    monkeypatch.setenv("CLERK_URL", url.replace("tester:", "clerk:"))
+    visits, partly, hidden = (DatabaseTable(name, "env:CLERK_URL") for name in ("visits", "partly", "hidden"))
+    rows = Counter(one for one in COLUMNS["u"] if one is not None)
+    found, here = counts(ln.Joined(visits, partly, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
+    assert here
+    assert found[None, ("g",)] == [rows[1], rows[2], ROWS - rows[1] - rows[2]]
+    found, here = counts(ln.Joined(visits, hidden, on={"u": "k"}, public=True), Domain(t=BESIDE.kind("t")), {None: [()]})
+    assert here
+    assert found[None, ()] == [ROWS]
+    with pytest.raises(ln.InputError, match="the table 'visits' of PostgreSQL joined with the table 'hidden' of PostgreSQL cannot be read"):
+        counts(ln.Joined(visits, hidden, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
+
+
+def test_a_doubled_column_that_nobody_asks_for_does_no_harm_in_spark(spark_session, spark):
+    import pyspark.sql.functions as sql
+
+    doubled = spark_session.createDataFrame(PARTNERS).select("k", "g", sql.lit(1).alias("n"), sql.lit(2).alias("n"))
+    found, here = counts(ln.Joined(spark, doubled, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
+    assert here
+    assert found == counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})[0]
+
+
+def test_tables_that_ibis_holds_itself_are_read(ibis_duckdb):
+    import ibis
+
+    held = ibis.memtable(PARTNERS)
+    wanted = counts(PARTNERS, Domain(g=BESIDE.kind("g")), {None: [("g",)]})[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert counts(held, Domain(g=BESIDE.kind("g")), {None: [("g",)]}) == (wanted, False)

@@ -3,6 +3,7 @@
 A dialect says in which words an engine's values and hashes are ours; the table's own query is one that ours selects from.
 """
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +17,6 @@ from leastnoise._adapters._engine import KEY, Engine, Place, Run, Session
 from leastnoise._adapters._sql import Expression, Value, case, text, whole, without_nul
 from leastnoise._check import InputError
 
-_SOURCE, _SECOND = "leastnoise_source", "leastnoise_second"
 _MOST_SETS = 100
 _LATEST = 2**63 - 1
 # A decimal of so many digits is the double nearest to it, however it is computed.
@@ -45,19 +45,20 @@ class Dialect:
     hashed: Callable[[Expression], Expression]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Place(Place):
     """The connection of a table, its query, and a session in which other queries have names too."""
 
     backend: Any
     query: str
-    session: Callable[..., AbstractContextManager[Run]]
+    name: str
+    session: Callable[[Mapping[str, str]], AbstractContextManager[Run]]
 
     def beside(self, other: Place) -> tuple[Session, Expression] | None:
         """Any other table of the connection: two that are equal may be of two databases."""
         if not isinstance(other, _Place) or other.backend is not self.backend:
             return None
-        return partial(self.session, **{_SECOND: other.query}), exp.to_table(_SECOND)
+        return partial(self.session, {self.name: self.query, other.name: other.query}), exp.to_table(other.name)
 
 
 def call(name: str, *arguments: Expression) -> Expression:
@@ -129,6 +130,7 @@ def open_ibis(table: Any, reading: Source) -> Source:
         InputError: the table belongs to no backend, or to several.
     """
     import ibis
+    from ibis.expr.operations import InMemoryTable
 
     what = "the Ibis table"
     try:
@@ -139,15 +141,16 @@ def open_ibis(table: Any, reading: Source) -> Source:
         ) from None
     own = replace(reading, what=what)
     dialect = DIALECTS.get(backend.name)
-    if dialect is None:
+    # tables that Ibis holds itself are there for its own queries alone
+    if dialect is None or table.op().find(InMemoryTable):
         return own
 
     @contextmanager
-    def session(**others: str) -> Iterator[Run]:
+    def session(queries: Mapping[str, str]) -> Iterator[Run]:
         def run(ours: exp.Select) -> Any:
             # of counts, which are whole numbers, and of keys
             schema = {name: "string" if name == KEY else "int64" for name in ours.named_selects}
-            return backend.sql(words(backend.name, ours, {_SOURCE: query, **others}), schema=schema).to_pyarrow().to_reader()
+            return backend.sql(words(backend.name, ours, queries), schema=schema).to_pyarrow().to_reader()
 
         try:
             yield run
@@ -156,7 +159,10 @@ def open_ibis(table: Any, reading: Source) -> Source:
                 f"{what} cannot be computed. Run it by itself first, such as table.count().execute(), to see its own error."
             ) from None
 
-    return replace(own, engine=replace(engine_of(dialect, dict(types), session), place=_Place(backend, query, session)))
+    # a name that no table of theirs has
+    name = f"leastnoise_{uuid.uuid4().hex}"
+    engine = engine_of(dialect, dict(types), name, partial(session, {name: query}))
+    return replace(own, engine=replace(engine, place=_Place(backend, query, name, session)))
 
 
 def words(name: str, ours: exp.Select, theirs: Mapping[str, str]) -> str:
@@ -169,18 +175,19 @@ def words(name: str, ours: exp.Select, theirs: Mapping[str, str]) -> str:
     return f"WITH {named} {ours.sql(name, identify=True)}"
 
 
-def engine_of(dialect: Dialect, types: Mapping[str, Any], session: Session) -> Engine:
+def engine_of(dialect: Dialect, types: Mapping[str, Any], name: str, session: Session) -> Engine:
     """An engine that counts.
 
     Args:
         dialect: its words.
         types: Ibis' type of every column.
-        session: runs queries from `leastnoise_source`.
+        name: under which queries have the table.
+        session: runs queries.
     """
     values = {name: _value(exp.column(exp.to_identifier(name, quoted=True)), kind, dialect) for name, kind in types.items()}
     known = {name: value for name, value in values.items() if value is not None}
     return Engine(
-        relation=exp.to_table(_SOURCE), values=known, hashed=dialect.hashed, most_sets=_MOST_SETS, session=session, sound=without_nul
+        relation=exp.to_table(name), values=known, hashed=dialect.hashed, most_sets=_MOST_SETS, session=session, sound=without_nul
     )
 
 

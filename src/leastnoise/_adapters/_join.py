@@ -17,13 +17,14 @@ NONE, SEVERAL = -1, -2
 _BITS = 40
 
 
-def joined_source(joined: Joined, first: Source, second: Source) -> Source:
+def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None) -> Source:
     """Open two tables as one source.
 
     Args:
         joined: how they are joined.
         first: whose rows are the rows of the source.
         second: whose columns are beside those of the first.
+        wanted: the columns that an engine counts by; None for all.
 
     Raises:
         InputError: a column that they are joined on is not there, or holds what cannot be compared.
@@ -38,22 +39,25 @@ def joined_source(joined: Joined, first: Source, second: Source) -> Source:
         raise InputError(f"{second.what} has no column {missing[0]!r}, which the join names. Correct its columns.")
 
     def chunks(columns: Sequence[str]) -> Iterator[tuple[int, list[Column]]]:
-        wanted = [name for name in dict.fromkeys(columns) if name not in first.names]
-        if not wanted:
+        others = [name for name in dict.fromkeys(columns) if name not in first.names]
+        if not others:
             yield from first.chunks(columns)
             return
         names = [name for name in dict.fromkeys((*columns, joined.own)) if name in first.names]
-        partners = Partners(second, joined.key, wanted)
-        order = [[*names, *wanted].index(name) for name in columns]
+        partners = Partners(second, joined.key, others)
+        order = [[*names, *others].index(name) for name in columns]
         for _, found in first.chunks(names):
             for rows, beside in partners.beside(found, partners.of(found[names.index(joined.own)])):
                 yield rows, [beside[place] for place in order]
 
-    engine = None
-    if first.engine is not None and second.engine is not None:
+    asked = (*first.names, *own) if wanted is None else tuple(dict.fromkeys(wanted))
+    beside = [name for name in asked if name in own and name not in first.names]
+    engine = None if beside else first.engine
+    if beside and first.engine is not None and second.engine is not None:
         from leastnoise._adapters._joined_engine import joined_engine
 
-        engine = joined_engine(first.engine, second.engine, joined.own, joined.key, own)
+        mine = [name for name in asked if name in first.names]
+        engine = joined_engine(first.engine, second.engine, (joined.own, joined.key), mine, beside)
     strange = {**first.strange, **{name: kind for name, kind in second.strange.items() if name in own and name not in first.names}}
     what, names = f"{first.what} joined with {second.what}", (*first.names, *own)
     return Source(what=what, names=names, total=first.total, chunks=chunks, strange=strange, engine=engine)

@@ -1,6 +1,6 @@
 """Two tables of one engine, joined where they are (E10 of PROOFS-adapters.md)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -9,15 +9,15 @@ from leastnoise._adapters._engine import APART, Engine
 from leastnoise._adapters._sql import Expression, Value, case, unit_of, whole
 
 
-def joined_engine(first: Engine, second: Engine, own: str, key: str, columns: Sequence[str]) -> Engine | None:
+def joined_engine(first: Engine, second: Engine, on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]) -> Engine | None:
     """An engine in which rows have the columns of their partner in a second table.
 
     Args:
         first: whose rows are its rows.
         second: where the partners are.
-        own: the column of the first that they are joined on.
-        key: that of the second.
-        columns: of the second, those that are wanted.
+        on: the column of the first, and that of the second, that they are joined on.
+        mine: of the first, the columns that are wanted; no other is named in a query.
+        theirs: of the second, likewise.
 
     Returns:
         The engine; None where one query cannot have both tables, or their keys have no SQL. That depends on public facts alone.
@@ -25,23 +25,23 @@ def joined_engine(first: Engine, second: Engine, own: str, key: str, columns: Se
     Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
     """
     both = first.place.beside(second.place)
-    keys = _key(first, own), _key(second, key)
+    keys = _key(first, on[0]), _key(second, on[1])
     if both is None or keys[0] is None or keys[1] is None:
         return None
     session, relation = both
-    mine, theirs = dict(first.values), {name: second.values[name] for name in columns if name in second.values}
-    rows = _with_key({f"a{place}": value.it for place, value in enumerate(mine.values())}, keys[0], first.relation)
-    every = _with_key({f"b{place}": value.it for place, value in enumerate(theirs.values())}, keys[1], relation)
+    named = {f"a{place}": first.values[name] for place, name in enumerate(mine) if name in first.values}
+    beside = {f"b{place}": second.values[name] for place, name in enumerate(theirs) if name in second.values}
     times = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[exp.column("k")])
-    counted = exp.select("*", exp.alias_(times, "times")).from_(every.subquery("every"))
-    single = exp.select("*").from_(counted.subquery("counted")).where(exp.EQ(this=exp.column("times"), expression=whole(1)))
-    found = {f"a{place}": exp.column(f"a{place}", "one") for place in range(len(mine))}
-    found |= {f"b{place}": exp.column(f"b{place}", "other") for place in range(len(theirs))}
-    chosen = [exp.alias_(column, name) for name, column in found.items()]
+    every = _with_key(beside, keys[1], relation).subquery("every")
+    counted = exp.select("*", exp.alias_(times, "times")).from_(every).subquery("counted")
+    single = exp.select("*").from_(counted).where(exp.EQ(this=exp.column("times"), expression=whole(1)))
+    found = {**dict.fromkeys(named, "one"), **dict.fromkeys(beside, "other")} or {"k": "one"}
+    chosen = [exp.alias_(exp.column(name, table), name) for name, table in found.items()]
     same = exp.EQ(this=exp.column("k", "one"), expression=exp.column("k", "other"))
-    joined = exp.select(*chosen).from_(rows.subquery("one")).join(single.subquery("other"), on=same, join_type="left")
-    values = {name: Value(value.held, exp.column(f"b{place}")) for place, (name, value) in enumerate(theirs.items())}
-    values |= {name: Value(value.held, exp.column(f"a{place}")) for place, (name, value) in enumerate(mine.items())}
+    rows = _with_key(named, keys[0], first.relation).subquery("one")
+    joined = exp.select(*chosen).from_(rows).join(single.subquery("other"), on=same, join_type="left")
+    values = {name: Value(second.values[name].held, exp.column(f"b{place}")) for place, name in enumerate(theirs) if f"b{place}" in beside}
+    values |= {name: Value(first.values[name].held, exp.column(f"a{place}")) for place, name in enumerate(mine) if f"a{place}" in named}
     return replace(first, relation=joined.subquery("joined"), values=values, session=session, place=APART)
 
 
@@ -52,6 +52,6 @@ def _key(engine: Engine, name: str) -> Expression | None:
     return None if value is None or form is None else case([(value.is_null, exp.Null())], form)
 
 
-def _with_key(columns: dict[str, Expression], key: Expression, relation: Expression) -> exp.Select:
-    chosen = [exp.alias_(it.copy(), name) for name, it in columns.items()]
+def _with_key(columns: Mapping[str, Value], key: Expression, relation: Expression) -> exp.Select:
+    chosen = [exp.alias_(value.it.copy(), name) for name, value in columns.items()]
     return exp.select(*chosen, exp.alias_(key, "k")).from_(relation.copy())

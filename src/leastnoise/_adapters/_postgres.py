@@ -37,17 +37,23 @@ class _Type:
     value: Callable[[Expression], Expression] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Place(Place):
-    """The database of a table, and its name there."""
+    """A table, and its database, whose URL may hold a password."""
 
+    source: DatabaseTable
     url: str
-    session: Session
     relation: Expression
 
+    @property
+    def what(self) -> str:
+        return f"the table {self.source.table!r} of PostgreSQL"
+
     def beside(self, other: Place) -> tuple[Session, Expression] | None:
-        """Any other table of the database."""
-        return (self.session, other.relation) if isinstance(other, _Place) and other.url == self.url else None
+        """Any other table of the same URL."""
+        if not isinstance(other, _Place) or other.url != self.url:
+            return None
+        return _session(self.source, self.url, f"{self.what} joined with {other.what}"), other.relation
 
 
 def _same(column: Expression) -> Expression:
@@ -160,12 +166,12 @@ def open_postgres(source: DatabaseTable) -> Source:
     Raises:
         InputError: the server cannot be reached, or it has no such table; without a word of the server's own, which may hold a password.
     """
-    what = f"the table {source.table!r} of PostgreSQL"
-    url = source.url()
-    session = _session(source, url, what)
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
         relation.set("db", exp.to_identifier(source.parts[0], quoted=True))
+    place = _Place(source, source.url(), relation)
+    what = place.what
+    session = _session(source, place.url, what)
     with session() as run:
         found = run(_COLUMNS.format(text(relation.sql("postgres")).sql("postgres"))).read_all()
         types = {row["name"]: row["kind"] for row in found.to_pylist()}
@@ -191,7 +197,7 @@ def open_postgres(source: DatabaseTable) -> Source:
         most_sets=_MOST_SETS,
         session=session,
         merges=True,
-        place=_Place(url, session, relation),
+        place=place,
     )
     strange = {name: kind for name, kind in types.items() if kind not in _TYPES}
     return Source(what=what, names=tuple(types), total=None, chunks=chunks, strange=strange, engine=engine)

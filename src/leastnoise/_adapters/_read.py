@@ -148,12 +148,12 @@ def opened_for(source: Any, kinds: Mapping[str, Kind], sums: Mapping[str, Measur
     """
     if isinstance(source, Joined):
         source.check_unit(unit_column)
-    opened = open_source(source)
     wanted = [
         *(kind.reading.column or name for name, kind in kinds.items()),
         *(measure.column for measure in sums.values()),
         *([] if unit_column is None else [unit_column]),
     ]
+    opened = open_source(source, wanted)
     for name in wanted:
         _check_column(opened, name)
     if unit_column is not None and unit_column in opened.strange:
@@ -228,11 +228,12 @@ class _Collected:
         return codes, values, int(kept)
 
 
-def open_source(source: Any) -> Source:
+def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
     """Open a source; of its rows none is read.
 
     Args:
         source: as for `read`.
+        wanted: the columns that will be wanted, which tells what an engine has to join; None for all.
 
     Raises:
         InputError: as for `read`.
@@ -247,7 +248,7 @@ def open_source(source: Any) -> Source:
     if isinstance(source, Joined):
         from leastnoise._adapters._join import joined_source
 
-        return joined_source(source, open_source(source.data), open_source(source.second))
+        return joined_source(source, open_source(source.data), open_source(source.second), wanted)
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
         from leastnoise._adapters._spark import open_spark
 

@@ -24,7 +24,7 @@ _OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quoted
 _DIGITS = 15
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Place(Place):
     """The session of a frame, and the view of it that there is for as long as one of ours is entered."""
 
