@@ -1,9 +1,11 @@
 """The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
 
+import gc
 import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -264,6 +266,21 @@ def _reasons(tried: Sequence[Candidate]) -> str:
     return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cycles: a plan of very many tables is millions of values that are kept and hold no cycles.
+
+    Looking through all of them again and again, because so many are made, takes a third of the time.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -> tuple[Plan, tuple[Candidate, ...]]:
     """The plan of least expected total squared error.
 
@@ -291,10 +308,11 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
                 "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
     listed = []
-    for one in candidates(workload, privacy, search.strategy, search.seconds, search.tell):
-        listed.append(one)
-        if search.found is not None and one.plan is not None:
-            search.found(one.plan)
+    with _uncollected() if len(workload.products) > _MANY_TABLES else nullcontext():
+        for one in candidates(workload, privacy, search.strategy, search.seconds, search.tell):
+            listed.append(one)
+            if search.found is not None and one.plan is not None:
+                search.found(one.plan)
     tried = sharpened(listed)
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
