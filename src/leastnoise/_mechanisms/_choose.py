@@ -1,6 +1,5 @@
 """The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
 
-import gc
 import math
 import re
 import time
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
 
 from leastnoise._accounting import Noise, Privacy, parameters, readable
 from leastnoise._accuracy import promised
@@ -272,13 +272,16 @@ def _uncollected() -> Iterator[None]:
 
     Looking through all of them again and again, because so many are made, takes a third of the time.
     """
-    collects = gc.isenabled()
-    gc.disable()
+    collects = isenabled()
+    disable()
     try:
         yield
     finally:
+        if get_freeze_count() == 0:  # what was made counts as old: else it would be looked through once more for each generation
+            freeze()
+            unfreeze()
         if collects:
-            gc.enable()
+            enable()
 
 
 def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -> tuple[Plan, tuple[Candidate, ...]]:

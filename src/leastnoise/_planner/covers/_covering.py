@@ -36,6 +36,7 @@ from leastnoise._planner.tables._residual_algebra import AttributeSet, Closure, 
 _OPERATIONS = 60_000_000  # of the local search per unit of effort: about a second of one core
 _SEARCHABLE = 4_000_000  # operations of one neighbourhood beyond which there is no local search
 _MOST_TABLES = 400_000
+_LARGE = 10_000  # asked tables beyond which there are fewer starts, and those of the asked tables stay in their order
 _MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
 _MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
 _FEW = 7  # attributes; below, each less leaves a quarter of the pairs of tables, and so of the operations that a search is worth
@@ -99,7 +100,7 @@ def covering_design(
     start = best = min(starts, key=lambda state: state.error)
     count = len(closure.shape)
     typical = len(best.tables) * (count * count / 4) * len(asked)
-    if effort > 0 and needed != [()]:
+    if effort > 0 and needed != [()] and min(typical, len(best.tables) * len(asked)) <= _SEARCHABLE:
         member = np.zeros((count, len(asked)), dtype=np.float32)
         for column, attributes in enumerate(asked):
             member[list(attributes), column] = 1
@@ -111,10 +112,7 @@ def covering_design(
             rng=rng,
             left=effort * _OPERATIONS * min(1.0, 4.0 ** (int(member.any(axis=1).sum()) - _FEW)),
         )
-        if typical <= _SEARCHABLE:
-            best = search_designs(search, starts)
-        elif len(best.tables) * len(asked) <= _SEARCHABLE:
-            best = polish_design(search, best)
+        best = search_designs(search, starts) if typical <= _SEARCHABLE else polish_design(search, best)
     found = _finish(closure, coefficient, targets, best)
     if best is start or count > _FEW:
         return found
@@ -206,9 +204,10 @@ def _proposed(
             most = guess + math.log(8.0)
         if not guess <= most:
             continue
-        tables = sorted(set(proposed), key=lambda attributes: (-len(attributes), attributes))
+        own = proposed is asked or proposed is needed  # the largest of these are in no other table
+        tables = proposed if own and len(asked) > _LARGE else sorted(set(proposed), key=lambda names: (-len(names), names))
         missing = np.ones(len(needed), dtype=bool)
-        if proposed is not asked and proposed is not needed:  # these contain nothing that another table tells too
+        if not own:
             missing = ~(np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[at] > 0)
             tables += [attributes for attributes, lacks in zip(needed, missing.tolist(), strict=True) if lacks]
         if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _LATTICE else origin.encode()) in seen:
@@ -235,7 +234,7 @@ def _starts(
     for block, values in zip(closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True):
         np.add.at(share, block, values[:, None])
     hub = int(share.argmax())
-    large = len(asked) > 10_000
+    large = len(asked) > _LARGE
     for hubs in ((), (hub,)) if len(used) > 2 else ((),):
         others = [i for i in used if i not in hubs]
         full = width - len(hubs)

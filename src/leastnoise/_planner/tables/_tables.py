@@ -69,7 +69,7 @@ def error_sums(products: Sequence[Product], factors: Mapping[str, Factor]) -> li
     terms = []
     for where, rows in asked.widths:
         weights = importance[where] * np.where(single[rows], means[rows], 1.0).prod(axis=1)
-        for kept in np.unique(~single[rows], axis=0):
+        for kept in np.unique(~single[rows], axis=0) if single.any() else np.ones((1, rows.shape[1]), dtype=bool):
             some = (~single[rows] == kept).all(axis=1)
             left = rows[some][:, kept]
             terms.append(Terms(places[left], spreads[left], means[left], weights[some]))

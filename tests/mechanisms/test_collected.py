@@ -1,0 +1,36 @@
+"""While very many tables are planned cycles are not collected, and afterwards as before, whatever happened."""
+
+import gc
+
+import pytest
+
+from leastnoise import Domain, Privacy, PureDP, Workload, marginals
+from leastnoise._mechanisms import Search, _choose, choose
+
+
+@pytest.fixture
+def few() -> Workload:
+    return marginals(Domain(a=["x", "y"], b=["x", "y"]), ways=1)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+@pytest.mark.parametrize("most", [0, 1024])
+def test_cycles_are_not_collected_while_many_tables_are_planned(
+    few: Workload, monkeypatch: pytest.MonkeyPatch, most: int, *, collects: bool
+) -> None:
+    monkeypatch.setattr(_choose, "_MANY_TABLES", most)
+    seen: list[bool] = []
+
+    def stopped(_: str) -> None:
+        seen.append(gc.isenabled())
+        raise KeyboardInterrupt
+
+    try:
+        if not collects:
+            gc.disable()
+        with pytest.raises(KeyboardInterrupt):
+            choose(few, Privacy(PureDP(1)), Search(tell=stopped))
+        assert gc.isenabled() is collects
+    finally:
+        gc.enable()
+    assert seen == [collects and most > 0]
