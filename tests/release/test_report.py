@@ -370,3 +370,13 @@ def test_a_column_that_is_counted_and_summed_is_said_to_be_clipped_once():
     domain = ln.Domain({"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)})
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
     assert _words.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == ["pay"]
+
+
+def test_what_no_column_says_is_not_explained(tmp_path):
+    """A mechanism that looks at the data has no least possible error beside its own."""
+    domain = ln.Domain(age=ln.Integers(0, 63))
+    plan = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
+    ln.release(plan, pd.DataFrame({"age": range(64)}), seed=1, out=tmp_path / "out")
+    text = Page((tmp_path / "out" / "report.html").read_text("utf-8")).text
+    assert "a typical margin is the root mean square over a table." in text
+    assert "Least possible alone" not in text

@@ -30,9 +30,9 @@ def rows():
     )
 
 
-def released(out, strategy, budget, asked=ASKED):
+def released(out, strategy, budget, asked=ASKED, language="en"):
     plan = ln.plan(asked, budget, strategy=strategy)
-    return ln.release(plan, rows(), seed=1, out=out, options=ln.Options(formats=["csv"], level=0.9))
+    return ln.release(plan, rows(), seed=1, out=out, options=ln.Options(formats=["csv"], level=0.9, language=language))
 
 
 @pytest.fixture(scope="module")
@@ -135,3 +135,17 @@ def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
             assert (chart is None) == (one.cells == 1)
         assert "must be called by its id" in client.json("/statistic", {"statistic": 7})["refused"]
         assert "must be called by its id or name" in client.json("/statistic", {"statistic": "q1"})["refused"]
+
+
+def test_charts_write_numbers_and_dates_in_the_language_of_the_release(tmp_path):
+    asked = ASKED + ln.cdf_queries(DOMAIN, of="kids", by=["sex"])
+    made = released(tmp_path / "out", "identity", ln.PureDP(4), asked, "de")
+    with serving(tmp_path / "out") as client:
+        client.enter()
+        charts = [
+            client.json("/table", {"asked": {"sex": "identity"}, "measure": ""}),
+            client.json("/statistic", {"statistic": made.statistics["s1"].id}),
+        ]
+    for found in charts:
+        words = found["chart"]["config"]["locale"]
+        assert (words["number"]["decimal"], words["time"]["months"][6]) == (",", "Juli")

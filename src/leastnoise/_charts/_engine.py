@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-LOCALES = {"en": "en-US", "de": "de-DE"}
+from leastnoise._charts._locale import spoken
 
 
 def main() -> None:
@@ -12,13 +12,12 @@ def main() -> None:
     import vl_convert
 
     asked = json.load(sys.stdin)
-    locale = LOCALES[asked["language"]]
-    json.dump([_drawn(vl_convert, spec, locale) for spec in asked["specs"]], sys.stdout)
+    json.dump([_drawn(vl_convert, spoken(spec, asked["language"])) for spec in asked["specs"]], sys.stdout)
 
 
-def _drawn(engine: Any, spec: dict[str, Any], locale: str) -> str | None:
+def _drawn(engine: Any, spec: dict[str, Any]) -> str | None:
     try:
-        svg = engine.vegalite_to_svg(spec, allowed_base_urls=[], format_locale=locale, time_format_locale=locale)
+        svg = engine.vegalite_to_svg(spec, allowed_base_urls=[])
     except ValueError:
         return None
     return str(svg)

@@ -199,8 +199,8 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
         why = [f"chosen_{objective}", *(["gives_way"] if gives_way and objective == "total" else [])]
         summary = " ".join([*map(said.say, why), said.say("squared", total=total, bound=bound)])
     cut = said.say("index_cut", count=MOST_LISTED, all=len(entries)) if len(entries) > MOST_LISTED else ""
-    note = said.say("index_note", percent=said.percent(release.level))
-    return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": note}
+    notes = [said.say("index_note", percent=said.percent(release.level)), *([said.say("index_alone")] if bounds else [])]
+    return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": " ".join(notes)}
 
 
 def _short(value: float) -> str:

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from leastnoise._charts import vega_lite
+from leastnoise._charts import spoken, vega_lite
 from leastnoise._check import InputError, InternalError
 from leastnoise._release import Release, StatisticTable, Table, Texts, notices, picture, rounding_words, statistic_words, table_words, texts
 from leastnoise._session import read_release
@@ -55,7 +55,7 @@ def exploring_page(place: Path) -> Page:
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
         made = release.statistics[key]
-        return {"chart": made.spec(said), "alt": said.say("st_chart", name=statistic_words(made.statistic, said))}
+        return {"chart": _spoken(made.spec(said), said), "alt": said.say("st_chart", name=statistic_words(made.statistic, said))}
 
     return Page(
         routes=[
@@ -115,9 +115,13 @@ def _table(table: Table, said: Texts) -> dict[str, Any]:
     return {
         "name": table_words(table.product, said),
         "rows": rows,
-        "chart": vega_lite(picture(table, said), _MOST_MARKS),
+        "chart": _spoken(vega_lite(picture(table, said), _MOST_MARKS), said),
         "alt": said.say("st_chart", name=table_words(table.product, said)),
     }
+
+
+def _spoken(chart: dict[str, Any] | None, said: Texts) -> dict[str, Any] | None:
+    return None if chart is None else spoken(chart, said.language)
 
 
 @cache
