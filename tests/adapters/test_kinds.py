@@ -229,6 +229,7 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
         (lambda: ln.Reading(thousands="x"), "thousands must be empty, or one of"),
         (lambda: ln.Reading(currency=["5"]), "a currency sign must be text without digits"),
         (lambda: ln.Reading(nulls="NA"), "nulls must be a list of texts"),
+        (lambda: ln.Reading(nulls={"NA": 1}), "nulls must be a list of texts"),
         (lambda: ln.Reading(trim=1), "trim must be true or false"),
         (lambda: ln.Edges([1]), "edges must be a list of at least two numbers"),
         (lambda: ln.Edges(["1", "1"]), "edges must rise; got 1 before 1"),

@@ -34,3 +34,15 @@ def test_cycles_are_not_collected_while_many_tables_are_planned(
     finally:
         gc.enable()
     assert seen == [collects and most > 0]
+
+
+def test_the_last_of_several_threads_lets_the_collector_go_on() -> None:
+    resting = _choose._Uncollected()
+    try:
+        with resting:
+            resting.__enter__()
+        assert not gc.isenabled()
+        resting.__exit__()
+        assert gc.isenabled()
+    finally:
+        gc.enable()

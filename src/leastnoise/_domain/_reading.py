@@ -1,7 +1,7 @@
 """How the text of a value is read: said by whoever describes the data, never guessed from them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from leastnoise._check import InputError, refuse
@@ -114,7 +114,7 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
 
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:
     allowed = "a list of texts" + ("" if empty else " that are not empty")
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise refuse(name, value, allowed)
     texts = tuple(value)
     for text in texts:

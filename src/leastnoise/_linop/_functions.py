@@ -279,7 +279,7 @@ def refuse_overflow(most: int) -> None:
 
 
 def along(function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int) -> Array:
-    """Use ``apply`` or ``apply_transpose`` along any axis.
+    """Use ``apply`` or ``apply_transpose`` along an axis, counted from 0.
 
     >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
     array([[3],

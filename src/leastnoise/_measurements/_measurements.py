@@ -295,7 +295,8 @@ class Measurements:
     def largest_values(self, block: Block) -> IntArray:
         """The most that one row can add to or take from a sum of a block: one number for each of its limits, else one alone.
 
-        Limits cut from above; the lower bound of the measure stays. Of distances from both ends it is what a row adds to the two together.
+        Limits cut from above, to no less than 0; a lower bound below 0 stays.
+        Of distances from both ends it is what a row adds to the two together.
         """
         if block.ends and block.measure is not None:
             measure = self.domain.measure(block.measure)

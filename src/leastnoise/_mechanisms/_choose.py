@@ -4,10 +4,11 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
+from threading import Lock
 
 from leastnoise._accounting import Noise, Privacy, parameters, readable
 from leastnoise._accuracy import promised
@@ -266,22 +267,45 @@ def _reasons(tried: Sequence[Candidate]) -> str:
     return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
+class _Uncollected:
     """Without the collector of cycles: a plan of very many tables is millions of values that are kept and hold no cycles.
 
-    Looking through all of them again and again, because so many are made, takes a third of the time.
+    Looking through all of them again and again, because so many are made, takes a third of the time. Where several threads plan, the
+    first stops it and the last lets it go on.
     """
-    collects = isenabled()
-    disable()
+
+    def __init__(self) -> None:
+        self._lock, self._planning, self._collects = Lock(), 0, True
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._planning == 0:
+                self._collects = isenabled()
+            self._planning += 1
+            disable()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._planning -= 1
+            if self._planning:
+                return
+            try:
+                if get_freeze_count() == 0:
+                    _counted_as_old()
+            finally:
+                if self._collects:
+                    enable()
+
+
+def _counted_as_old() -> None:
+    """What was made counts as old: else it would be looked through once more for each generation."""
     try:
-        yield
+        freeze()
     finally:
-        if get_freeze_count() == 0:  # what was made counts as old: else it would be looked through once more for each generation
-            freeze()
-            unfreeze()
-        if collects:
-            enable()
+        unfreeze()
+
+
+_UNCOLLECTED = _Uncollected()
 
 
 def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -> tuple[Plan, tuple[Candidate, ...]]:
@@ -311,7 +335,7 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
                 "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
     listed = []
-    with _uncollected() if len(workload.products) > _MANY_TABLES else nullcontext():
+    with _UNCOLLECTED if len(workload.products) > _MANY_TABLES else nullcontext():
         for one in candidates(workload, privacy, search.strategy, search.seconds, search.tell):
             listed.append(one)
             if search.found is not None and one.plan is not None:
