@@ -29,19 +29,19 @@ def joined_engine(first: Engine, second: Engine, on: tuple[str, str], mine: Sequ
     if both is None or keys[0] is None or keys[1] is None:
         return None
     session, relation = both
-    named = {f"a{place}": first.values[name] for place, name in enumerate(mine) if name in first.values}
-    beside = {f"b{place}": second.values[name] for place, name in enumerate(theirs) if name in second.values}
+    named = {name: f"a{place}" for place, name in enumerate(mine) if name in first.values}
+    beside = {name: f"b{place}" for place, name in enumerate(theirs) if name in second.values}
     times = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[exp.column("k")])
-    every = _with_key(beside, keys[1], relation).subquery("every")
+    every = _with_key(second, beside, keys[1], relation).subquery("every")
     counted = exp.select("*", exp.alias_(times, "times")).from_(every).subquery("counted")
     single = exp.select("*").from_(counted).where(exp.EQ(this=exp.column("times"), expression=whole(1)))
-    found = {**dict.fromkeys(named, "one"), **dict.fromkeys(beside, "other")} or {"k": "one"}
+    found = {**dict.fromkeys(named.values(), "one"), **dict.fromkeys(beside.values(), "other")} or {"k": "one"}
     chosen = [exp.alias_(exp.column(name, table), name) for name, table in found.items()]
     same = exp.EQ(this=exp.column("k", "one"), expression=exp.column("k", "other"))
-    rows = _with_key(named, keys[0], first.relation).subquery("one")
+    rows = _with_key(first, named, keys[0], first.relation).subquery("one")
     joined = exp.select(*chosen).from_(rows).join(single.subquery("other"), on=same, join_type="left")
-    values = {name: Value(second.values[name].held, exp.column(f"b{place}")) for place, name in enumerate(theirs) if f"b{place}" in beside}
-    values |= {name: Value(first.values[name].held, exp.column(f"a{place}")) for place, name in enumerate(mine) if f"a{place}" in named}
+    values = {name: Value(second.values[name].held, exp.column(short)) for name, short in beside.items()}
+    values |= {name: Value(first.values[name].held, exp.column(short)) for name, short in named.items()}
     return replace(first, relation=joined.subquery("joined"), values=values, session=session, place=APART)
 
 
@@ -52,6 +52,6 @@ def _key(engine: Engine, name: str) -> Expression | None:
     return None if value is None or form is None else case([(value.is_null, exp.Null())], form)
 
 
-def _with_key(columns: Mapping[str, Value], key: Expression, relation: Expression) -> exp.Select:
-    chosen = [exp.alias_(value.it.copy(), name) for name, value in columns.items()]
+def _with_key(engine: Engine, columns: Mapping[str, str], key: Expression, relation: Expression) -> exp.Select:
+    chosen = [exp.alias_(engine.values[name].it.copy(), short) for name, short in columns.items()]
     return exp.select(*chosen, exp.alias_(key, "k")).from_(relation.copy())
