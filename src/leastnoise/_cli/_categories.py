@@ -9,7 +9,7 @@ import click
 
 from leastnoise._check import InputError
 from leastnoise._cli._earlier import settle_earlier
-from leastnoise._cli._output import rounded_charge_text, show_facts, shown, whole
+from leastnoise._cli._output import data_name, rounded_charge_text, show_facts, shown, whole
 from leastnoise._progress import Progress
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _found(what: "Spec", one: "Searched", ledger: Path, seed: int | None) -> "Fo
     from leastnoise._accounting import Privacy
     from leastnoise._session import Ledger, csv_blocks, find_categories
 
-    name = what.source.name if isinstance(what.source, Path) else "the data"
+    name = data_name(what)
     about = f"the categories of {one.attribute}"
     if not isinstance(what.privacy, Privacy):
         raise InputError("The budget of a search must be known.")

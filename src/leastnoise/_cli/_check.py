@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from leastnoise._cli._release import data_name
+from leastnoise._cli._output import data_name
 from leastnoise._progress import Progress
 
 

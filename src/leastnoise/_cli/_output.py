@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from leastnoise._accounting import Budget, Charge
+    from leastnoise._session import Spec
 
 _WIDE = 160  # where there is no terminal, nothing is cut to a width
 
@@ -27,6 +28,15 @@ def console() -> "Console":
 
     plain = Console(highlight=False, soft_wrap=False)
     return plain if plain.is_terminal or os.environ.get("COLUMNS") else Console(highlight=False, width=_WIDE)
+
+
+def data_name(what: "Spec") -> str:
+    """What a line of progress calls the data of a spec.
+
+    Args:
+        what: the spec.
+    """
+    return what.source.name if isinstance(what.source, Path) else "the data"
 
 
 def number(value: float) -> str:

@@ -11,7 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._cli._cache import without_cache
 from leastnoise._cli._categories import found_first
 from leastnoise._cli._earlier import settle_earlier
-from leastnoise._cli._output import rounded_charge_text, show_facts, shown
+from leastnoise._cli._output import data_name, rounded_charge_text, show_facts, shown
 from leastnoise._cli._planned import planned_shown
 from leastnoise._progress import Progress
 
@@ -84,15 +84,6 @@ def release(
     warn(plan_warnings(what, plan))
     published = carry_out(what, plan, out, ledger=paying, seed=seed, known=known)
     show_release(published, out, None if seed is not None else paying, new=new, notes=notices(published))
-
-
-def data_name(what: "Spec") -> str:
-    """What a line of progress calls the data of a spec.
-
-    Args:
-        what: the spec.
-    """
-    return what.source.name if isinstance(what.source, Path) else "the data"
 
 
 def warn(sentences: Iterable[str]) -> None:

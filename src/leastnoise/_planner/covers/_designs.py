@@ -16,7 +16,7 @@ from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import Strategy, block_norm
 from leastnoise._planner.covers._covering import Design, covering_design
 from leastnoise._planner.tables._residual_algebra import AttributeSet, Closure, closed
-from leastnoise._planner.tables._tables import Candidates, asked_tables, error_sums, factor_along, shrunk, weighted_strategy
+from leastnoise._planner.tables._tables import Candidates, error_sums, factor_along, shrunk, weighted_strategy
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
@@ -55,12 +55,12 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     """
     domain = workload.domain
     if len({one for product in workload for one in product.attributes}) < 2:
-        return weighted_strategy(name, workload, along, Candidates(asked_tables(workload)), 1)  # nothing to combine
+        return weighted_strategy(name, workload, along, Candidates(workload.tables), 1)  # nothing to combine
     places = {one: place for place, one in enumerate(domain.names)}
     chosen: dict[str | None, list[Names]] = {}
     signed: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
-    for measure, sets in asked_tables(workload).items():
+    for measure, sets in workload.tables.items():
         products = workload.of(measure)
         factors = {one: factor_along(domain, one, along) for one in dict.fromkeys(one for names in sets for one in names)}
         sums = error_sums(products, factors)

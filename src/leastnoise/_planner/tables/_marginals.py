@@ -1,7 +1,7 @@
 """Measure the marginals that are asked about, with the best weights, recovery by least squares included."""
 
 from leastnoise._planner._strategy import Planner, Strategy, Task
-from leastnoise._planner.tables._tables import Candidates, asked_tables, weighted_strategy
+from leastnoise._planner.tables._tables import Candidates, weighted_strategy
 
 
 def marginals(task: Task) -> Strategy:
@@ -20,7 +20,7 @@ def marginals(task: Task) -> Strategy:
     [('a',), ('b',)]
     """
     workload, norm = task.workload, task.norm
-    return weighted_strategy("marginals", workload, {}, Candidates(asked_tables(workload)), norm, privacy=task.privacy)
+    return weighted_strategy("marginals", workload, {}, Candidates(workload.tables), norm, privacy=task.privacy)
 
 
 MARGINALS = Planner(

@@ -239,7 +239,7 @@ def _diagonal(matrices: Sequence[object]) -> object:
 
 
 def asked_tables(workload: Workload) -> dict[str | None, list[Names]]:
-    """The attribute sets that a workload asks about, by measure.
+    """The attribute sets that a workload asks about, by measure, as lists that others may be added to.
 
     >>> asked_tables(marginals(Domain(a=["x"], b=["x"]), ways=1))
     {None: [('a',), ('b',)]}
