@@ -31,7 +31,7 @@ def peak():
 workload = ln.marginals(ln.Domain({f"a{i}": ln.Coded(10) for i in range(count)}), upto=3)
 plan = ln.plan(workload, ln.PureDP(1) if budget == "pure" else ln.ZCDP("1/2"), strategy=strategy)
 found = {"plan_seconds": time.process_time(), "plan_peak": peak(), "tables": len(workload.products), "answers": workload.rows,
-         "blocks": len(plan.blocks), "noisy": sum(block.rows for block in plan.blocks),
+         "blocks": len(plan.measurements.blocks), "noisy": sum(block.rows for block in plan.measurements.blocks),
          "rmse": math.sqrt(plan.expected_error().total_squared_error / workload.rows)}
 if out:
     folder = Path(out)
