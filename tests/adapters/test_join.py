@@ -305,6 +305,14 @@ def test_without_the_rule_about_units_one_row_changes_those_of_several(monkeypat
 # ------------------------------------------------------------------------------------------------------------------ refusals
 
 
+def test_how_rows_find_partners_is_counted_over_all_that_is_read() -> None:
+    visits = pd.DataFrame({"patient": [0, 1, 1, 7] * 2**16})
+    patients = pd.DataFrame({"id": [0, 1, 1, 2], "sex": ["F", "M", "M", "F"]})
+    joined = ln.Joined(visits, patients, on=ON, public=True)
+    found = rows_fit(joined, DOMAIN, attributes=["sex"], measures=[]).join
+    assert (found.keys, found.doubled, found.matched, found.several) == (3, 1, 2**16, 2**17)
+
+
 @pytest.mark.parametrize("how", [read, read_keys, rows_fit])
 @pytest.mark.parametrize("unit", [None, "doctor", "home"])
 def test_a_private_table_is_refused_for_any_unit_but_the_key(how: Any, unit: str | None) -> None:

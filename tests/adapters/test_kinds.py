@@ -1,6 +1,7 @@
 """What new kinds and readings make of values, against slow references, and alike from every source."""
 
 import datetime as dt
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -236,6 +237,7 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
         (lambda: ln.Decimals(0, 1, "0.3"), "high must be a whole number of steps of 0.3 above 0"),
         (lambda: ln.Decimals(0, 1, 0), "step must be a number above 0"),
         (lambda: ln.Dates("2024-13-01", "2025-01-01"), "start must be a day such as '2024-01-31'; got '2024-13-01'"),
+        *((partial(ln.Dates, f"{year}-01-01", "9999-01-01"), "must be a day such as '2024-01-31'; got") for year in ("0001", "2024")),
         (lambda: ln.Dates("2024-01-02", "2024-01-01"), "start must not be after end"),
         (lambda: ln.Dates("2024-01-01", "2024-01-02", "decade"), "by must be one of 'year'"),
         (lambda: ln.Dates("2024-01-01", "2024-01-02", zone="Mars/Phobos"), "zone must be an IANA time zone"),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading
+from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading, Unknown
 from leastnoise._domain._kind import Kind, number_text
 from leastnoise._domain._levels import find
 
@@ -20,8 +20,10 @@ def test_sizes_and_labels():
     assert Coded(size=3).labels == (0, 1, 2)
     assert Bins(0, "0.3", 3).labels == ("[0, 0.1)", "[0.1, 0.2)", "[0.2, 0.3]")
     assert Bins(0, 1, 3, closed="right", outside="other").labels == ("[0, 1/3]", "(1/3, 2/3]", "(2/3, 1]", "other")
-    for kind in (Categories(["a"]), Integers(0, 5, null="other"), Coded(4, outside="other"), Bins(0, 1, 7, outside="other")):
+    other = [Integers(0, 5, null="other"), Coded(4, outside="other"), Bins(0, 1, 7, outside="other"), Unknown(5, outside="other")]
+    for kind in (Categories(["a"]), Unknown(5), Dates("2024-01-01", "2024-02-01"), Edges([0, 1, 5]), Decimals(0, 1, "0.1"), *other):
         assert kind.size == len(kind.labels)
+        assert kind.regular == len(kind.regular_labels) == kind.size - (kind in other)
 
 
 @pytest.mark.parametrize(

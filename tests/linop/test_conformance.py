@@ -20,6 +20,7 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Coded, Domain
 from leastnoise._linop import (
     AllRanges,
+    Coarse,
     Contrasts,
     Dense,
     DiagonalAndRows,
@@ -220,6 +221,10 @@ def test_sizes_become_pythons_own_integers() -> None:
         *(
             (partial(Toeplitz, starts, [2, 1], [1, 1, 1]), "starts must be 2 ascending ones from 0 on")
             for starts in ([0], [1, 2], [0, 3], [0, 0])
+        ),
+        *(
+            (partial(Coarse, Identity(2), starts, 3), "starts must be 2 ascending cells from 0 to 2")
+            for starts in ([0], [1, 2], [0, 0], [0, 3])
         ),
         *((partial(Toeplitz, [0], *of), "a first value other than 0, scales above 0") for of in (([0], [1, 1]), ([2], [1, 0]))),
         (lambda: Tree(4, (3, 2)), "widths must be descending whole numbers, each a multiple of the next; got \\[3, 2\\]"),

@@ -138,6 +138,16 @@ def test_every_shortcut_is_safe(data: st.DataObject, power: int, shortcut: str) 
     assert found >= claimed(plan, power) * (1 - 1e-12)  # and no shortcut is better than all pairs
 
 
+@pytest.mark.parametrize("bits", [1, 3, 8])
+def test_shares_are_rounded_to_the_far_side_and_to_few_numbers(bits: int) -> None:
+    found = np.random.default_rng(bits).integers(-(10**9), 10**9, size=(50, 2, 4))
+    rounded = _apart._rounded(found, bits)
+    norms, common = rounded[:, :, :2] - found[:, :, :2], found[:, :, 2:] - rounded[:, :, 2:]
+    assert norms.min() >= 0 <= common.min()
+    for part, column in np.ndindex(2, 4):
+        assert len(np.unique(rounded[:, part, column])) <= 2 ** (bits + 1) + 1
+
+
 def test_axes_that_are_too_long_are_bounded_as_if_columns_could_be_opposite(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (_apart, _pairs):
         monkeypatch.setattr(module, "MOST_CELLS", 1)
