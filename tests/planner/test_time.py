@@ -10,7 +10,7 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._mechanisms import SECONDS, Search
-from leastnoise._mechanisms._choose import _within, candidates
+from leastnoise._mechanisms._choose import _within, candidates, choose
 from leastnoise._planner import PLANNERS
 from leastnoise._planner.covers import _covering, _designs
 from leastnoise._planner.covers._covering import covering_design
@@ -66,6 +66,28 @@ def test_what_there_is_no_time_for_is_said() -> None:
     assert tried["p_identity"].more > 0.1
     assert tried["identity"].plan is not None
     assert not tried["identity"].more
+
+
+def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_nothing() -> None:
+    asked, privacy = prefix(64), Privacy(ZCDP("1/1000"))
+    tried = {every: {one.strategy: one for one in candidates(asked, privacy, seconds=2.0, every=every)} for every in (False, True)}
+    left = {name for name, one in tried[False].items() if one.left_out}
+    assert {"node_tree", "eigen_design"} & left
+    for name, one in tried[False].items():
+        slow = PLANNERS[name].least_seconds(asked, 2) > 2.0 / 20
+        assert slow or one.reason == tried[True][name].reason  # cheap forms are tried all the same
+        assert (name in left) == ("can gain no more than 0.1% of the squared error" in one.reason)
+        assert not tried[True][name].left_out
+    found = [choose(asked, privacy, Search(seconds=2.0, every=every))[0] for every in (False, True)]
+    assert [plan.strategy for plan in found] == ["gaussian_optimum"] * 2
+    assert found[0].promise == found[1].promise
+    assert found[0].promise.total_squared_error <= (1 + 1e-3) * found[0].promise.lower_bound
+
+
+def test_where_no_bound_is_near_all_is_tried() -> None:
+    for every in (False, True):
+        tried = candidates(prefix(64), Privacy(PureDP("1/1000")), seconds=2.0, every=every)
+        assert not any(one.needless for one in tried)
 
 
 def test_what_would_find_more_in_more_time_is_said() -> None:

@@ -22,6 +22,8 @@ from leastnoise._workload import Workload
 
 _MOST_BUDGET = 2**20
 _NEXT_TO_NOTHING = 1 / 20  # of the time
+_NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
+_NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
 
 
@@ -36,6 +38,8 @@ class Candidate:
         reason: why it cannot be used; empty if it can.
         seconds: wall time of planning.
         more: about how many CPU seconds it would take, or need to find the best that it can, where it had less; else 0.
+        needless: whether a lower bound proved, before it was tried, that it can gain next to nothing: it is never chosen, and has a plan
+            only where all were to be tried.
     """
 
     strategy: str
@@ -44,6 +48,17 @@ class Candidate:
     reason: str
     seconds: float
     more: float = 0.0
+    needless: bool = False
+
+    @property
+    def left_out(self) -> bool:
+        """Whether it was not tried, because it can gain next to nothing."""
+        return self.needless and self.plan is None
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """The least is chosen."""
+        return self.needless, self.total
 
     @property
     def total(self) -> float:
@@ -62,7 +77,13 @@ def noises(privacy: Privacy) -> tuple[Noise, ...]:
 
 
 def candidates(
-    workload: Workload, privacy: Privacy, strategy: str = "auto", seconds: float = SECONDS, tell: Progress = None
+    workload: Workload,
+    privacy: Privacy,
+    strategy: str = "auto",
+    seconds: float = SECONDS,
+    tell: Progress = None,
+    *,
+    every: bool = True,
 ) -> Iterator[Candidate]:
     """Try strategies one by one.
 
@@ -72,6 +93,7 @@ def candidates(
         strategy: "auto" for all, or one name.
         seconds: about how many CPU seconds "auto" may take.
         tell: called with the name of every strategy before it is tried.
+        every: also those that take more than next to nothing and can gain next to nothing, as a lower bound proves.
 
     Yields:
         One candidate a strategy and kind of noise, also those that cannot be used.
@@ -91,18 +113,29 @@ def candidates(
     if many:
         tasks.sort(key=lambda one: not one[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
+    least, proved = math.inf, dict.fromkeys(noises(privacy), 0.0)
     for planner, task in tasks:
         wanted = planner.most_seconds(workload, task.norm)
         start = time.perf_counter()
+        slow = _ways(workload) * planner.least_seconds(workload, task.norm) > _NEXT_TO_NOTHING * seconds
+        needless = slow and least <= (1 + _NO_GAIN) * proved[task.noise]
         if (planner.name, task.noise) in contained:
             plan, reason = None, f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
+            needless = False
+        elif needless and not every:
+            plan, reason, wanted = None, _NEEDLESS, 0.0
         else:
             if tell is not None:
                 tell(planner.name)
             plan, reason = _best(planner, task, iterate=strategy != "auto")
+            needless = needless and plan is not None
+        if plan is not None and not needless:
+            promise = plan.expected_error()
+            least, proved[task.noise] = min(least, promise.total_squared_error), max(proved[task.noise], promise.lower_bound)
         if many and plan is not None:
             contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
-        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, wanted if wanted > task.seconds else 0.0)
+        more = wanted if wanted > task.seconds else 0.0
+        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, more, needless)
 
 
 def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
@@ -336,12 +369,12 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
             )
     listed = []
     with _UNCOLLECTED if len(workload.products) > _MANY_TABLES else nullcontext():
-        for one in candidates(workload, privacy, search.strategy, search.seconds, search.tell):
+        for one in candidates(workload, privacy, search.strategy, search.seconds, search.tell, every=search.every):
             listed.append(one)
             if search.found is not None and one.plan is not None:
                 search.found(one.plan)
     tried = sharpened(listed)
-    best = min(tried, key=lambda candidate: candidate.total)
+    best = min(tried, key=lambda candidate: candidate.rank)
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
     return best.plan, tuple(tried)

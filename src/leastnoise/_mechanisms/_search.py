@@ -22,6 +22,7 @@ class Search:
             the same search finds the same plan everywhere.
         tell: called with the name of every strategy before it is tried.
         found: called with every plan as soon as it is found, long before the best is known.
+        every: whether "auto" also tries what takes long and can gain next to nothing, as a lower bound proves; the same plan is chosen.
 
     Raises:
         InputError: the seconds are no number above 0.
@@ -34,6 +35,7 @@ class Search:
     seconds: float = SECONDS
     tell: Progress = None
     found: Callable[[Plan], None] | None = None
+    every: bool = False
 
     def __post_init__(self) -> None:
         given = self.seconds

@@ -247,7 +247,7 @@ def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
     for noise in noises(privacy):
         known = [(one, one.least_seconds(workload, noise.norm)) for one in PLANNERS.values() if one.automatic]
         enough += sum(cost for one, cost in known if one.reference(workload) or (not one.late and cost <= search.seconds / 2))
-    return replace(search, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
+    return replace(search, every=True, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
 
 
 def _compared(tried: Sequence[_Tried], rounds: int, search: Search) -> list[_Tried]:

@@ -86,7 +86,7 @@ def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
 
 
 def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
-    """All that the automatic choice tries, the least expected error first.
+    """All that the automatic choice can try, what it would choose first.
 
     >>> len(all_tried(marginals(Domain(a=["x", "y"]), ways=1), Privacy(PureDP(1)), Search())) > 10
     True
@@ -95,12 +95,15 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
     def read(text: str) -> tuple[Candidate, ...]:
         return tuple(_candidate(entry, workload, privacy) for entry in json.loads(text))
 
-    return _read(place_of(workload, privacy, search), read) or _tried(workload, privacy, search)[1]
+    found = _read(place_of(workload, privacy, search), read)
+    if found is None or any(one.left_out for one in found):
+        found = _tried(workload, privacy, replace(search, every=True))[1]
+    return found
 
 
 def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, tuple[Candidate, ...]]:
     best, tried = choose(workload, privacy, search)
-    found = tuple(sorted(tried, key=lambda candidate: candidate.total))
+    found = tuple(sorted(tried, key=lambda candidate: candidate.rank))
     _write(place_of(workload, privacy, search), lambda: json.dumps([_entry(candidate) for candidate in found]))
     return best, found
 
@@ -114,12 +117,13 @@ def _entry(candidate: Candidate) -> dict[str, Any]:
         "reason": candidate.reason,
         "seconds": candidate.seconds,
         "more": candidate.more,
+        "needless": candidate.needless,
     }
 
 
 def _candidate(entry: dict[str, Any], workload: Workload, privacy: Privacy) -> Candidate:
     plan = None if entry["plan"] is None else _checked(entry["plan"], workload, privacy)
-    return Candidate(entry["strategy"], Noise(entry["noise"]), plan, entry["reason"], entry["seconds"], entry["more"])
+    return Candidate(entry["strategy"], Noise(entry["noise"]), plan, entry["reason"], entry["seconds"], entry["more"], entry["needless"])
 
 
 def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:
