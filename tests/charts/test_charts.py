@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from itertools import cycle
 from xml.etree import ElementTree as ET
 
@@ -10,6 +11,7 @@ import altair as alt
 import numpy as np
 import pytest
 
+from charts.axes import cells
 from charts.axes import picture as made
 from charts.examples import AXES, pictures
 from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vega_lite
@@ -112,3 +114,12 @@ def test_the_first_are_sure_only_where_nothing_else_reaches_them():
         order = np.argsort(-answer, kind="stable")
         sure = [k for k in range(1, 5) if low[order[:k]].min() > high[order[k:]].max()]
         assert clear_of_the_rest(low, high, order, 4) == max(sure, default=0)
+
+
+@pytest.mark.parametrize(("below", "scheme"), [(2, "blues"), (8, "blueorange")])
+def test_two_colours_are_for_more_negative_cells_than_noise_makes(below, scheme):
+    one = made((cells("x", 0, 9), cells("y", 0, 9)))
+    answer = np.full((10, 10), 50.0)
+    answer.reshape(-1)[:below] = -20
+    spec = vega_lite(replace(one, answer=answer, low=answer - 9, high=answer + 9))
+    assert spec["layer"][0]["encoding"]["color"]["scale"]["scheme"] == scheme

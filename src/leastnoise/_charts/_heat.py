@@ -1,6 +1,7 @@
 """A heat map: two attributes; darker is more, in digits where there is room, and crossed where the interval contains 0."""
 
 import math
+from typing import Any
 
 from leastnoise._charts._picture import Axis, Picture, Spec
 from leastnoise._charts._style import INK, MUTED, WIDTH, room, tips
@@ -25,14 +26,7 @@ def draw(picture: Picture) -> Spec:
         row["said"] = picture.number(row["answer"], row["high"] - row["answer"])
         row["zero"] = row["low"] <= 0 <= row["high"]
     names = {id(axis): f"k{place}" for place, axis in enumerate(picture.axes)}
-    known = [row["answer"] for row in rows if not math.isnan(row["answer"])]
-    most = max(map(abs, known), default=1.0) or 1.0
-    signed = min(known, default=0.0) < -0.1 * most and not all(row["zero"] for row in rows if row["answer"] < 0)
-    scale: Spec = (
-        {"scheme": "blueorange", "domainMid": 0, "reverse": True} if signed else {"scheme": "blues", "domain": [0, most], "clamp": True}
-    )
-    colour: Spec = {"field": "answer", "type": "quantitative", "title": picture.unit, "scale": scale}
-    colour["legend"] = {"orient": "top", "gradientLength": 180, "gradientThickness": 8, "titleOrient": "left", "tickCount": 4}
+    colour, most = colours(picture, rows)
     tip = tips(*((names[id(axis)], axis.name) for axis in picture.axes))
     shades: list[Spec] = [{"mark": {"type": "rect", "stroke": "white", "strokeWidth": 0.5}, "encoding": {"color": colour, "tooltip": tip}}]
     if written:
@@ -50,9 +44,22 @@ def draw(picture: Picture) -> Spec:
         "data": {"values": rows},
         "width": WIDTH - 30 - room(down.labels, 120),
         "height": {"step": 26 if written else 15},
-        "encoding": {"y": _side(down, names[id(down)], most=60), "x": _side(across, names[id(across)], most=24)},
+        "encoding": {"y": side(down, names[id(down)], most=60), "x": side(across, names[id(across)], most=24)},
         "layer": shades,
     }
+
+
+def colours(picture: Picture, rows: list[dict[str, Any]]) -> tuple[Spec, float]:
+    """The encoding of answers as colours, and the largest of them: two colours if more are below 0 for certain than noise makes."""
+    known = [row["answer"] for row in rows if not math.isnan(row["answer"])]
+    most = max(map(abs, known), default=1.0) or 1.0
+    below = sum(row["answer"] < 0 and not row["zero"] for row in rows)  # of a few cells in a hundred noise says so
+    signed = min(known, default=0.0) < -0.1 * most and below > 0.05 * len(rows)
+    scale: Spec = (
+        {"scheme": "blueorange", "domainMid": 0, "reverse": True} if signed else {"scheme": "blues", "domain": [0, most], "clamp": True}
+    )
+    legend = {"orient": "top", "gradientLength": 180, "gradientThickness": 8, "titleOrient": "left", "tickCount": 4}
+    return {"field": "answer", "type": "quantitative", "title": picture.unit, "scale": scale, "legend": legend}, most
 
 
 def _sides(picture: Picture) -> tuple[Axis, Axis]:
@@ -61,7 +68,7 @@ def _sides(picture: Picture) -> tuple[Axis, Axis]:
     return (long, short) if short.size <= _MOST_WRITTEN and long.size <= MOST_DOWN else (short, long)
 
 
-def _side(axis: Axis, field: str, most: int) -> Spec:
+def side(axis: Axis, field: str, most: int) -> Spec:
     """An axis that names as many of its cells as there is room for."""
     encoding: Spec = {"field": field, "type": "nominal", "sort": None, "title": axis.name}
     if axis.size <= most:

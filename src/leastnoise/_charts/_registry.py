@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leastnoise._charts import _bars, _dots, _errors, _heat, _largest, _lines, _multiples, _steps
+from leastnoise._charts import _bars, _dots, _errors, _heat, _largest, _lines, _multiples, _plane, _steps
 from leastnoise._charts._picture import Dots, Picture, Spec
 from leastnoise._charts._style import CONFIG
 
@@ -32,6 +32,7 @@ CHARTS = (
     Chart("steps", _steps.suits, _steps.draw),
     Chart("multiples", _multiples.suits, _multiples.draw),
     Chart("heat", _heat.suits, _heat.draw),
+    Chart("plane", _plane.suits, _plane.draw),
     Chart("largest", _largest.suits, _largest.draw),
 )
 
