@@ -32,7 +32,8 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Blocks that are alike are checked once, and only those (2); the name of a measure is text and nothing like it (1).
 # What is no text in an engine is taken for nothing before it is changed (2).
 # Two tables joined where they are: in PostgreSQL, Spark and behind Ibis, whose connections say whether one query has both (89).
-CEILING = 8_411
+# Noisy numbers written in as few whole bytes each as they need, instead of compressed (14).
+CEILING = 8_425
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

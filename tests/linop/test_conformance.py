@@ -42,6 +42,7 @@ from leastnoise._linop import (
     pack,
     to_json,
     unpack,
+    whole_bytes,
 )
 from leastnoise._measurements import Block, Factor, Measurements, column_norm
 from leastnoise._plan._operators import operator_from_json
@@ -299,10 +300,21 @@ def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> No
     assert small.tolist() == values.tolist()
     fits = len(values) > 0 and all(-(2**31) <= value < 2**31 for value in values.tolist())
     assert small.dtype == (np.int32 if fits else np.int64)
-    for level in (1, 6):
-        again = unpack(pack(small, level))
+    for written in (pack(small), whole_bytes(small)):
+        again = unpack(written)
         assert again.dtype == np.int64
         assert again.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("size", range(1, 9))
+def test_whole_bytes_are_as_many_as_the_largest_number_needs(size: int) -> None:
+    ends = np.array([-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1, 0])
+    assert [*whole_bytes(ends)] == ["shape", f"int{8 * size}"]
+    assert unpack(whole_bytes(ends)).tolist() == ends.tolist()
+    for beyond in (ends[0] - 1, ends[1] + 1) if size < 8 else ():
+        assert [*whole_bytes(np.array([beyond]))] == ["shape", f"int{8 * size + 8}"]
+    with pytest.raises(InputError, match="must hold the 4 numbers of its shape; got more or fewer"):
+        unpack(whole_bytes(ends) | {"shape": [4]})
 
 
 def test_pack_keeps_values_and_shape() -> None:

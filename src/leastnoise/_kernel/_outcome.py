@@ -13,7 +13,7 @@ from leastnoise._check import LedgerError
 from leastnoise._kernel._keys import FoundKeys
 from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition
-from leastnoise._linop import pack, unpack
+from leastnoise._linop import unpack, whole_bytes
 from leastnoise._measurements import Observation
 
 _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (Partition, RectanglePartition, FoundKeys)}
@@ -30,7 +30,9 @@ def outcome_to_text(outcome: object) -> str:
     >>> outcome_from_text(outcome_to_text(Fraction(1, 3)))
     Fraction(1, 3)
     """
-    return json.dumps({"values": [pack(value, 1) for value in outcome.values]} if isinstance(outcome, Observation) else _packed(outcome))
+    return json.dumps(
+        {"values": [whole_bytes(value) for value in outcome.values]} if isinstance(outcome, Observation) else _packed(outcome)
+    )
 
 
 def outcome_from_text(text: str) -> Any:
@@ -64,7 +66,7 @@ def _packed(value: Any) -> Any:
     if isinstance(value, Fraction):
         return {"fraction": str(value)}
     if isinstance(value, np.ndarray):
-        return {"array": pack(value, 1)}
+        return {"array": whole_bytes(value)}
     if isinstance(value, tuple):
         return {"tuple": [_packed(one) for one in value]}
     if type(value).__name__ in _KINDS:

@@ -15,7 +15,7 @@ from leastnoise._linop._functions import (
     run_sums,
 )
 from leastnoise._linop._haar import Haar
-from leastnoise._linop._json import MOST_UNPACKED, narrow, pack, to_json, unpack
+from leastnoise._linop._json import MOST_UNPACKED, narrow, pack, to_json, unpack, whole_bytes
 from leastnoise._linop._nested import Nested
 from leastnoise._linop._operators import (
     AllRanges,
@@ -69,4 +69,5 @@ __all__ = [
     "run_sums",
     "to_json",
     "unpack",
+    "whole_bytes",
 ]

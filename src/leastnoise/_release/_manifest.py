@@ -156,7 +156,7 @@ def _measurements(measurements: Measurements) -> dict[str, Any]:
     return {
         "plan": "measurements/plan.json",
         "observation": "measurements/observation.json",
-        "encoding": "values: one entry a measured table, zlib-compressed little-endian int32 or int64 in base64, in row-major order; "
+        "encoding": "values: one entry a measured table, little-endian whole numbers (int8 ... int64) in base64, row by row; "
         "divide by grid",
         "grid": measurements.grid,
         "variance": "of a query of weight 1, in squared rows (or squared units of the measure); a row of weight w has 1/w^2 of it",
