@@ -10,7 +10,7 @@ from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
 from leastnoise._estimate import join
-from leastnoise._linop import Identity, pack
+from leastnoise._linop import Identity, whole_bytes
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._plan import Plan
 from leastnoise._session import outcome_from_json
@@ -34,7 +34,7 @@ def observed(*values: object, plan: Measurements = MADE) -> Observation:
 
 def written(observation: Observation) -> dict[str, object]:
     """As a release keeps it."""
-    values = [pack(value, 1) for value in observation.values]
+    values = [whole_bytes(value) for value in observation.values]
     return {"plan_digest": PLAN.digest(), "receipt": "", "private": False, "values": values}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from leastnoise._estimate import Outcome
 from leastnoise._kernel import Entropy, SeededEntropy, Series
-from leastnoise._linop import pack
+from leastnoise._linop import whole_bytes
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
 from leastnoise._table import Table
@@ -36,5 +36,5 @@ def written(outcome: Outcome) -> dict[str, Any]:
         "private": observation.private,
         "measurements": observation.measurements.to_value(),
         "outcome": outcome.finding.facts(),
-        "values": [pack(value, 1) for value in observation.values],
+        "values": [whole_bytes(value) for value in observation.values],
     }
