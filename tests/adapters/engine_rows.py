@@ -79,9 +79,9 @@ ARROW = pa.table({name: pa.array(COLUMNS[name], kind) for name, kind in TYPES.it
 
 
 def literal(value, kind):
+    """A value in the words of PostgreSQL."""
     if value is None:
         return "NULL"
-    """A value in the words of PostgreSQL."""
     text = str(value).replace("'", "''").replace("\x00", "\x01")  # which is no key either
     return f"'{text}{'+00' if kind == 'timestamptz' else ''}'::{kind}"
 

@@ -226,6 +226,11 @@ def test_decimals_have_the_text_of_their_value(value, zeros):
         assert not (form.startswith("0") and form[1:2].isdigit())
 
 
+def test_doubles_have_the_text_that_python_writes_but_for_whole_ones():
+    assert [text(one) for one in (0.1, np.float32(0.1), np.float16(0.5), 17.0, -1e39)] == ["0.1", "0.1", "0.5", "17", str(int(-1e39))]
+    assert [text(one) for one in (1e40, -1e40, math.inf)] == ["1e+40", "-1e+40", "inf"]
+
+
 def test_whole_numbers_of_more_than_forty_digits_have_no_text():
     for sign in (1, -1):
         assert text(sign * (10**40 - 1)) == str(sign * (10**40 - 1))

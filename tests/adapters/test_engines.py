@@ -310,6 +310,8 @@ def test_a_table_counted_for_one_plan_does_not_answer_another(engine):
     for names, measure in ((("b",), None), (("t",), "m")):
         with pytest.raises(InputError, match="counted for the tables of another plan"):
             list(count(table, [names], measure))
+    with pytest.raises(InputError, match="read without the attribute 'b'"):
+        list(count(read(engine, domain, wanted=Wanted(attributes=["t"], tables={None: [("t",)]})), [("b",)]))
 
 
 def test_a_release_is_the_same_from_every_source(engine):
@@ -444,6 +446,30 @@ def test_rows_that_have_no_sql_are_read(postgres):
 
 
 EXACT_TEXT = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
+
+
+def test_columns_of_every_type_are_read(url, postgres):
+    """One value of each type, and a null."""
+    held = {
+        "smallint": "17",
+        "integer": "17",
+        "bigint": "17",
+        "boolean": "true",
+        "double precision": "0.1",
+        "real": "0.1",
+        "numeric": "0.1",
+    }
+    held |= {"text": "a", "varchar": "a", "char(1)": "a", "uuid": "11111111-1111-1111-1111-111111111111", "date": "2024-05-01"}
+    held |= {"timestamp": "2024-05-01 13:45:00", "timestamptz": "2024-05-01 13:45:00"}
+    named = {f"c{place}": kind for place, kind in enumerate(held)}
+    listed = ", ".join(f"{name} {kind}" for name, kind in named.items())
+    lines = ", ".join(literal(one, kind) for kind, one in held.items())
+    nulls = ", ".join("NULL" for _ in held)
+    fill(url, ["DROP TABLE IF EXISTS types", f"CREATE TABLE types ({listed})", f"INSERT INTO types VALUES ({lines}), ({nulls})"])
+    source = DatabaseTable("types", postgres.connection)
+    domain = Domain({name: Categories([held[kind]], null="other", outside="other") for name, kind in named.items()})
+    read_here = columns_of(read(source, domain)).codes
+    assert {name: sorted(read_here[name].tolist()) for name in named} == {name: [0, 1] for name in named}
 
 
 def test_times_are_read_in_utc_and_no_row_fails(url, postgres):

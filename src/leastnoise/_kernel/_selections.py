@@ -11,7 +11,7 @@ from leastnoise._check import exact_positive, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._partition import Partition
-from leastnoise._kernel._plane import RectanglePartition, least_block_cost, quadtree_mechanism
+from leastnoise._kernel._plane import PRIORS, RectanglePartition, least_block_cost, quadtree_mechanism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class SampledPartition(_Choice):
         prior: a further penalty, in natural logarithms.
     """
 
-    prior: Fraction = Fraction(1386294361, 10**9)
+    prior: Fraction = PRIORS["halves"]
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Partition:
         """The partition."""
