@@ -7,13 +7,14 @@ from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import amount_encoder, cell_encoder, inner_edges, multiples
-from leastnoise._adapters._values import text
+from leastnoise._adapters._values import is_null, text
 from leastnoise._domain import Bins, Categories, Coded, Integers, Measure
 
 NUMBERS = st.one_of(
@@ -224,6 +225,13 @@ def test_decimals_have_the_text_of_their_value(value, zeros):
         assert "e" not in form.lower()
         assert not form.endswith(".")
         assert not (form.startswith("0") and form[1:2].isdigit())
+
+
+def test_whatever_libraries_write_for_nothing_is_null():
+    nothing = [None, pd.NA, pd.NaT, math.nan, np.float32("nan"), np.datetime64("NaT"), Decimal("NaN")]
+    assert all(is_null(one) for one in nothing)
+    kind = Categories(["a"], null="other", outside="drop")
+    assert cell_encoder(kind)(Column(nothing)).tolist() == [1] * len(nothing)
 
 
 def test_doubles_have_the_text_that_python_writes_but_for_whole_ones():
