@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -160,6 +161,20 @@ def test_all_files_and_pictures_are_made_whatever_is_left_out(asked, tmp_path, m
     assert "Vielfache von 10 gerundet" in page or to != 10
     assert "fehlen (\u2013)" in page
     assert "nan" not in re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL).lower().split()
+    book = openpyxl.load_workbook(tmp_path / "out/answers.xlsx")
+    assert [cell.value for cell in book["Tabellen"][1]] == [
+        "Abfrage",
+        "Tabelle",
+        "Blatt",
+        "Antworten",
+        "Einheit",
+        "typische Spanne (95\u00a0%)",
+    ]
+    assert book["Tabellen"]["E2"].value == "Zeilen"
+    assert (book.worksheets[1]["A2"].value[:36], book.worksheets[1]["A3"].value[:13]) == (
+        "Einheit: Zeilen. Die wahre Antwort l",
+        "NICHT PRIVAT:",
+    )
     facts = json.loads((tmp_path / "out/manifest.json").read_text("utf-8"))["post_processing"]["rounding"]
     assert facts["left_out_below"] == str(below)
     assert facts.get("added_to_half_widths") == (None if to is None else float(Fraction(to)) / 2)

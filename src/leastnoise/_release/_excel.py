@@ -53,31 +53,30 @@ class Workbook:
     def __init__(self, release: "Release", directory: Path) -> None:
         import xlsxwriter
 
-        self._release = release
-        self._rule = rounding_words(release.options, texts())
+        self._release, self._said = release, texts(release.options.language)
+        self._rule = rounding_words(release.options, self._said)
         self._book = xlsxwriter.Workbook(str(directory / NAME), {"constant_memory": True, "tmpdir": str(directory)})
         # Only the day is told, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
-        self._book.set_properties({"title": "A differentially private release", "created": day})
+        self._book.set_properties({"title": self._said.say("book_title"), "created": day})
         self._bold = self._book.add_format({"bold": True})
-        self._index = self._book.add_worksheet("tables")
-        columns = ("query", "table", "sheet", "answers", "unit", f"typical margin ({self._percent()})")
-        self._line(self._index, 0, columns, bold=True)
+        self._index = self._book.add_worksheet(self._said.say("book_tables"))
+        columns = ("query", "table", "sheet", "answers", "unit", "margin")
+        self._line(self._index, 0, [self._say(f"book_{column}") for column in columns], bold=True)
         self._rows = 1
         self._index.set_column(1, 2, 32)
 
     def add(self, table: "Table", stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table to a sheet of its own."""
         name = sheet_name(table.id, table.name)
-        unit = "rows" if table.product.measure is None else table.product.measure
+        unit = table.product.measure or self._said.say("unit_rows")
         self._line(self._index, self._rows, (table.id, table.name, name, table.cells, unit, table.typical_margin))
         self._rows += 1
         sheet = self._book.add_worksheet(name)
         self._line(sheet, 0, (table.name,), bold=True)
-        said = f"Unit: {unit}. The true answer lies between low and high, answer minus and plus margin, in {self._percent()} of releases."
-        self._line(sheet, 1, (said,))
+        self._line(sheet, 1, (self._say("book_interval", unit=unit),))
         if not self._release.private:
-            self._line(sheet, 2, (texts().say("not_private"),), bold=True)
+            self._line(sheet, 2, (self._said.say("not_private"),), bold=True)
         if self._rule:
             self._line(sheet, 3, (self._rule,))
         columns = table.columns()
@@ -94,17 +93,17 @@ class Workbook:
         for made in self._release.statistics:
             sheet = self._book.add_worksheet(sheet_name(made.id, made.name))
             self._line(sheet, 0, (made.name,), bold=True)
-            self._line(sheet, 1, (f"Intervals from low to high: {self._percent()}.",))
+            self._line(sheet, 1, (self._say("book_statistic"),))
             if not self._release.private:
-                self._line(sheet, 2, (texts().say("not_private"),), bold=True)
+                self._line(sheet, 2, (self._said.say("not_private"),), bold=True)
             columns = made.columns()
             self._line(sheet, _HEAD, list(columns), bold=True)
             for place, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True), _HEAD + 1):
                 self._line(sheet, place, row)
         self._book.close()
 
-    def _percent(self) -> str:
-        return f"{100 * self._release.level:g}%"
+    def _say(self, key: str, **values: object) -> str:
+        return self._said.say(key, percent=self._said.percent(self._release.level), **values)
 
     def _line(self, sheet: Any, row: int, values: Any, *, bold: bool = False) -> None:
         style = [self._bold] if bold else []
