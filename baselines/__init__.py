@@ -34,4 +34,15 @@ ONE_DIMENSION: tuple[Baseline, ...] = (
 )
 TWO_DIMENSIONS: tuple[Baseline, ...] = (cells_baseline(2), uniform_baseline(2), UNIFORM_GRID, ADAPTIVE_GRID, QUADTREE)
 
-__all__ = ["ONE_DIMENSION", "TWO_DIMENSIONS", "Baseline", "Ranges", "Reals", "Wholes", "all_ranges"]
+__all__ = [
+    "ADAPTIVE_GRID",
+    "ONE_DIMENSION",
+    "QUADTREE",
+    "TWO_DIMENSIONS",
+    "UNIFORM_GRID",
+    "Baseline",
+    "Ranges",
+    "Reals",
+    "Wholes",
+    "all_ranges",
+]

@@ -110,7 +110,8 @@ def in_other_words(size: int, kind: str) -> Iterator[tuple[str, Callable[[], Que
 def _interval_rows(size: int) -> list[list[int]]:
     low, high = all_range_ends(size)
     cells = np.arange(size)
-    return ((cells >= low[:, None]) & (cells <= high[:, None])).astype(np.int64).tolist()
+    rows: list[list[int]] = ((cells >= low[:, None]) & (cells <= high[:, None])).astype(np.int64).tolist()
+    return rows
 
 
 def _window_rows(size: int) -> list[list[int]]:
@@ -272,7 +273,7 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
         sets = [choices(name, word) for name, word in zip(names, product, strict=True)]
         for chosen in itertools.product(*sets, *([[identity(), None]] if with_states else [])):
             asked = {name: one_set for name, one_set in zip([*names, "state"], chosen, strict=False) if one_set is not None}
-            parts.append(queries(domain, **asked))
+            parts.append(queries(domain, asked))
     return _summed(iter(parts))
 
 
@@ -389,10 +390,11 @@ def prefix_release(size: int = 2**20) -> None:
         found = estimate.estimate(asked.products[0])
         answers, variances = found.values, found.noise_std**2
         marks.append(time.process_time())
-        (block,) = plan.blocks
+        measured = plan.measured()
+        (block,) = measured.blocks
         scales = block.scale.denominator * block.row_weights()
         begun = time.process_time()
-        discrete_laplace(np.full(block.rows, block.scale.numerator * plan.grid), scales, block.rows, SeededEntropy(2))
+        discrete_laplace(np.full(block.rows, block.scale.numerator * measured.grid), scales, block.rows, SeededEntropy(2))
         noise = time.process_time() - begun
         parts = dict(zip(("plan", "measure", "estimate", "answers"), np.diff(marks), strict=True))
         whole = sum(parts.values())

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 
 import leastnoise as ln
+from leastnoise._workload import Product
 
 # Least published figure of prefix sums on the first attributes, cells on the others: 1-, 2-, 3- and up to 3-way.
 PREFIX = {
@@ -31,7 +32,7 @@ FORTY = {
 def workload(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str) -> ln.Workload:
     """All tables of some sizes, the first attributes asked for by one kind of queries, the others by their cells."""
     domain = ln.Domain({f"a{i}": ln.Integers(0, n - 1) if i < rich else ln.Coded(n) for i, n in enumerate(shape)})
-    products = []
+    products: list[Product] = []
     for sets in (itertools.combinations(range(len(shape)), k) for k in ways):
         for s in sets:
             asked = {f"a{i}": kind if i < rich else "identity" for i in s}
@@ -44,8 +45,8 @@ def lines(*, quick: bool) -> Iterator[str]:
     for name, (shape, rich, figures) in PREFIX.items():
         for ways, figure in zip(((1,), (2,), (3,), (0, 1, 2, 3)), figures, strict=True):
             yield f"{name:5} {'+'.join(map(str, ways)):7} prefix  {_compared(workload(shape, rich, ways, 'prefix'), 'tilted', figure)}"
-    for kind, figures in FORTY.items():
-        for size, figure in zip(SIZES, figures, strict=True):
+    for kind, published in FORTY.items():
+        for size, figure in zip(SIZES, published, strict=True):
             if not (quick and kind == "all_ranges" and size > SIZES[1]):
                 asked = workload((size,) * 40, 40, (1, 2), kind)
                 yield f"{size}^40 1+2 {kind:10}  {_compared(asked, 'residual' if kind == 'identity' else 'tilted', figure)}"

@@ -10,6 +10,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
     os.environ[_threads] = "1"
@@ -56,14 +57,14 @@ def main() -> None:
     entropy = SystemEntropy()
     mixed = np.array([p for p, _ in SCALES], dtype=np.int64), np.array([q for _, q in SCALES], dtype=np.int64)
     print(f"{'sampler':18} {'scale':>16} {'ours M/s':>9} {'OpenDP M/s':>11} {'ratio':>7}")
-    least = {}
+    least: dict[str, float] = {}
     for name, sampler in SAMPLERS.items():
         for p, q in SCALES:
             other = reference(name, p / q, options.reference_draws)
             ours_seconds = []
             other_seconds = []
             for _ in range(options.repeats):
-                ours_seconds.append(cpu_seconds(lambda p=p, q=q, sampler=sampler: sampler(p, q, options.draws, entropy)))
+                ours_seconds.append(cpu_seconds(partial(sampler, p, q, options.draws, entropy)))
                 if other:
                     other_seconds.append(cpu_seconds(other))
             ours = options.draws / min(ours_seconds) / 1e6
@@ -75,9 +76,7 @@ def main() -> None:
             least[name] = min(least.get(name, np.inf), ours / theirs)
             print(f"{name:18} {label:>16} {ours:9.2f} {theirs:11.4f} {ours / theirs:7.0f}")
         numerators, denominators = (np.resize(part, options.draws) for part in mixed)
-        seconds = min(
-            cpu_seconds(lambda n=numerators, d=denominators, s=sampler: s(n, d, options.draws, entropy)) for _ in range(options.repeats)
-        )
+        seconds = min(cpu_seconds(partial(sampler, numerators, denominators, options.draws, entropy)) for _ in range(options.repeats))
         print(f"{name:18} {'one scale a draw':>16} {options.draws / seconds / 1e6:9.2f}")
     for name, ratio in least.items():
         print(f"{name}: at least {ratio:.0f} times OpenDP (goal {GOAL}){'' if ratio >= GOAL else ': MISSED'}")

@@ -10,6 +10,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from leastnoise._planner.line._p_identity import fit_p_identity, p_identity_obje
 from leastnoise._planner.line._support import Support
 
 Reals = np.ndarray
+Objective = Callable[[Reals], tuple[float, Reals]]
 
 
 def permuted(size: int) -> Gram:
@@ -78,10 +80,18 @@ def dense_objective(gram: Reals, theta: Reals) -> tuple[float, Reals]:
     return float((inner * scaled).sum()), -2 * (turned @ scaled) @ inner + per_cell
 
 
-def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> None:
-    """The same descent from the same start over the same variables, with and without the structure of the workload."""
+def _descended(objective: Objective, start: Reals, steps: int) -> tuple[float, Any]:
+    """Seconds of so many steps, and what they found."""
     from scipy.optimize import Bounds, minimize
 
+    begun = time.perf_counter()
+    options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0}
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options=options)
+    return time.perf_counter() - begun, found
+
+
+def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> None:
+    """The same descent from the same start over the same variables, with and without the structure of the workload."""
     gram = PrefixGram(size)
     full = gram.dense()
     spacing = size / (rows - 3)
@@ -98,16 +108,12 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
         error, slope = dense_objective(full, support.spread(point, np.zeros((rows, size))))
         return math.log(error), support.gather(slope) / error
 
-    minimize(structured, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options={"maxiter": 2})  # imports
+    _descended(structured, start, 2)  # imports
     seconds = []
     for objective in (structured, dense):
-        times = []
-        for _ in range(2):  # the lesser of two, because other work on the machine only adds
-            begun = time.perf_counter()
-            options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0}
-            found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options=options)
-            times.append(time.perf_counter() - begun)
-        seconds.append(min(times))
+        runs = [_descended(objective, start, steps) for _ in range(2)]
+        seconds.append(min(taken for taken, _ in runs))  # the lesser of two, because other work on the machine only adds
+        found = runs[-1][1]
         rmse = math.exp(found.fun / 2) / size**0.5
         print(f"{objective.__name__:<12} {found.nit} steps, p={rows}, n={size}: {seconds[-1]:.2f} s, unit RMSE {rmse:.4f}")
     print(f"dense / structured: {seconds[1] / seconds[0]:.1f} times (wanted: at least 10)")

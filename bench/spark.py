@@ -48,10 +48,10 @@ def main() -> None:
         spark = builder.getOrCreate()
         java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001 - no public way
         before, start = seconds(java), time.perf_counter()
-        chosen = {"unit_column": "unit", "max_rows": 2} if options.unit else {}
+        unit, most = ("unit", 2) if options.unit else (None, 1)
         frame = spark.read.parquet(str(file))
         frame = frame.withColumn(NAMES[0], frame[NAMES[0]].cast("float")) if options.collected else frame
-        table = read(frame, domain, wanted=Wanted(tables={None: PAIRS}), **chosen)
+        table = read(frame, domain, wanted=Wanted(tables={None: PAIRS}), unit_column=unit, max_rows=most)
         found = dict(count(table, PAIRS))
         totals = {int(counts.sum()) for counts in found.values()}
         print(f"{options.rows} rows, {len(PAIRS)} tables, each of {totals} rows; heap {options.heap}")

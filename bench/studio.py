@@ -13,6 +13,7 @@ import threading
 import time
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from leastnoise._studio import opened
@@ -50,7 +51,7 @@ def measured(address: str) -> None:
     parts = urlsplit(address)
     headers = {"Host": parts.netloc, "Origin": f"http://{parts.netloc}"}
 
-    def ask(path: str, body: object = None) -> dict[str, object]:
+    def ask(path: str, body: object = None) -> dict[str, Any]:
         connection = HTTPConnection(parts.netloc)
         connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()

@@ -5,6 +5,7 @@ python -m contracts.strategies --write      rewrites them; a test compares
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 from leastnoise._planner import PLANNERS
@@ -27,11 +28,15 @@ def table(which: str) -> str:
     return head + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def _with_table(which: str, match: re.Match[str]) -> str:
+    return match[1] + table(which)
+
+
 def page(text: str) -> str:
     """The page with its tables as the registry has them."""
     for which in HEADS:
         mark = f"<!-- {which}: made by python -m contracts.strategies --write -->"
-        text, found = re.subn(rf"({re.escape(mark)}\n\n)(\|[^\n]*\n)*", lambda match, own=which: match[1] + table(own), text)
+        text, found = re.subn(rf"({re.escape(mark)}\n\n)(\|[^\n]*\n)*", partial(_with_table, which), text)
         if found != 1:
             raise SystemExit(f"{PAGE.name} must have the line {mark} once")
     return text

@@ -278,7 +278,9 @@ def _reading(file: _File, call: ast.Call) -> None:
 
 def _hands_on(file: _File, function: ast.expr) -> bool:
     home = file.imported.get(_root(function), f"leastnoise.{file.package}" if isinstance(function, ast.Name) else "")
-    return ast.unparse(function) in SOURCE_GOES_TO or (home.startswith("leastnoise._session") and function.id not in vars(builtins))
+    return ast.unparse(function) in SOURCE_GOES_TO or (
+        home.startswith("leastnoise._session") and not (isinstance(function, ast.Name) and function.id in vars(builtins))
+    )
 
 
 def _plain_name(call: ast.Call) -> bool:
@@ -359,7 +361,7 @@ def unused(folder: Path) -> list[str]:
     return left
 
 
-class WallContract(Contract):  # type: ignore[misc]
+class WallContract(Contract):
     """The rules of this file, for every module of a package."""
 
     package = fields.StringField()

@@ -17,7 +17,6 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Outcome
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, Series
-from leastnoise._measurements import Observation
 from leastnoise._mechanisms import _dawa, candidates, mechanism_of, terms_of
 from leastnoise._mechanisms._dawa_plane import plan_plane
 from leastnoise._plan import Plan
@@ -84,7 +83,7 @@ def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
     domain = Domain(cell=Integers(0, size - 1))
     sets = (*(ranges([tuple(pair) for pair in both.tolist()]) for both in ends), "prefix", "identity")
     parts = [queries(domain, cell=one) for one in sets]
-    return parts[0] + parts[1] + parts[2] + parts[3], *ends
+    return parts[0] + parts[1] + parts[2] + parts[3], ends[0], ends[1]
 
 
 @lru_cache(maxsize=64)
@@ -122,7 +121,7 @@ def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     workload = queries(domain, row=first, column=second) + cells + queries(domain, row="prefix")
     privacy = Privacy(budget)
     found = [one.plan for one in candidates(workload, privacy, "identity") if one.plan]
-    return plan_plane(workload, privacy, reference=found[0]), *ends
+    return plan_plane(workload, privacy, reference=found[0]), ends[0], ends[1]
 
 
 def on_plane(case: Case, seed: int) -> Iterator[Row]:
@@ -145,7 +144,7 @@ def releases(
     strategy: str,
     made: Plan,
     table: Table,
-    truth: Sequence[Reals] | Callable[[Observation], Sequence[Reals]],
+    truth: Sequence[Reals] | Callable[[Outcome], Sequence[Reals]],
     kinds: Sequence[str],
     seed: Sequence[int],
 ) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import numpy.typing as npt
 
 from experiments.coverage_aware import Case, Reals, Row, Wholes, releases
 from experiments.coverage_shapes import real_histograms
@@ -72,9 +73,9 @@ def of_all_values(case: Case, seed: int) -> Iterator[Row]:
     made = mechanism_for("bucketed_sums", ASKED).plan(ASKED, Privacy(case.budget), Search("bucketed_sums"))
     for place, (name, values) in enumerate(case.data.items()):
         codes = (-(-values // (MOST // CELLS)) - 1).astype(np.int16)
-        cells = np.bincount(codes, values, CELLS)
+        cells = np.bincount(codes, values, CELLS).astype(np.float64)
         table = Table(PAY, {"pay": codes}, {"pay": values})
-        yield from releases(case, name, made.strategy, made, table, [np.cumsum(cells), cells], KINDS, [seed, 78, place])
+        yield from releases(case, name, made.strategy, made, table, [cells.cumsum(), cells], KINDS, [seed, 78, place])
 
 
 def fitted_once(real: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
@@ -100,9 +101,9 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
     for name, values in case.data.items():
         codes = (-(-values // (MOST // CELLS)) - 1).astype(np.int16)
 
-        def truth(outcome: Outcome, values: Wholes, codes: Wholes) -> list[Reals]:
-            cells = np.bincount(codes, np.minimum(values, outcome.finding.facts()["threshold"]), CELLS)
-            return [np.cumsum(cells), cells]
+        def truth(outcome: Outcome, values: Wholes, codes: npt.NDArray[np.int16]) -> list[Reals]:
+            cells = np.bincount(codes, np.minimum(values, outcome.finding.facts()["threshold"]), CELLS).astype(np.float64)
+            return [cells.cumsum(), cells]
 
         exact = partial(truth, values=values, codes=codes)
         with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def _style(name: str) -> dict[str, Any]:
     return {"linewidth": 1.4, "markersize": 4.5, "markerfacecolor": "white" if name in {"Q", "F", "C"} else None, **_STYLE[name]}
 
 
-def draw_relative_errors(rows: list[Row], data: str, stem: Path) -> None:
+def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
     """Figures 4 and 5: one panel a workload, relative error against epsilon."""
     plt = _pyplot()
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
@@ -86,7 +86,7 @@ def draw_relative_errors(rows: list[Row], data: str, stem: Path) -> None:
     _save(plt, figure, stem)
 
 
-def draw_seconds(rows: list[Row], stem: Path) -> None:
+def draw_seconds(rows: Sequence[Row], stem: Path) -> None:
     """Figure 6: seconds from the table in memory to the answers, one group of bars a workload."""
     plt = _pyplot()
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
@@ -116,7 +116,7 @@ def draw_seconds(rows: list[Row], stem: Path) -> None:
     _save(plt, figure, stem)
 
 
-def draw_growth(rows: list[Row], stem: Path) -> None:
+def draw_growth(rows: Sequence[Row], stem: Path) -> None:
     """Table 1: measured noise (full) and the bound through its last point (dotted), one panel a k."""
     plt = _pyplot()
     sizes = sorted({row["k"] for row in rows})

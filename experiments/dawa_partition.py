@@ -77,7 +77,7 @@ def best_fixed() -> tuple[Reals, Reals, Reals]:
     """D: the p-Identity for all ranges, and what its least squares need."""
     found = fit_p_identity(AllRangesGram(CELLS))
     scaled = found.rows / found.diagonal**2
-    return found.diagonal, found.rows, np.linalg.inv(np.eye(len(found.rows)) + scaled @ found.rows.T)
+    return found.diagonal, found.rows, np.asarray(np.linalg.inv(np.eye(len(found.rows)) + scaled @ found.rows.T), dtype=np.float64)
 
 
 def fixed(run: Setting) -> Reals:

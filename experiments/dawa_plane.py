@@ -137,7 +137,8 @@ def shrink(parts: list[Reals], spread: list[Reals], tail: float, tree: BlockTree
     posterior: list[Reals] = []
     top_level = len(parts) - 1
     for _ in range(rounds):
-        upward, message = [], []
+        upward: list[Reals] = []
+        message: list[Reals] = []
         for place, part in enumerate(likelihood):
             inside = part if place == 0 else part * np.multiply.reduceat(message[-1], tree.children[top_level - place], axis=1)
             upward.append(inside / inside.max(axis=-1, keepdims=True))
@@ -196,7 +197,7 @@ def side_strategy(size: int) -> tuple[Reals, Reals]:
     """The p-Identity for all ranges of a side, and its pseudo-inverse."""
     strategy = fit_p_identity(AllRangesGram(size)).matrix() if size > 1 else np.ones((1, 1))
     strategy /= strategy.sum(axis=0).max()
-    return strategy, np.linalg.pinv(strategy)
+    return strategy, np.asarray(np.linalg.pinv(strategy), dtype=np.float64)
 
 
 def fixed(run: Setting) -> Reals:

@@ -24,7 +24,7 @@ from leastnoise._planner import difference_costs, first_levels, total_cost
 
 Reals = npt.NDArray[np.float64]
 Wholes = npt.NDArray[np.int64]
-_ASKED = {"all_ranges": AllRanges, "prefix": Prefix}
+_ASKED: dict[str, type[AllRanges | Prefix]] = {"all_ranges": AllRanges, "prefix": Prefix}
 
 
 def smooth(cells: int, records: int, *, drawn: bool, seed: int = 0) -> dict[str, Wholes]:

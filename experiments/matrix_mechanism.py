@@ -115,12 +115,13 @@ def all_ranges_against_bound(sizes: Sequence[int], report: Report) -> list[Row]:
         asked = queries(line(size), x="all_ranges")
         for budget, privacy in BUDGETS.items():
             row: Row = {"n": size, "budget": budget}
+            plans: dict[str, Measurements] = {}
             for name in STRATEGIES:
                 start = time.perf_counter()
-                plan, _ = made(name, asked, budget, privacy)
-                row[name] = round(unit(total_squared_error(asked, plan), asked, privacy), 4)
+                plans[name], _ = made(name, asked, budget, privacy)
+                row[name] = round(unit(total_squared_error(asked, plans[name]), asked, privacy), 4)
                 row["seconds"] = round(time.perf_counter() - start, 1)
-            row["bound"] = round(unit(lower_bound(asked, privacy, plan.noise), asked, privacy), 4)
+            row["bound"] = round(unit(lower_bound(asked, privacy, plans["ours"].noise), asked, privacy), 4)
             row["ours over bound"] = round(row["ours"] / row["bound"], 4)
             report(f"all ranges, n = {size:<5} {budget:<8} " + ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "bound")))
             rows.append(row)
@@ -138,12 +139,12 @@ def random_ranges(size: int, seed: int, report: Report, counts: Sequence[int] = 
         asked = queries(line(size), x=ranges(ends.tolist()))
         for budget, privacy in BUDGETS.items():
             row: Row = {"n": size, "ranges": count, "budget": budget}
-            for name in STRATEGIES:
-                plan, strategy = made(name, asked, budget, privacy)
+            plans = {name: made(name, asked, budget, privacy) for name in STRATEGIES}
+            for name, (plan, _) in plans.items():
                 row[name] = round(unit(total_squared_error(asked, plan), asked, privacy), 4)
-            row["strategy"] = strategy
+            ours, row["strategy"] = plans["ours"]
             row["ours for all ranges"] = round(unit(total_squared_error(asked, known[budget]), asked, privacy), 4)
-            row["bound"] = round(unit(lower_bound(asked, privacy, plan.noise), asked, privacy), 4)
+            row["bound"] = round(unit(lower_bound(asked, privacy, ours.noise), asked, privacy), 4)
             report(
                 f"{count:>5} random ranges, n = {size}, {budget:<8} "
                 + ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "ours for all ranges", "bound"))

@@ -185,7 +185,7 @@ def _single(column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, t
         count = trials
         if kind == "svt" and not (asked <= 100 and share == SHARES[0] and epsilon == EPSILONS[0]):
             count = max(2, min(trials, _SINGLE // asked))
-        if kind == "recursive":
+        if share is not None and kind == "recursive":
             # The search takes ln(MOST / START) / beta steps for each query.
             steps = asked * 2.8 / (0.4 * float(epsilon * share) / asked)
             count = min(trials, int(_STEPS // steps))

@@ -21,6 +21,7 @@ from leastnoise._accuracy import GivenNothing
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
+from leastnoise._linop import dense
 from leastnoise._planner import SumBuckets
 from leastnoise._planner.aware._truncated_sums_threshold import candidate_cells, choose_threshold, quick_noise
 from leastnoise._workload import queries
@@ -230,7 +231,7 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
     asked = queries(domain, pay={"matrix": upto.astype(int).tolist()}, sum="wages")
     found = SumBuckets.of(asked, "pay", sums.edges)
     factor = found.factor(1)
-    whole, weights = factor.operator.operator.matrix, factor.weights.astype(float)  # type: ignore[union-attr]
+    whole, weights = dense(factor.operator)[:, found.starts], factor.weights.astype(float)
     weighted = whole * weights[:, None]
     cost = float((np.abs(weighted) * found.limits[found.stops - 1]).sum(axis=0).max()) * (1 + 1e-12)
     return found, WholeRows(whole, weights, cost, np.linalg.solve(weighted.T @ weighted, weighted.T))

@@ -17,8 +17,8 @@ import numpy as np
 
 from experiments.selections.threshold import geometric_candidates, sparse_vector
 from experiments.sums import monotone, relative_errors
-from experiments.sums_mechanisms import TAIL_SHARE, PrefixSums, Reals, WholeRows, Wholes, bucketed_answers
-from experiments.sums_strategies import sum_strategy
+from experiments.sums_mechanisms import TAIL_SHARE, Reals, WholeRows, Wholes, bucketed_answers
+from experiments.sums_strategies import PrefixSums, sum_strategy
 from leastnoise._kernel import Entropy, SeededEntropy
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._planner.aware._truncated_sums_threshold import candidate_cells, choose_threshold, quick_noise

@@ -83,7 +83,7 @@ def drawn(generator: np.random.Generator) -> tuple[ln.Domain, list[Asked]]:
         along = str(generator.choice(chosen)) if generator.random() < 0.4 else None
         measure = "pay" if generator.random() < 0.25 else None
         unit = 1 if measure is None else pay.high
-        target = {"margin" if generator.random() < 0.6 else "rmse": int(unit * generator.integers(8, 80))}
+        target = {"margin" if generator.random() < 0.6 else "rmse": int(unit * int(generator.integers(8, 80)))}
         tables.append(Asked(tuple(chosen), along, measure, target))
     return domain, tables
 
@@ -132,7 +132,7 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
     workload = sum((one.workload(domain) for one in tables[1:]), tables[0].workload(domain))
     plan = ln.plan(workload, privacy, seconds=SECONDS)
     rows = pd.DataFrame({name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names})
-    rows["pay"] = generator.integers(0, domain.measures["pay"].high + 1, ROWS)
+    rows["pay"] = generator.integers(0, int(domain.measures["pay"].high) + 1, ROWS)
     errors: list[list[FloatArray]] = [[] for _ in tables]
     for draw in range(releases):
         made = ln.release(plan, rows, seed=10**6 * number + draw)
