@@ -45,6 +45,15 @@ def test_what_is_mostly_worse_leaves_its_time_to_others() -> None:
         assert not known["haar", noise] > 0
 
 
+def test_very_many_bells_are_not_begun_with_in_a_minute() -> None:
+    for cells, tried in ((16384, True), (65536, False)):  # one step on 65,536 cells takes 10 seconds and more
+        known = {planner.name: task.seconds for planner, task in _within(prefix(cells), Privacy(PureDP(1)), 60.0)}
+        assert (known["p_identity"] > 0) is tried
+        assert known["p_identity_blocks"] > 0
+    begin, _ = p_identity_seconds(32768, in_line=True)
+    assert begin > 10
+
+
 def test_a_million_cells_leave_time_for_what_is_near_the_optimum() -> None:
     known = {planner.name: task.seconds for planner, task in _within(prefix(2**20), Privacy(ZCDP(1)), SECONDS)}
     assert known["toeplitz_root"] > 0
