@@ -1,7 +1,7 @@
 """Data cubes: expected error of each workload, ours over the best of the others and over the reference figures.
 
-    python bench/cubes.py [--effort 10]     # the search
-    python bench/cubes.py --plans           # what leastnoise.plan(..., strategy="auto") promises, whole noise and rounded scales included
+    python bench/cubes.py [--effort 10] [--only TEXT]    # the search
+    python bench/cubes.py --plans [--only TEXT]          # what leastnoise.plan(..., strategy="auto") promises, whole noise included
 
 Errors are total squared errors at epsilon 1, factor 2 included, add/remove neighbours; a ratio of at most 1.00 is reached. The others are
 the strategies of Cormode et al., those with tables also recovered by least squares, and the best weights inside the workload's closure.
@@ -44,10 +44,12 @@ def others(shape: Sequence[int], targets: list[AttributeSet]) -> dict[str, float
     return {**found, "weights inside": 2 * inside.error}
 
 
-def cubes(effort: float) -> Iterator[str]:
+def cubes(effort: float, only: str) -> Iterator[str]:
     """The twelve workloads."""
     for data, (shape, figures) in CUBES.items():
         for name, figure in figures.items():
+            if only not in f"{data} Q{name} ":
+                continue
             targets = cube_workload(len(shape), name)
             start = time.process_time()
             ours = 2 * method(OURS, shape, targets, effort=effort).error
@@ -62,11 +64,13 @@ def cubes(effort: float) -> Iterator[str]:
             )
 
 
-def plans() -> Iterator[str]:
+def plans(only: str) -> Iterator[str]:
     """The twelve workloads through the library."""
     for data, (shape, figures) in CUBES.items():
         domain = ln.Domain({f"a{place}": ln.Coded(size) for place, size in enumerate(shape)})
         for name, figure in figures.items():
+            if only not in f"{data} Q{name} ":
+                continue
             targets = cube_workload(len(shape), name)
             sets = [tuple(domain.names[place] for place in target) for target in targets]
             asked = ln.Workload(domain, tuple(product for s in sets for product in ln.queries(domain, **dict.fromkeys(s, "identity"))))
@@ -88,8 +92,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--effort", type=float, default=10.0, help="work of the search, about seconds of one core a workload")
     parser.add_argument("--plans", action="store_true", help="through the library, effort 2")
+    parser.add_argument("--only", default="", help="only workloads with this text in their name, such as 'Adult Q1 '")
     arguments = parser.parse_args()
-    for line in plans() if arguments.plans else cubes(arguments.effort):
+    for line in plans(arguments.only) if arguments.plans else cubes(arguments.effort, arguments.only):
         print(line, flush=True)
 
 

@@ -1,6 +1,6 @@
 """Pure and Gaussian plans for marginals against the reference figures: ratios (at most 1.00 is reached) and seconds to plan.
 
-    python bench/marginals.py [--effort 10] [--seeds 1] [--large]
+    python bench/marginals.py [--effort 10] [--seeds 1] [--large] [--only TEXT]
 
 Figures: total squared error at epsilon 1, factor 2 included (cubes), or root mean square error per cell at unit noise (the others).
 """
@@ -10,7 +10,7 @@ import itertools
 import math
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from leastnoise._planner.covers._covering import covering_design
 from leastnoise._planner.tables._marginal_weights import optimal_weights, residual_noise
@@ -53,10 +53,12 @@ def cube_workload(count: int, name: str) -> list[AttributeSet]:
     return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[name[1:]]
 
 
-def cubes(effort: float, seeds: int) -> Iterator[str]:
+def cubes(effort: float, seeds: int, only: str) -> Iterator[str]:
     """Compare on the twelve cube workloads."""
     for data, (shape, figures) in CUBES.items():
         for name, figure in figures.items():
+            if only not in f"{data} Q{name} ":
+                continue
             targets = cube_workload(len(shape), name)
             closure = downward_closure(shape, targets)
             coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
@@ -71,9 +73,11 @@ def cubes(effort: float, seeds: int) -> Iterator[str]:
                 )
 
 
-def peers(effort: float) -> Iterator[str]:
+def peers(effort: float, only: str) -> Iterator[str]:
     """Compare with the best of hdmm's strategies."""
     for name, (shape, sizes, pure, gaussian) in PEERS.items():
+        if only not in name:
+            continue
         targets = ways(len(shape), *sizes)
         closure = downward_closure(shape, targets)
         coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
@@ -88,7 +92,7 @@ def peers(effort: float) -> Iterator[str]:
         )
 
 
-def growth(counts: tuple[int, ...]) -> Iterator[str]:
+def growth(counts: Iterable[int]) -> Iterator[str]:
     """Plan all marginals up to 3-way of attributes of ten values; the reference is the best set of weights inside the workload."""
     for count in counts:
         shape, targets = (10,) * count, ways(count, 0, 1, 2, 3)
@@ -116,11 +120,12 @@ def main() -> None:
     parser.add_argument("--effort", type=float, default=10.0, help="work of the search, about seconds of one core a workload")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--large", action="store_true", help="also 50 and 100 attributes")
+    parser.add_argument("--only", default="", help="only workloads with this text in their name, such as 'Adult Q1 ' or 'ten^6'")
     arguments = parser.parse_args()
     for line in itertools.chain(
-        cubes(arguments.effort, arguments.seeds),
-        peers(min(arguments.effort, 3.0)),
-        growth((6, 10, 20, 50, 100) if arguments.large else (6, 10, 20)),
+        cubes(arguments.effort, arguments.seeds, arguments.only),
+        peers(min(arguments.effort, 3.0), arguments.only),
+        growth([count for count in ((6, 10, 20, 50, 100) if arguments.large else (6, 10, 20)) if arguments.only in f"ten^{count}"]),
     ):
         print(line, flush=True)
 

@@ -1,6 +1,6 @@
 """Our automatic plan against every published number, and every number measured with the released programs, both budgets.
 
-    python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR] [--csv FILE] [--prefix-release]
+    python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR] [--csv FILE] [--prefix-release [N]]
 
 Prints one line a case with ours / theirs, the ratio of root mean square errors at unit budget (epsilon = 1 without the factor 2, or a
 Gaussian of standard deviation 1): at most 1.000 is what is wanted. Workloads are planned as users state them: by name, and again as given
@@ -331,10 +331,17 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
     parser.add_argument("--only", default="", help="only cases with this text in their name")
     parser.add_argument("--data", type=Path, default=_SCHEMAS, help="folder with census_sf1_person.json")
     parser.add_argument("--csv", type=Path, help="also write the table to this file")
-    parser.add_argument("--prefix-release", action="store_true", help="only measure a release of all prefix sums at n = 2^20")
+    parser.add_argument(
+        "--prefix-release",
+        type=int,
+        nargs="?",
+        const=2**20,
+        metavar="N",
+        help="only measure a release of all prefix sums at n = 2^20, or N",
+    )
     chosen = parser.parse_args(arguments)
     if chosen.prefix_release:
-        prefix_release()
+        prefix_release(chosen.prefix_release)
         return []
     most = 256 if chosen.quick else chosen.most_cells
     found, rows = [], []
@@ -364,8 +371,8 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
     return found
 
 
-def prefix_release(size: int = 2**20) -> None:
-    """Plan, measure, estimate and answer all prefix sums of 2^20 cells, against the sampling of that plan's noise; in CPU seconds.
+def prefix_release(size: int) -> None:
+    """Plan, measure, estimate and answer all prefix sums, against the sampling of that plan's noise; in CPU seconds.
 
     Nothing has been imported lazily or kept before the first of the two strategies, the one that the goal is for.
     """

@@ -1,6 +1,6 @@
 """Gaussian plans for tables with prefix sums and ranges in them, over the published figures: ratios (at most 1.00 is reached) and seconds.
 
-    python bench/mixed.py [--quick]
+    python bench/mixed.py [--quick] [--only TEXT]
 
 Figures: root mean square error of a query at privacy cost 1 (rho = 1/2). What is measured are whole numbers, and the error is theirs.
 """
@@ -9,7 +9,8 @@ import argparse
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import leastnoise as ln
 from leastnoise._workload import Product
@@ -40,16 +41,21 @@ def workload(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str
     return ln.Workload(domain, tuple(products))
 
 
-def lines(*, quick: bool) -> Iterator[str]:
+def lines(*, quick: bool, only: str) -> Iterator[str]:
     """All comparisons."""
+    return (f"{name}  {_compared(asked(), strategy, figure)}" for name, asked, strategy, figure in cases(quick=quick) if only in name)
+
+
+def cases(*, quick: bool) -> Iterator[tuple[str, Callable[[], ln.Workload], str, float]]:
+    """Name, workload, strategy and published figure."""
     for name, (shape, rich, figures) in PREFIX.items():
         for ways, figure in zip(((1,), (2,), (3,), (0, 1, 2, 3)), figures, strict=True):
-            yield f"{name:5} {'+'.join(map(str, ways)):7} prefix  {_compared(workload(shape, rich, ways, 'prefix'), 'tilted', figure)}"
+            yield f"{name:5} {'+'.join(map(str, ways)):7} prefix", partial(workload, shape, rich, ways, "prefix"), "tilted", figure
     for kind, published in FORTY.items():
         for size, figure in zip(SIZES, published, strict=True):
             if not (quick and kind == "all_ranges" and size > SIZES[1]):
-                asked = workload((size,) * 40, 40, (1, 2), kind)
-                yield f"{size}^40 1+2 {kind:10}  {_compared(asked, 'residual' if kind == 'identity' else 'tilted', figure)}"
+                strategy = "residual" if kind == "identity" else "tilted"
+                yield f"{size}^40 1+2 {kind:10}", partial(workload, (size,) * 40, 40, (1, 2), kind), strategy, figure
 
 
 def _compared(asked: ln.Workload, strategy: str, figure: float) -> str:
@@ -64,7 +70,9 @@ def main() -> None:
     """Print one line a workload as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="no ranges beyond 20 cells")
-    for line in lines(quick=parser.parse_args().quick):
+    parser.add_argument("--only", default="", help="only workloads with this text in their name, such as 'Adult 1 '")
+    options = parser.parse_args()
+    for line in lines(quick=options.quick, only=options.only):
         print(line, flush=True)
 
 

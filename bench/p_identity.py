@@ -1,8 +1,9 @@
 """One attribute: our strategies against the best published ones, and a structured p-Identity step against a dense one.
 
-    python bench/p_identity.py [--sizes 64 256 1024] [--large]
+    python bench/p_identity.py [--sizes 64 256 1024] [--large] [--quick]
 
-Prints one line a case with ours / reference: at or below 1.000 is what is wanted. ``--large`` adds n = 4096 and 16384 (some minutes each).
+Prints one line a case with ours / reference: at or below 1.000 is what is wanted. ``--large`` adds n = 4096 and 16384 (some minutes each),
+``--quick`` leaves out trees beyond 1024 cells and compares few steps.
 References: the least error of any published or released method; docs/results/matrix-mechanism.md.
 """
 
@@ -124,6 +125,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="*", default=[64, 128, 256, 1024])
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args()
     sizes = chosen.sizes + ([4096, 16384] if chosen.large else [])
     for size in sizes:
@@ -139,7 +141,7 @@ def main() -> None:
             begun = time.perf_counter()
             tree = fit_level_tree(KINDS[kind](size), 1)
             line("level tree", size, kind, tree.rmse, reference, time.perf_counter() - begun, str(tree.widths))
-    for size in (1024, 2**20):
+    for size in (1024,) if chosen.quick else (1024, 2**20):
         for kind in ("prefix", "ranges"):
             begun = time.perf_counter()
             gram = KINDS[kind](size)
@@ -147,7 +149,7 @@ def main() -> None:
             found_tree = fit_node_tree(gram, [level.nodes()])
             seconds = time.perf_counter() - begun
             line("node tree", size, kind, found_tree.rmse, fit_greedy_h(gram).rmse, seconds, "reference: GreedyH")
-    steps_against_dense()
+    steps_against_dense(**({"size": 128, "rows": 16, "steps": 10} if chosen.quick else {}))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 """The studio: seconds from a moved slider to new margins of 299 tables, 12 attributes up to 3-way with prefix sums on four of them.
 
-    python bench/studio.py
+    python bench/studio.py [--ways 3]
 
 Measured at the real server over HTTP, from the request to the last byte of the answer; a browser adds the time to write the texts.
 """
 
+import argparse
 import itertools
 import json
 import statistics
 import tempfile
 import threading
 import time
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,10 @@ SHAPE, RICH = (101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15), 4
 SIZES = ("0.9", "0.6", "2", "1/3", "5", "0.1", "7", "0.01")
 
 
-def spec() -> str:
-    """The spec as a text, every table by itself."""
+def spec(most: int) -> str:
+    """The spec as a text, every table of up to so many attributes by itself."""
     domain = "".join(f"[domain.a{i}]\nintegers = [0, {n - 1}]\n" for i, n in enumerate(SHAPE))
-    sets = (chosen for ways in range(4) for chosen in itertools.combinations(range(len(SHAPE)), ways))
+    sets = (chosen for ways in range(most + 1) for chosen in itertools.combinations(range(len(SHAPE)), ways))
     asked = ("".join(f'a{i} = "{"prefix" if i < RICH else "identity"}", ' for i in chosen).rstrip(", ") for chosen in sets)
     parts = "".join(f"[[workload]]\nqueries = {{ {one} }}\n" for one in asked)
     return f'[privacy]\nrho = "1/2"\n{domain}{parts}[plan]\nstrategy = "tilted"\n'
@@ -33,9 +35,12 @@ def spec() -> str:
 
 def main() -> None:
     """Print what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ways", type=int, default=3, help="attributes of the largest tables")
+    most = parser.parse_args().ways
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "wide.toml")
-        place.write_text(spec(), encoding="utf-8")
+        place.write_text(spec(most), encoding="utf-8")
         found = opened(place)
         thread = threading.Thread(target=found.run)
         thread.start()
@@ -52,11 +57,11 @@ def measured(address: str) -> None:
     headers = {"Host": parts.netloc, "Origin": f"http://{parts.netloc}"}
 
     def ask(path: str, body: object = None) -> dict[str, Any]:
-        connection = HTTPConnection(parts.netloc)
-        connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers)
-        answer = connection.getresponse()
-        headers["Cookie"] = (answer.headers.get("Set-Cookie") or headers.get("Cookie", "")).split(";")[0]
-        content = answer.read()
+        with closing(HTTPConnection(parts.netloc)) as connection:
+            connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            headers["Cookie"] = (answer.headers.get("Set-Cookie") or headers.get("Cookie", "")).split(";")[0]
+            content = answer.read()
         return json.loads(content) if path in {"/view", "/change"} else {}
 
     start = time.perf_counter()

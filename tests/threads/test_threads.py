@@ -12,6 +12,7 @@ import scipy.linalg  # noqa: F401 - its library is the second one
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import leastnoise as ln
+from leastnoise._studio._worker import done
 from leastnoise._threads import SAID_BY
 from waiting import HANGS
 
@@ -49,7 +50,12 @@ def released(seen: Callable[[], None]) -> ln.Release:
     return ln.release(planned(lambda: None), ROWS, seed=1, progress=lambda *_: seen())
 
 
-@pytest.mark.parametrize("compute", [planned, compared, released])
+def planned_in_the_studio(seen: Callable[[], None]) -> None:
+    text = "[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }"
+    done({"text": text, "folder": ".", "first": False}, lambda _: seen())
+
+
+@pytest.mark.parametrize("compute", [planned, compared, released, planned_in_the_studio])
 def test_one_thread_computes_and_then_there_are_as_many_as_before(two: list[int], compute: Callable[..., object]) -> None:
     seen: list[list[int]] = []
     compute(lambda: seen.append(threads()))

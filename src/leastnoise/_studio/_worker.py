@@ -17,6 +17,7 @@ from leastnoise._accuracy import within_memory
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
 from leastnoise._session import answering, parse_spec, planned, price, stated
+from leastnoise._threads import one_thread
 
 Tell = Callable[[Mapping[str, Any]], None]
 
@@ -51,20 +52,40 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
     tell({"plan": plan.to_json()})
 
 
+@one_thread()
+def done(asked: Mapping[str, Any], tell: Tell) -> None:
+    r"""Plan a spec, or find what some of its rows cost.
+
+    Args:
+        asked: what the studio wrote.
+        tell: called with objects that JSON can hold.
+
+    Raises:
+        InputError: it cannot be planned.
+
+    >>> told = []
+    >>> text = '[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }'
+    >>> done({"text": text, "folder": ".", "first": False}, told.append)
+    >>> list(told[-1])
+    ['plan']
+    """
+    if "price" not in asked:
+        made(asked["text"], Path(asked["folder"]), tell, first=asked["first"])
+        return
+    plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
+    known: dict[object, float] = {}
+    for row, places in asked["price"]:
+        found = price(plan, places, search, known)
+        tell({"price": row, "alone": found.alone, "saved": found.saved})
+
+
 def main() -> None:
     """Do what the first line says."""
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         with within_memory():
-            if "price" in asked:
-                plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
-                known: dict[object, float] = {}
-                for row, places in asked["price"]:
-                    found = price(plan, places, search, known)
-                    _tell({"price": row, "alone": found.alone, "saved": found.saved})
-            else:
-                made(asked["text"], Path(asked["folder"]), _tell, first=asked["first"])
+            done(asked, _tell)
     except InputError as error:
         _tell({"error": str(error)})
     except MemoryError:

@@ -1,0 +1,48 @@
+"""Every measurement of bench/ at its smallest size: that it runs and prints, not what it measures."""
+
+import os
+import runpy
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+SMALLEST = [
+    ("auto", "cells_total 64 pure"),
+    ("counting", "--rows", "100", "--attributes", "3", "--rounds", "1"),
+    ("cubes", "--effort", "0.1", "--only", "Adult Q1 "),
+    ("first_report", "--here", "--rows", "50", "--only", "3 tables"),
+    ("marginals", "--effort", "0.1", "--only", "Adult Q1 "),
+    ("marginals", "--only", "ten^6"),
+    ("matrix_mechanism", "--only", "cells and total, n = 64"),
+    ("matrix_mechanism", "--prefix-release", "64"),
+    ("mixed", "--quick", "--only", "CPS   1 "),
+    ("noise", "--draws", "100", "--reference-draws", "10", "--repeats", "1"),
+    ("p_identity", "--quick", "--sizes"),
+    ("partition", "--largest", "12", "--repeats", "1"),
+    ("reading", "--rows", "100", "--csv-rows", "100", "--rounds", "1"),
+    ("scale", "--attributes", "3", "--budget", "gaussian"),
+    ("studio", "--ways", "1"),
+    ("sums", "--queries", "10"),
+]
+# It starts Java, which takes longer than all others together.
+NOT_HERE = {"spark"}
+
+
+def test_every_measurement_has_a_smallest_size() -> None:
+    assert {file.stem for file in BENCH.glob("*.py")} == {name for name, *_ in SMALLEST} | NOT_HERE
+
+
+@pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
+def test_it_runs(run: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    name, *said = run
+    file = BENCH / f"{name}.py"
+    monkeypatch.setattr(sys, "argv", [str(file), *said])
+    monkeypatch.setattr(sys, "path", [str(BENCH), *sys.path])
+    with patch.dict(os.environ):
+        runpy.run_path(str(file), run_name="__main__")
+    printed = capfd.readouterr().out.splitlines()
+    assert printed
+    assert not [line for line in printed if line.startswith("!")]
