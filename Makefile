@@ -60,7 +60,7 @@ format: env  ## rewrite the sources in the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-types: env  ## mypy, strict on the trusted packages
+types: env  ## mypy, strict on the trusted packages; bench, baselines, contracts, docs and experiments too
 	@$(BIN)/mypy --no-error-summary
 
 imports: env  ## the import contracts

@@ -57,7 +57,9 @@ GAUSSIAN = [
     ],
     *[("prefix", 16384, 3.88), ("prefix", 65536, 4.32), ("prefix", 2**20, 5.25)],
     *[("prefix", 64, 2.100), ("all_ranges", 64, 2.302), ("all_ranges", 256, 2.901), ("width32", 64, 2.067), ("width32", 256, 2.354)],
-    *[("width32", 1024, 2.385), ("prefix_prefix", 64, 4.409), ("prefix_prefix", 256, 6.373), ("ranges_ranges", 64, 5.300)],
+    # Of the longer ones 1.002 times the lower bound, which is the goal for all along one attribute.
+    *[("width32", 1024, 2.385), ("width32", 2048, 2.3938), ("width32", 4096, 2.3967)],
+    *[("prefix_prefix", 64, 4.409), ("prefix_prefix", 256, 6.373), ("ranges_ranges", 64, 5.300)],
     *[("ranges_ranges", 256, 8.418), ("adult_2way", ADULT, 2.366), ("adult_3way", ADULT, 2.257), ("tens_1way", 8, 2.702)],
     *[("tens_2way", 8, 4.838), ("tens_3way", 8, 6.570), ("tens_4way", 8, 7.088), ("tens_upto2", 6, 3.4589), ("tens_upto2", 10, 5.8461)],
     *[("tens_upto3", 6, 4.2752), ("tens_upto3", 10, 9.3481), ("tens_upto3", 100, 303.216), ("tens_3way", 100, 303.1726)],

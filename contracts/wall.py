@@ -278,9 +278,8 @@ def _reading(file: _File, call: ast.Call) -> None:
 
 def _hands_on(file: _File, function: ast.expr) -> bool:
     home = file.imported.get(_root(function), f"leastnoise.{file.package}" if isinstance(function, ast.Name) else "")
-    return ast.unparse(function) in SOURCE_GOES_TO or (
-        home.startswith("leastnoise._session") and not (isinstance(function, ast.Name) and function.id in vars(builtins))
-    )
+    known = isinstance(function, ast.Name) and home.startswith("leastnoise._session") and function.id not in vars(builtins)
+    return known or ast.unparse(function) in SOURCE_GOES_TO
 
 
 def _plain_name(call: ast.Call) -> bool:

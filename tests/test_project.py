@@ -464,6 +464,14 @@ def test_toml_blocks_are_toml(page: Path) -> None:
         assert tomllib.loads(block)
 
 
+def test_types_are_checked_wherever_no_test_runs_the_code() -> None:
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["files"]
+    checked = {file for one in said for found in ROOT.glob(one) for file in (found.rglob("*.py") if found.is_dir() else [found])}
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")} - {"build", "site", "tests"}
+    missed = {file for folder in folders for file in (ROOT / folder).rglob("*.py") if file.name != "conftest.py"} - checked
+    assert not missed
+
+
 def test_whole_specs_in_the_documentation_are_accepted() -> None:
     from leastnoise._session._spec import parse_spec
 
