@@ -10,6 +10,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
+from pysdmx import io as pysdmx
 
 import leastnoise as ln
 from leastnoise._check import InputError
@@ -189,7 +190,6 @@ def test_statistics_are_messages_with_their_intervals(published):
 
 
 def test_another_program_reads_the_messages_by_their_structures(published):
-    pysdmx = pytest.importorskip("pysdmx.io", reason="pip install 'pysdmx[xml]'")
     out, _ = published
     pysdmx.read_sdmx(out / "structure.sdmx.xml", validate=True)
     for path in (out / "answers").glob("*.sdmx.csv"):
