@@ -4,14 +4,14 @@ import json
 import re
 import sys
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, pairwise
 from xml.etree import ElementTree as ET
 
 import altair as alt
 import numpy as np
 import pytest
 
-from charts.axes import cells
+from charts.axes import SEX, cells, months, up_to
 from charts.axes import picture as made
 from charts.examples import AXES, pictures
 from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vega_lite
@@ -123,3 +123,36 @@ def test_two_colours_are_for_more_negative_cells_than_noise_makes(below, scheme)
     answer.reshape(-1)[:below] = -20
     spec = vega_lite(replace(one, answer=answer, low=answer - 9, high=answer + 9))
     assert spec["layer"][0]["encoding"]["color"]["scale"]["scheme"] == scheme
+
+
+def with_gaps(axes):
+    """A picture of which some answers were left out, among them all neighbours of others."""
+    whole = made(axes)
+    gone = np.zeros(whole.answer.shape, dtype=bool)
+    gone.reshape(-1)[[1, 3, 4, 6, -2]] = True
+    return replace(whole, **{name: np.where(gone, np.nan, getattr(whole, name)) for name in ("answer", "low", "high")})
+
+
+def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval():
+    steps = with_gaps((cells("income", 0, 29),))
+    rows = vega_lite(steps)["data"]["values"]
+    drawn = [(one["x"], two["x"]) for one, two in pairwise(rows) if None not in (one["answer"], two["answer"])]
+    spans = [(start, end) for start, end in drawn if end > start]
+    places = np.flatnonzero(~np.isnan(steps.answer)).tolist()
+    assert spans == [(float(place), place + 1.0) for place in places]
+    for picture in (with_gaps((months("month", 12),)), with_gaps((SEX, up_to("income", 8, 10)))):
+        flat = np.isnan(picture.answer.reshape(-1, picture.answer.shape[-1]))
+        gone = np.pad(flat, ((0, 0), (1, 1)), constant_values=True)
+        alone = int((~flat & gone[:, :-2] & gone[:, 2:]).sum())
+        text = svg_of([vega_lite(picture)], [("gaps", "t", "d")])[0]
+        groups = [node for node in read(text).iter() if "mark-symbol role-mark" in (node.get("class") or "")]
+        dots = [dot for group in groups for dot in group]
+        assert alone
+        assert len(dots) == alone
+
+
+def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
+    spec = vega_lite(made((cells("number", 1_000_000, 1_000_030),)))
+    assert [row["x"] for row in spec["data"]["values"]] == [1_000_000.0 + k for k in range(32)]
+    spec = vega_lite(made((up_to("number", 2_000_000, 1),)))
+    assert len({row["x"] for row in spec["data"]["values"]}) == len(spec["data"]["values"])

@@ -143,6 +143,17 @@ def test_what_people_read_says_what_the_intervals_do_not_cover(released: Path, r
     assert "at most 2 rows" in json.loads((released / "manifest.json").read_text(encoding="utf-8"))["intervals"]["notice"]
 
 
+def test_answers_of_a_rounded_release_are_not_said_to_be_rounded(released: Path, run: Run) -> None:
+    (released.parent / "people.toml").write_text(SPEC + "[output]\nround = 5\nbelow = 10\n", encoding="utf-8")
+    assert run("release", "people.toml", "--out", "rounded", "--seed", "3").code == 0
+    found = json.loads(run("answer", "rounded", "--cells", "age", "--json").out)
+    assert any(row["answer"] % 5 for row in found["answers"])
+    notes = " ".join(found["notes"])
+    assert "Counts are of at most 2 rows of every value of 'id'" in notes
+    assert "These answers are not rounded" in notes
+    assert "Answers are rounded" not in notes
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

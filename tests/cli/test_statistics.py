@@ -80,3 +80,20 @@ def test_without_them_nothing_is_said(folder: Path, run: Run) -> None:
     assert run("release", "people.toml", "--out", "out", "--seed", "3").code == 0
     assert "statistics" not in json.loads((folder / "out" / "manifest.json").read_text())
     assert '<section id="statistics">' not in (folder / "out" / "report.html").read_text()
+
+
+def test_ends_of_intervals_are_written_whole(folder: Path, run: Run) -> None:
+    large = SPEC.replace("low = 0, high = 1000, count = 10", "low = 0, high = 12345670, count = 10").split("[[workload]]")[0]
+    asked = '[[workload]]\nquantiles = { of = "income", at = ["0.9999"] }\n[[workload]]\ncdf = { of = "age" }\n'
+    (folder / "spec.toml").write_text(large.replace('epsilon = "1"', 'epsilon = "1000"') + asked)
+    rows = "".join(f"{'FM'[i % 2]},{17 + i % 74},{i * 30_000}\n" for i in range(400))
+    (folder / "people.csv").write_text("sex,age,income\n" + rows)
+    assert run("release", "spec.toml", "--out", "out", "--seed", "3").code == 0
+    shown = run("show", "out").out
+    found = re.search(r"0\.9999 +[\d,.]+ +([\d,]+) to ([\d,]+)\n", shown)
+    assert found is not None, shown
+    assert "12,345,670" in found.groups()
+    line = next(line for line in shown.splitlines() if line.startswith("<= 30"))
+    share, low, high = (float(number) for number in re.findall(r"0\.\d+", line))  # no noise to speak of, and yet no 0 to 0
+    assert low <= share <= high
+    assert "e+" not in shown

@@ -142,6 +142,24 @@ def test_every_column_of_answers_is_rounded_and_tells_nothing_of_what_is_left_ou
     assert made.margins[~gone] == pytest.approx((raw.high - raw.answer)[~gone] + 2.5)
 
 
+def test_what_a_release_left_out_stays_bounded_when_it_is_rounded_again(plan):
+    table = release(plan, 5, options=ln.Options(below=20)).tables[0]
+    gone = np.isnan(table.answer)
+    assert gone.any()
+    for below in (None, 100):
+        found = table.rounded(50, below=below)
+        assert found.high[gone].tolist() == table.high[gone].tolist()
+        assert all(np.isnan(values[gone]).all() for values in (found.answer, found.low, found.margin, found.std_error))
+        assert f"{gone.sum()} of 6 answers were left out by the release already" in found.words()
+    assert f"{(table.answer < 100).sum()} of 6 answers are below 100" in found.words()
+
+
+def test_steps_and_bounds_are_written_with_all_their_digits(plan):
+    words = release(plan, 5).tables[0].rounded(2_500_000, below="1234567.5").words()
+    assert "multiples of 2,500,000, which adds at most 1,250,000 " in words
+    assert "are below 1,234,567.5 and left out" in words
+
+
 @pytest.fixture(scope="module")
 def asked():
     domain = ln.Domain(place=ln.Coded(6), age=ln.Integers(0, 19), far=ln.Coded(60), measures={"pay": ln.Measure("pay", 0, 10)})

@@ -5,7 +5,7 @@ One file a chart, one line in the registry. A chart knows keys, answers and inte
 
 from leastnoise._charts._live import live
 from leastnoise._charts._locale import spoken
-from leastnoise._charts._picture import Axis, Dots, Picture, clear_of_the_rest
+from leastnoise._charts._picture import Axis, Dots, Picture, clear_of_the_rest, in_digits
 from leastnoise._charts._registry import CHARTS, Chart, chart_for, dots, errors, vega_lite
 from leastnoise._charts._render import drawing, svg_of
 
@@ -20,6 +20,7 @@ __all__ = [
     "dots",
     "drawing",
     "errors",
+    "in_digits",
     "live",
     "spoken",
     "svg_of",

@@ -1,5 +1,7 @@
 """Lines with bands: distribution functions and dates, one line a group where the groups are few."""
 
+import math
+
 import numpy as np
 
 from leastnoise._charts._picture import Axis, Picture, Spec, short
@@ -29,9 +31,9 @@ def draw(picture: Picture) -> Spec:
     names = ("",) if groups is None else groups.labels
     at = _positions(axis)
     rows = [
-        {"x": at[k], "group": name, "answer": short(answer[g][i]), "low": short(low[g][i]), "high": short(high[g][i])}
+        {"x": at[k], "group": name, "answer": short(answer[g][i]), "low": short(low[g][i]), "high": short(high[g][i]), **alone}
         for g, name in enumerate(names)
-        for i, k in enumerate(kept.tolist())
+        for i, (k, alone) in enumerate(zip(kept.tolist(), _alone(answer[g]), strict=True))
     ]
     x: Spec = {"field": "x", "type": "temporal" if axis.kind == "times" else "quantitative", "title": picture.heading(axis)}
     x |= {"axis": {"grid": False, "tickCount": 6}, "scale": {"zero": False, "nice": False}}
@@ -52,11 +54,27 @@ def draw(picture: Picture) -> Spec:
                 "mark": {"type": "line", "strokeWidth": 1.8, "point": False},
                 "encoding": {"y": amount(picture), "tooltip": tip, **{name: value for name, value in colour.items() if name != "color"}},
             },
+            *(_dots(picture, tip) if any("alone" in row for row in rows) else []),
         ],
     }
+
+
+def _alone(answer: list[float]) -> list[Spec]:
+    """A mark for every answer whose neighbours are left out, of which a line would show nothing."""
+    gone = [True, *map(math.isnan, answer), True]
+    return [{"alone": True} if before and after and not own else {} for before, own, after in zip(gone, gone[1:], gone[2:], strict=False)]
+
+
+def _dots(picture: Picture, tip: list[Spec]) -> list[Spec]:
+    """Answers that stand alone: a dot each, and its interval."""
+    only: Spec = {"transform": [{"filter": "datum.alone"}]}
+    return [
+        {**only, "mark": {"type": "rule", "opacity": 0.5}, "encoding": {"y": amount(picture, "low"), "y2": {"field": "high"}}},
+        {**only, "mark": {"type": "point", "filled": True, "size": 20}, "encoding": {"y": amount(picture), "tooltip": tip}},
+    ]
 
 
 def _positions(axis: Axis) -> list[object]:
     if axis.kind == "times" or axis.high is None:
         return list(axis.moments or axis.labels)
-    return [short(value) for value in axis.high.tolist()]
+    return list(axis.high.tolist())

@@ -1,5 +1,6 @@
 """What a chart is drawn of: keys along a few axes, and for every cell an answer with its interval."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -115,6 +116,19 @@ class Dots:
     groups: str
     rows: tuple[tuple[str, str, float, float, float], ...]
     series: str = ""
+
+
+def in_digits(value: float) -> str:
+    """A number with separators of thousands: six digits that count, and never fewer than those of a whole number or two decimals.
+
+    >>> in_digits(1_900_000.0), in_digits(1_234_567.891), in_digits(0.5), in_digits(2 / 3), in_digits(-0.0), in_digits(0.00001)
+    ('1,900,000', '1,234,567.89', '0.5', '0.666667', '0', '1e-05')
+    """
+    if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
+        return f"{value:.6g}"
+    text = f"{value:,.{max(2, 5 - math.floor(math.log10(abs(value)))) if value else 0}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
 
 
 def short(value: float) -> float:

@@ -1,5 +1,6 @@
 """Steps: a histogram of many neighbouring cells, each as wide as it is."""
 
+import math
 from typing import Any
 
 from leastnoise._charts._picture import Axis, Picture, Spec, short
@@ -21,13 +22,15 @@ def draw(picture: Picture) -> Spec:
 
 
 def stepped(axis: Axis, answer: list[float], low: list[float], high: list[float], **same: str) -> list[Spec]:
-    """One record a cell at its lower end, and one more at the upper end of the last."""
+    """One record a cell at its lower end, and one more at its upper end where no answer follows; left out cells break the line."""
     starts, ends = ([] if axis.low is None else axis.low.tolist()), ([] if axis.high is None else axis.high.tolist())
-    rows = [
-        {"x": short(x), "cell": label, "answer": short(a), "low": short(b), "high": short(c), **same}
-        for x, label, a, b, c in zip(starts, axis.labels, answer, low, high, strict=True)
-    ]
-    return [*rows, {**rows[-1], "x": short(ends[-1])}]
+    follows = [not math.isnan(value) for value in answer[1:]] + [False]
+    rows = []
+    for start, end, label, a, b, c, goes_on in zip(starts, ends, axis.labels, answer, low, high, follows, strict=True):
+        record = {"cell": label, "answer": short(a), "low": short(b), "high": short(c), **same}
+        places = ((start + end) / 2,) if math.isnan(a) else (start,) if goes_on else (start, end)
+        rows += [{"x": place, **record} for place in places]
+    return rows
 
 
 def layers(picture: Picture, axis: Axis, ticks: int) -> Spec:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 1000
 _NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, --means MEASURE "
 _NEEDED += "or --covariances TABLE."
+_NOT_ROUNDED = "These answers are not rounded, and none is left out, as they are in the files of this release. Add up first, then round."
 
 
 @click.command()
@@ -44,12 +45,14 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     RELEASE is the directory that `leastnoise release` wrote. Costs nothing and reads no data: answers follow from the measurements in the
     release, and what these do not determine is refused.
     """
-    from leastnoise._release import notices
+    from leastnoise._release import notices_of_all
 
     found = opened(release)
     heading, rows = _answered(found, found.level if level is None else level, asked)
     notes = [] if found.private else ["NOT PRIVATE: the noise of this release came from a seed."]
-    notes += notices(found)[: found.privacy.unit_column is not None]
+    notes += notices_of_all(found)
+    if found.options.round or found.options.below:
+        notes.append(_NOT_ROUNDED)
     if as_json:
         show_json({"level": found.level if level is None else level, "answers": rows, "notes": notes})
         return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import ROUNDING, checked_level, interval_multiplier, middles, ratio_interval, told
-from leastnoise._charts import Dots, dots, live
+from leastnoise._charts import Dots, dots, in_digits, live
 from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._up_to import HasLeastSquares
@@ -59,7 +59,7 @@ class Means:
         return f"Means({self.measure} by {' x '.join(self.by) or 'nothing'}, {self.mean.size} groups)"
 
     def _repr_html_(self) -> str:
-        rows = [(name, f"{mean:,.6g} ({low:,.6g} to {high:,.6g})") for name, mean, low, high in self.rows()]
+        rows = [(name, f"{in_digits(mean)} ({in_digits(low)} to {in_digits(high)})") for name, mean, low, high in self.rows()]
         return html_facts(repr(self), rows)
 
 

@@ -14,7 +14,7 @@ from leastnoise._release._seconds import finishing_seconds
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Table, Tables
 from leastnoise._release._texts import Texts, texts
-from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices
+from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices, notices_of_all
 from leastnoise._release._writing import fill_draft
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "goodness",
     "guard_words",
     "notices",
+    "notices_of_all",
     "picture",
     "read_categories",
     "rounded",

@@ -5,7 +5,8 @@ after a bounded number of rounds and says how near it came.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -118,9 +119,20 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
     # Whatever else could fail, such as cells that the measurements do not determine, fails now, on made-up numbers.
     tried = _made_up(measurements)
     if joint:
-        joint_cells(tried, workload)
+        with _of_the_option("nnls"):
+            joint_cells(tried, workload)
     for measure in measures if local else ():
-        locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
+        with _of_the_option("local_non_negative"):
+            locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
+
+
+@contextmanager
+def _of_the_option(name: str) -> Iterator[None]:
+    """Say which option needs what cannot be given: it needs cells, also where only sums of them were asked for."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name} needs every cell of the attributes that a table is about. {error} Or leave out {name}.") from error
 
 
 def table_place(products: Sequence[Product], key: str) -> int:

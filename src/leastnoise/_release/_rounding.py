@@ -16,7 +16,7 @@ from leastnoise._check import Exact, exact_positive
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._release._columns import file_name, to_frame
 from leastnoise._release._options import Options
-from leastnoise._release._texts import Texts
+from leastnoise._release._texts import Texts, texts
 
 if TYPE_CHECKING:
     from leastnoise._release._release import Release
@@ -34,7 +34,7 @@ class Rounded:
         answer: rounded; NaN where it is left out.
         margin: how far the interval reaches, to the farther side where they differ: that of the table and half of ``to``.
         low: lower end; NaN where the answer is left out.
-        high: upper end; ``below`` and the table's own margin where the answer is left out.
+        high: upper end; ``below`` and the table's own margin where the answer is left out; as the table has it where that left it out.
         std_error: a bound: the standard error of the table and half of ``to``.
 
     Guarantees: what is said of a cell (its interval, or that the true answer is at most ``high`` where it is left out) is right in at least
@@ -62,16 +62,18 @@ class Rounded:
 
     def words(self) -> str:
         """What was done, and what it does to error bars."""
-        half, to = float(self.to) / 2, float(self.to)
         said = ""
-        if to:
-            said = f"Answers are rounded to multiples of {to:g}, which adds at most {half:g} to every margin and standard error. "
+        if self.to:
+            to, half = (texts().plain(value) for value in (self.to, self.to / 2))
+            said = f"Answers are rounded to multiples of {to}, which adds at most {half} to every margin and standard error. "
         if self.below is not None:
-            below = float(self.below)
+            below, count = texts().plain(self.below), int(np.isnan(self.answer).sum() - np.isnan(self.table.answer).sum())
             said += (
-                f"{int(np.isnan(self.answer).sum())} of {self.answer.size} answers are below {below:g} and left out: of them is known that "
-                f"the true answer is at most {below:g} and the margin that the answer had. "
+                f"{count} of {self.answer.size} answers are below {below} and left out: of them is known that "
+                f"the true answer is at most {below} and the margin that the answer had. "
             )
+        if gone := int(np.isnan(self.table.answer).sum()):
+            said += f"{gone} of {self.answer.size} answers were left out by the release already: high is the bound that it gives. "
         return said + "Sums of rounded answers add up the rounding too: compute sums first, from the release, and round them afterwards."
 
 
@@ -98,7 +100,7 @@ def rounded(table: "Table", to: Exact | None, below: Exact | None = None) -> Rou
     half = float(step) / 2
     down, up = (values.reshape(-1) for values in (table.answer - table.low, table.high - table.answer))
     answer = multiples(given, step)
-    shown = np.ones(given.shape, dtype=np.bool_) if least is None else given >= float(least)
+    shown = ~np.isnan(given) if least is None else given >= float(least)
     return Rounded(
         table=table,
         to=step,
@@ -106,7 +108,7 @@ def rounded(table: "Table", to: Exact | None, below: Exact | None = None) -> Rou
         answer=np.where(shown, answer, np.nan),
         margin=np.where(shown, np.maximum(down, up) + half, np.nan),
         low=np.where(shown, answer - (down + half), np.nan),
-        high=np.where(shown, answer + (up + half), up + float(least or 0)),
+        high=np.where(np.isnan(given), table.high.reshape(-1), np.where(shown, answer + (up + half), up + float(least or 0))),
         std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half, np.nan),
     )
 
@@ -207,7 +209,8 @@ def write_rounded(release: "Release", directory: Path, to: Exact, below: Exact |
     ...     sorted(os.listdir(folder))
     ['README.md', 'q1-sex.csv']
     """
-    lines = [f"# {release.plan_digest}: rounded tables", ""]
+    dataset = release.receipt.get("dataset")
+    lines = [f"# {dataset}: rounded tables" if dataset else "# Rounded tables", ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
     for table in release.tables:

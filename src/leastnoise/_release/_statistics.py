@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, live, vega_lite
+from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, live, vega_lite
 from leastnoise._check import InputError, html_facts
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import number_text
@@ -166,14 +166,14 @@ class StatisticTable:
     def __repr__(self) -> str:
         if self.cells > 1:
             return f"StatisticTable({self.id} {self.name!r}: {texts().some('answers', self.cells)})"
-        ends = (float(values.reshape(-1)[0]) for values in (self.values, self.low, self.high))
-        return "StatisticTable({} {!r}: {:,.6g}, {:,.6g} to {:,.6g})".format(self.id, self.name, *ends)
+        ends = (in_digits(float(values.reshape(-1)[0])) for values in (self.values, self.low, self.high))
+        return "StatisticTable({} {!r}: {}, {} to {})".format(self.id, self.name, *ends)
 
     def _repr_html_(self) -> str:
         shown = [
             (", ".join(filter(None, (group, key))) or "all", value, low, high) for group, key, value, low, high in self.rows()[:MOST_SHOWN]
         ]
-        rows = [(name, f"{value:,.6g} ({low:,.6g} to {high:,.6g})") for name, value, low, high in shown]
+        rows = [(name, f"{in_digits(value)} ({in_digits(low)} to {in_digits(high)})") for name, value, low, high in shown]
         more = [("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all")] if self.cells > MOST_SHOWN else []
         return html_facts(repr(self), [*rows, *more])
 
@@ -184,8 +184,8 @@ def _interval(said: Texts, value: float, low: float, high: float, *, exact: bool
         return said.number(value), ""
     spread = (high - low) / 8
     whole = exact and value.is_integer()
-    shown = said.number(value, spread) if spread > 0 and not whole else said.local(f"{value:,.6g}")
-    ends = [said.local(f"{end:,.6g}") if exact else said.number(end, spread or 1.0) for end in (low, high)]
+    shown = said.number(value, spread) if spread > 0 and not whole else said.local(in_digits(value))
+    ends = [said.number(end, spread) if spread > 0 and not exact else said.local(in_digits(end)) for end in (low, high)]
     return shown, said.say("from_to", low=ends[0], high=ends[1])
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+from leastnoise._charts import in_digits
 from leastnoise._check import one_of
 
 LANGUAGES = ("en", "de")
@@ -49,7 +50,7 @@ class Texts:
     def plain(self, value: object) -> str:
         """A text as it is; a number with separators and all digits that count."""
         if isinstance(value, Fraction):
-            return self.plain(int(value)) if value.denominator == 1 else self.local(f"{float(value):.6g}")
+            return self.plain(int(value)) if value.denominator == 1 else self.local(in_digits(float(value)))
         if isinstance(value, int):
             return self.local(f"{value:,}")
         return self.local(f"{value:,.4g}") if isinstance(value, float) else str(value)

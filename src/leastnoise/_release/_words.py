@@ -365,8 +365,21 @@ def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
     return said.say("joined_public" if found["public"] else "joined", table=found["table"] or "-", column=repr(found["on"]))
 
 
+def notices_of_all(release: Release, said: Texts = ENGLISH) -> list[str]:
+    """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, and a second table.
+
+    >>> cells = Block((Factor(("x",), Identity(2)),), scale=3)
+    >>> cells = Measurements(domain=Domain(x=2), privacy=Privacy(PureDP(1), unit_column="id", max_rows=3), noise=Noise.DISCRETE_LAPLACE,
+    ...     blocks=(cells,))
+    >>> seen = Observation(cells, (np.zeros(2, dtype=int),), "", private=False)
+    >>> notices_of_all(build(Outcome(promised(queries(Domain(x=2), x="identity"), cells), seen), Options(round=5)))[0][:40]
+    "Counts are of at most 3 rows of every va"
+    """
+    return [found for found in (cut_words(release.privacy, said), joined_words(release, said)) if found]
+
+
 def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What a reader of any answer has to know first: rows beyond a limit, and tables that are not written.
+    """What a reader of what was written has to know first: how it was rounded, `notices_of_all`, and tables that are not written.
 
     >>> domain = Domain(x=Integers(1, 5000))
     >>> cells = Block((Factor(("x",), Identity(5000)),), scale=1)
@@ -376,8 +389,7 @@ def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
     'x:all_ranges asks for 12,502,500 answers, too many to write (over 10,000,0'
     """
     rule = [rounding_words(release.options, said)] if release.options.round or release.options.below else []
-    first = [found for found in (cut_words(release.privacy, said), joined_words(release, said)) if found]
-    return [*rule, *first, *(large_words(release, product, said) for product in release.large)]
+    return [*rule, *notices_of_all(release, said), *(large_words(release, product, said) for product in release.large)]
 
 
 def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:

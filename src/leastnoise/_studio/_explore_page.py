@@ -6,7 +6,7 @@ from typing import Any
 
 from leastnoise._charts import spoken, vega_lite
 from leastnoise._check import InputError, InternalError
-from leastnoise._release import Release, StatisticTable, Table, Texts, notices, picture, rounding_words, statistic_words, table_words, texts
+from leastnoise._release import Release, StatisticTable, Table, Texts, notices_of_all, picture, statistic_words, table_words, texts
 from leastnoise._session import read_release
 from leastnoise._studio._exploring import Exploring, question
 from leastnoise._studio._pages import Page, action, asset, html, shown, text
@@ -71,7 +71,6 @@ def exploring_page(place: Path) -> Page:
 
 def _choices(release: Release, said: Texts) -> dict[str, Any]:
     first = next((product for product in release.workload if product.attributes and product.is_marginal), None)
-    rounding = {rounding_words(release.options, said)}  # that of its files; what is asked here is as exact as it was measured
     warnings = [] if release.private else [said.say("not_private")]
     return {
         "names": release.plan.domain.names,
@@ -79,7 +78,7 @@ def _choices(release: Release, said: Texts) -> dict[str, Any]:
         "measures": list(dict.fromkeys(one for one in release.workload.measures if one is not None)),
         "kinds": [("", said.say("st_left_out")), ("identity", said.say("st_values")), ("prefix", said.say("st_up_to"))],
         "lead": said.say("st_explore", percent=said.percent(release.level)),
-        "notices": [*warnings, *(one for one in notices(release, said) if one not in rounding)],
+        "notices": [*warnings, *notices_of_all(release, said)],
         "percent": said.percent(release.level),
         "statistics": [_statistic(made, said) for made in release.statistics],
     }
