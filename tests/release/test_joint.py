@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pytest
 
+import leastnoise as ln
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._domain import Domain, Integers, Measure
@@ -63,3 +66,15 @@ def test_the_release_says_it_and_reads_back(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.tables[0].nnls_rmse, made().tables[0].nnls_rmse)
     lines = [file.read_text(encoding="utf-8").splitlines()[0] for file in sorted((folder / "answers").iterdir())]
     assert sum(line.endswith("low,high,answer_nnls,nnls_rmse") for line in lines) == 2
+
+
+@pytest.mark.parametrize("strategy", ["marginals", "residual"])
+def test_attributes_of_one_cell_are_no_reason_to_fail_after_payment(strategy, tmp_path):
+    domain = ln.Domain(one=["only"], sex=["F", "M"], year=ln.Dates("2024-01-01", "2024-12-31", by="year"))
+    asked = ln.queries(domain, one="identity") + ln.queries(domain, one="all_ranges", sex="identity", year="identity")
+    plan = ln.plan(asked + ln.queries(domain, sex="total", year="identity"), ln.ZCDP(2), strategy=strategy)
+    rows = pd.DataFrame({"one": ["only"] * 30, "sex": ["F", "M"] * 15, "year": ["2024-05-01"] * 30})
+    release = ln.release(plan, rows, ledger=tmp_path / "rows.ledger", options=ln.Options(nnls=True, local_non_negative=True))
+    for table in release.tables:
+        assert table.nnls.shape == table.answer.shape
+        assert table.nnls == pytest.approx(table.answer, abs=15)

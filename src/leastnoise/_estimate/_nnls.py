@@ -100,10 +100,21 @@ class NonNegativeCells:
                 square += error**2 / repetitions
         return Answer(values, np.sqrt(np.maximum(square - bias**2, 0.0)), np.abs(bias))
 
+    def values(self, product: Product) -> FloatArray:
+        """The answers alone, shape ``product.shape``, without the simulation that tells their errors.
+
+        Raises:
+            InputError: the product is of another measure, or of attributes that the joint table does not have.
+        """
+        return self._answered(product, self.cells)
+
     def _answered(self, product: Product, cells: FloatArray) -> FloatArray:
-        if product.measure != self.measure or any(name not in self.joint.names for name in product.attributes):
+        # An attribute of one cell has nothing to tell, so the joint table may be without it: its axis has one place.
+        added = [axis for axis, name in enumerate(product.attributes) if name not in self.joint.names]
+        if product.measure != self.measure or any(product.domain.kind(product.attributes[axis]).size > 1 for axis in added):
             raise refuse("product", product.name, f"one of {self.measure or 'counts'} on {', '.join(self.joint.names)}")
         cube = cells.sum(axis=tuple(axis for axis, name in enumerate(self.joint.names) if name not in product.attributes))
+        cube = np.expand_dims(cube, tuple(added))
         for axis, operator in enumerate(product.operators):
             cube = along(apply, operator, cube, axis)
         return np.asarray(cube)

@@ -120,7 +120,10 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
     tried = _made_up(measurements)
     if joint:
         with _of_the_option("nnls"):
-            joint_cells(tried, workload)
+            found = joint_cells(tried, workload)
+            for product in workload:
+                if product.measure in found:
+                    found[product.measure].values(product)
     for measure in measures if local else ():
         with _of_the_option("local_non_negative"):
             locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
