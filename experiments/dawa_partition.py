@@ -1,6 +1,6 @@
 """Which private partition is best on which data, and what the default rule makes of it: random ranges over histograms of 4096 cells.
 
-    python experiments/dawa_partition.py [--data ../shared/data] [--trials 10] [--epsilon 0.1 0.01] [--ways D default ...] [--made-up]
+    python -m experiments.dawa_partition [--data ../shared/data] [--trials 10] [--epsilon 0.1 0.01] [--ways D default ...] [--made-up]
         [--only ADULT ...]
 
 Every way spends the same epsilon in all. Noise in the measurements is floating-point Laplace, so nothing here is private;
