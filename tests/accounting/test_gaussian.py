@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accounting.delta import gaussian_delta
 from leastnoise._accounting import gaussian_is_private
-from leastnoise._accounting._gaussian import _delta_between, _mills_by_fraction, _mills_by_series, _pi_between
+from leastnoise._accounting._gaussian import _delta_between, _mills_between, _mills_by_fraction, _mills_by_series, _pi_between
 from leastnoise._accounting._rounding import rounding
 from leastnoise._check import InputError
 from leastnoise._fitting import gaussian_mu_squared
@@ -126,6 +126,18 @@ def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
             assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
             if (ratio is _mills_by_series) == (at * at < digits):  # where it is the one in use
                 assert mp.mpf(str(high)) / mp.mpf(str(low)) - 1 < mp.mpf(10) ** (2 - digits)
+
+
+@pytest.mark.parametrize("digits", [3, 4, 5, 6])
+def test_mills_ratio_of_a_root_is_enclosed(digits) -> None:
+    """Of the root both neighbours are taken, and of the ratio at each the side that is farther."""
+    mp = pytest.importorskip("mpmath").mp
+    for k in range(1, 400, 3):
+        low, high = _mills_between(Fraction(k, 7), rounding(digits))
+        with mp.workdps(30):
+            x = mp.sqrt(mp.mpf(k) / 7)
+            true = mp.exp(x * x / 2) * mp.erfc(x / mp.sqrt(2)) * mp.sqrt(mp.pi / 2)
+            assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
 
 
 @pytest.mark.parametrize("digits", [3, 4, 5, 6])

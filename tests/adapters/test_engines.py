@@ -448,6 +448,16 @@ def test_rows_that_have_no_sql_are_read(postgres):
 EXACT_TEXT = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
 
 
+def test_names_of_columns_are_taken_to_the_letter(url, postgres):
+    fill(
+        url,
+        ["DROP TABLE IF EXISTS named", 'CREATE TABLE named ("order" integer, "Sex" text)', "INSERT INTO named VALUES (1, 'F'), (2, 'M')"],
+    )
+    domain = Domain({"order": Integers(1, 2), "Sex": Categories(["F", "M"])})
+    found, here = counts(DatabaseTable("named", postgres.connection), domain, {None: [("order", "Sex")]})
+    assert (found, here) == ({(None, ("order", "Sex")): [1, 0, 0, 1]}, True)
+
+
 def test_columns_of_every_type_are_read(url, postgres):
     """One value of each type, and a null."""
     held = {
@@ -473,7 +483,7 @@ def test_columns_of_every_type_are_read(url, postgres):
 
 
 def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
-    stamps = ["2024-05-01 13:45:00", "2024-05-01", "infinity", "-infinity", "290000-01-01", "0044-03-15 BC", None]
+    stamps = ["2024-05-01 13:45:00", "2024-05-01", "infinity", "-infinity", "294276-12-31", "0044-03-15 BC", None]
     lines = ", ".join(
         f"({literal(one, 'timestamp')}, {literal(one, 'timestamptz')}, {literal(one, 'date')}, '[1]'::json)" for one in stamps
     )

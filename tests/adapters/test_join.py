@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
-from leastnoise._adapters import Wanted, _join, _read, _units, read, read_keys
+from leastnoise._adapters import Wanted, _fit, _join, _read, _units, read, read_keys
 from leastnoise._adapters._fit import rows_fit
 from leastnoise._adapters._location import located, location
 from leastnoise._kernel._count import count
@@ -303,6 +303,13 @@ def test_without_the_rule_about_units_one_row_changes_those_of_several(monkeypat
 
 
 # ------------------------------------------------------------------------------------------------------------------ refusals
+
+
+def test_when_there_are_too_many_values_outside_the_most_frequent_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_fit, "_MOST_KEPT", 4)
+    rows = pd.DataFrame({"sex": ["x"] * 3 + list("abcdefgh") + ["x"] * 3})
+    (found,) = rows_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
+    assert "x" in repr(found)
 
 
 def test_how_rows_find_partners_is_counted_over_all_that_is_read() -> None:

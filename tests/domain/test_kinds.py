@@ -26,6 +26,11 @@ def test_sizes_and_labels():
         assert kind.regular == len(kind.regular_labels) == kind.size - (kind in other)
 
 
+def test_a_level_of_a_kind_with_other_has_its_name():
+    kind = Categories(["a", "b"], levels={"half": {"a": "x", "b": "x"}}, outside="other")
+    assert (kind.level("half").name, kind.level("half").labels, kind.level("half").cells) == ("half", ("x", "other"), (0, 0, 1))
+
+
 @pytest.mark.parametrize(
     ("by", "labels"),
     [

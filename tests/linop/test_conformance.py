@@ -211,6 +211,14 @@ def test_entries_are_at_most_2_to_the_53() -> None:
             Dense([[entry]])
 
 
+@pytest.mark.parametrize("narrow", [np.int8, np.uint8, np.bool_])
+def test_entries_of_narrow_types_are_counted_with_in_wide_ones(narrow) -> None:
+    matrix = np.full((3, 2), 100, dtype=narrow)
+    expected = (3 * matrix[0].astype(np.int64) ** 2).tolist()
+    assert column_sums(Dense(matrix), np.ones(3, dtype=np.int64), 2).tolist() == expected
+    assert apply(Dense(matrix), np.array([2**20, 1])).tolist() == [(2**20 + 1) * int(matrix[0, 0])] * 3
+
+
 def test_sizes_become_pythons_own_integers() -> None:
     assert all(type(make(np.int64(3)).size) is int for make in (Identity, Prefix, AllRanges, Haar, Contrasts))
 

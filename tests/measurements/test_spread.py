@@ -11,8 +11,8 @@ from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure, PerCell
 from leastnoise._fitting import fit
-from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree
-from leastnoise._measurements import Block, Factor, Measurements, column_norm, cost
+from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
+from leastnoise._measurements import Block, Factor, Measurements, _spread, column_norm, cost
 from measurements.spreading import worst
 
 SIZES = {"a": 3, "b": 2, "c": 2}
@@ -129,3 +129,11 @@ def test_the_rounded_gaussian_gains_as_the_discrete_one_does() -> None:
 def test_bounds_that_mean_nothing_are_refused(make: object, said: str) -> None:
     with pytest.raises(InputError, match=said):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("operator", "replace", "times"), [(Prefix(3), True, 1), (Dense([[1, -2]]), True, 2), (Dense([[1, -2]]), False, 1)]
+)
+def test_norms_are_doubled_only_where_columns_can_point_away_from_each_other(operator, replace, times) -> None:
+    factor = Factor(("a",), operator)
+    assert _spread._norm(factor, replace=replace) == times * max(sum(entry**2 for entry in column) for column in dense(operator).T)
