@@ -9,12 +9,17 @@ at most 64 x (20/14)^2 x 1.5 from 2^14 to 2^20 cells. Orientation: 0.2 s at 4096
 import argparse
 import os
 import resource
+import sys
 import time
+from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np  # after the number of threads is set
-from baselines._noisy_costs import power_of_two_costs
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[1] / "src")]
+
+from baselines._noisy_costs import power_of_two_costs  # noqa: E402
 
 
 def shape(name: str, size: int) -> np.ndarray:

@@ -369,11 +369,11 @@ def notices_of_all(release: Release, said: Texts = ENGLISH) -> list[str]:
     """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, and a second table.
 
     >>> cells = Block((Factor(("x",), Identity(2)),), scale=3)
-    >>> cells = Measurements(domain=Domain(x=2), privacy=Privacy(PureDP(1), unit_column="id", max_rows=3), noise=Noise.DISCRETE_LAPLACE,
-    ...     blocks=(cells,))
+    >>> domain, privacy = Domain(x=Coded(2)), Privacy(PureDP(1), unit_column="id", max_rows=3)
+    >>> cells = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(cells,))
     >>> seen = Observation(cells, (np.zeros(2, dtype=int),), "", private=False)
-    >>> notices_of_all(build(Outcome(promised(queries(Domain(x=2), x="identity"), cells), seen), Options(round=5)))[0][:40]
-    "Counts are of at most 3 rows of every va"
+    >>> notices_of_all(build(Outcome(promised(queries(domain, x="identity"), cells), seen), Options(round=5)))[0][:40]
+    'Counts are of at most 3 rows of every va'
     """
     return [found for found in (cut_words(release.privacy, said), joined_words(release, said)) if found]
 
