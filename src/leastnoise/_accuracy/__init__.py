@@ -6,7 +6,7 @@ from leastnoise._accuracy._bounds import lower_bound, nuclear_across, nuclear_no
 from leastnoise._accuracy._covariance import MOST_COVARIANCES, covariances
 from leastnoise._accuracy._dense import DenseStructure
 from leastnoise._accuracy._determined import Span, UnsupportedQuery
-from leastnoise._accuracy._form import Cells, Known, Measured, Structure
+from leastnoise._accuracy._form import Cells, Known, Measured, Structure, marginals_of
 from leastnoise._accuracy._given_nothing import GivenNothing
 from leastnoise._accuracy._iterative import IterativeStructure, confidence_factor, repetitions
 from leastnoise._accuracy._joint import MOST_JOINT, Joint, used
@@ -77,6 +77,7 @@ __all__ = [
     "interval_multiplier",
     "joint_rows",
     "lower_bound",
+    "marginals_of",
     "measured_along",
     "middle",
     "middles",

@@ -3,7 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Protocol
+
+import numpy as np
 
 from leastnoise._accuracy._largest import Errors
 from leastnoise._check.arrays import FloatArray
@@ -47,6 +50,23 @@ class Cells(Protocol):
         """The cells of a marginal on some of ``names``, in the order of the domain; shape: their sizes. Not to be written to."""
 
 
+@singledispatch
+def marginals_of(cells: Cells, tables: Sequence[Names]) -> FloatArray:
+    """Marginals of estimated cells, stacked.
+
+    Args:
+        cells: the estimated cells.
+        tables: some of their attributes, in the order of the domain, all of one shape.
+
+    Returns:
+        Float array, its first axis the tables, the others their attributes.
+
+    >>> marginals_of(JointCells(("a", "b"), np.array([[1.0, 2.0], [3.0, 4.0]])), [("a",), ("b",)]).tolist()
+    [[3.0, 7.0], [4.0, 6.0]]
+    """
+    return np.stack([cells.marginal(names) for names in tables])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JointCells:
     """Cells of one joint table.
@@ -84,6 +104,10 @@ class Known(ABC):
     @abstractmethod
     def variances(self, product: Product) -> FloatArray:
         """Variance of every answer of a product, shape ``product.shape``."""
+
+    def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
+        """``variances`` of every product."""
+        return [self.variances(product) for product in products]
 
     @abstractmethod
     def errors(self, product: Product) -> Errors:

@@ -125,10 +125,19 @@ class ProductStructure(Structure):
                 return Errors(summed, self._largest(product.attributes, kinds))
         return Errors(summed, self._above_all(product), exact=False)
 
+    def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
+        """``variances`` of every product."""
+        pairs = zip(products, self._even(products), strict=True)
+        return [self.variances(product) if one is None else np.full(product.shape, one.largest) for product, one in pairs]
+
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
-        """``errors`` of every product: of those whose answers have one variance each, with arrays in place of a product at a time."""
+        """``errors`` of every product."""
+        return [self.errors(product) if one is None else one for product, one in zip(products, self._even(products), strict=True)]
+
+    def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
+        """``errors`` of products whose answers have one variance each, with arrays in place of a product at a time; None of others."""
         if self.wide or self.span.axes is None or len(products) < _MANY:
-            return [self.errors(product) for product in products]
+            return [None] * len(products)
         asked = numbered(products)
         alike, needs, parts = self._alike_along(asked.along)
         answers = np.array([one.operator.rows for one in asked.along], dtype=np.int64)
@@ -152,7 +161,7 @@ class ProductStructure(Structure):
             means = totals / answers[own].prod(axis=1, dtype=np.float64)
             for place, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
                 found[place] = Errors(total, mean)
-        return [self.errors(product) if one is None else one for product, one in zip(products, found, strict=True)]
+        return found
 
     def _strengths(self, along: Sequence[Along], rows: IntArray) -> FloatArray:
         """lambda(tau) of sets of attributes, a row each, as places in a list of what is asked along them."""

@@ -32,6 +32,7 @@ from leastnoise._accuracy._row_space import MOST_DENSE
 from leastnoise._accuracy._sums import SumKnown
 from leastnoise._accuracy._told import middles, told
 from leastnoise._accuracy._without_total import basis_without_total, contrast_strength, leaves_out_total
+from leastnoise._domain import Domain
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 
@@ -106,10 +107,7 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
         product_form = product_form and one
     if product_form:
         try:
-            bases = {name: basis_without_total(own) if leaves_out_total(own) else basis(own) for name, own in factors.items()}
-            # Along an attribute that nothing measures only multiples of the total are known.
-            summed = {name: IdentityBasis(plan.domain.kind(name).size) for name in plan.domain.names}
-            return _product_structure(tables, {**summed, **bases}, span)
+            return _product_structure(tables, _bases(plan.domain, factors), span)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             pass
     sizes = {name: plan.domain.kind(name).size for name in plan.domain.names if any(name in block.attributes for block in blocks)}
@@ -117,6 +115,18 @@ def quantity_structure(plan: Measurements, quantity: str | None) -> Structure:
         return pair_structure(sizes, tables, span)
     joint = Joint.of(plan.domain, tables)
     return dense_structure(plan.domain, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)
+
+
+def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
+    """The basis of every attribute; where what is measured is equal it is one object, by which tables are known to be alike."""
+    measured: dict[object, Basis] = {}
+    for own in factors.values():
+        if own.key() not in measured:
+            measured[own.key()] = basis_without_total(own) if leaves_out_total(own) else basis(own)
+    # Along an attribute that nothing measures only multiples of the total are known.
+    summed = {size: IdentityBasis(size) for size in domain.shape}
+    found = {name: measured[factors[name].key()] if name in factors else None for name in domain.names}
+    return {name: summed[domain.kind(name).size] if own is None else own for name, own in found.items()}
 
 
 def _product_structure(tables: Sequence[tuple[Block, float]], bases: Mapping[str, Basis], span: Span) -> ProductStructure:

@@ -1,6 +1,6 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
-from leastnoise._estimate._answer import Answer, Estimator
+from leastnoise._estimate._answer import Answer, Estimator, estimates
 from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Independent
 from leastnoise._estimate._hidden import Hidden, choice_hides
@@ -50,6 +50,7 @@ __all__ = [
     "cdf",
     "cheapest_blocks",
     "choice_hides",
+    "estimates",
     "few_draws",
     "from_residual_parts",
     "isotonic",

@@ -1,6 +1,8 @@
 """What every estimate says of a table: values, and the two parts of their error."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Protocol
 
 import numpy as np
@@ -79,3 +81,22 @@ class Estimator(Protocol):
         Raises:
             InputError: the measurements do not determine it.
         """
+
+
+@singledispatch
+def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
+    """``estimate`` of several products, in their order: at once where that is quicker.
+
+    Args:
+        estimator: whatever answers.
+        products: of one domain.
+
+    Raises:
+        InputError: the measurements do not determine one.
+
+    >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
+    >>> [found.values.shape for found in estimates(release.least_squares(), plan.workload.products)]
+    [(2,)]
+    """
+    return map(estimator.estimate, products)

@@ -1,13 +1,15 @@
 """Generalised least squares from the noisy integers: unbiased, of least variance, and consistent across all tables."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
-from leastnoise._accuracy import Cells, Known, Measured, Structure, combined, middles, quantity_structure, told
+from leastnoise._accuracy import Cells, Known, Measured, Structure, combined, marginals_of, middles, quantity_structure, told
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate._answer import Answer
-from leastnoise._linop import along, apply
+from leastnoise._estimate._answer import Answer, estimates
+from leastnoise._linop import Operator, along, apply
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, marginals
 
@@ -120,6 +122,42 @@ class Estimate:
             cube = along(apply, operator, cube, axis)
         return cube
 
+    def answers(self, products: Sequence[Product]) -> list[Answer]:
+        """``estimate`` of several products: those that ask the same along their attributes at once.
+
+        Raises:
+            InputError: the measurements do not determine one.
+        """
+        variances: dict[int, FloatArray] = {}
+        values: dict[int, FloatArray] = {}
+        # An operator is looked at once an object, as very many products share few.
+        objects = {id(operator): operator for product in products for operator in product.operators}
+        equal: dict[Operator, int] = {}
+        kinds = {key: equal.setdefault(operator, len(equal)) for key, operator in objects.items()}
+        alike: dict[tuple[object, ...], list[int]] = {}
+        measures: dict[str | None, list[int]] = {}
+        for place, product in enumerate(products):
+            measures.setdefault(product.measure, []).append(place)
+            alike.setdefault((product.measure, *[kinds[id(operator)] for operator in product.operators]), []).append(place)
+        for measure, places in measures.items():
+            known = self._structure(measure).variances_of([products[place] for place in places])
+            variances.update(zip(places, known, strict=True))
+        for places in alike.values():
+            stack = self._stacked([products[place].attributes for place in places], products[places[0]].measure)
+            for axis, operator in enumerate(products[places[0]].operators, 1):
+                stack = along(apply, operator, stack, axis)
+            values.update(zip(places, stack, strict=True))
+        return [Answer(values[place], np.sqrt(np.maximum(variances[place], 0.0))) for place in range(len(products))]
+
+    def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
+        """``cells`` of tables of one shape, the tables along the first axis."""
+        parts = middles(self.observation.measurements, measure)
+        if len(parts) == 1:
+            known = self._solved(measure)
+            if {*chain.from_iterable(tables)} <= {*known.names}:
+                return marginals_of(known, tables)
+        return np.stack([self.cells(names, measure) for names in tables])
+
     def places(self, measure: str | None) -> list[int]:
         """The blocks that tell something of counts, or of the sums of a measure."""
         made = self.observation.measurements
@@ -145,3 +183,8 @@ class Estimate:
                     columns.append(self.like(Observation(made, tuple(values), "", private=False)).values(product).reshape(-1))
             self._linear[product] = np.stack(columns, axis=1)
         return self._linear[product]
+
+
+@estimates.register
+def _(estimator: Estimate, products: Sequence[Product]) -> list[Answer]:
+    return estimator.answers(products)

@@ -1,4 +1,4 @@
-"""Answers as CSV and Parquet files, written through DuckDB from numpy arrays, a bounded number of cells at a time."""
+"""Answers as CSV and Parquet files, a bounded number of cells at a time: Parquet by Arrow, CSV by DuckDB."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,14 +12,17 @@ import numpy.typing as npt
 from leastnoise._check.arrays import Array
 from leastnoise._release._columns import file_name
 from leastnoise._release._formats import WRITERS
+from leastnoise._release._options import Options
 from leastnoise._release._release import Release
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import NUMBERS, Label, Table, key_columns, label_array
+from leastnoise._release._tables import NUMBERS, Label, Names, Table, key_columns, label_array
+from leastnoise._threads import Beside
 
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
 _QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the standard output stream of an interactive program
-_OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet, COMPRESSION zstd"}
+_LONG = ("csv", "parquet")  # formats with one row an answer
+_ROW_GROUP = 2**18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,22 +77,19 @@ def write_answers(release: Release, directory: Path) -> list[TableEntry]:
 
     Guarantees: memory for one table, or for one batch of about a million answers where tables share files.
     """
-    import duckdb
-
     (directory / "answers").mkdir()
     entries = []
-    with duckdb.connect(":memory:") as database:
-        database.execute(_QUIET)
-        for made in release.statistics:
-            keys = _Keys(made.key_columns(), made.labels, made.places())
-            _write_keyed(made.id, keys, made.numbers(), database, directory / statistic_file(release, made), release.options.formats)
-        others = [WRITERS[name].open(release, directory) for name in release.options.formats if name in WRITERS]
-        for table, stem in (_batched if in_batches(release) else _one_by_one)(release, directory, database):
+    for made in release.statistics:
+        keys = _Keys(made.key_columns(), made.labels, made.places())
+        _write_keyed(made.id, keys, made.numbers(), directory / statistic_file(release, made), release.options.formats)
+    others = [WRITERS[name].open(release, directory) for name in release.options.formats if name in WRITERS]
+    with Beside() as beside:
+        for table, stem in _batched(release, directory, beside) if in_batches(release) else _one_by_one(release, directory):
             entries.append(_entry(release, table, stem))
             for writer in others:
                 writer.add(table, stem)
-        for writer in others:
-            writer.close()
+    for writer in others:
+        writer.close()
     _write_index(directory / "tables.csv", entries)
     return entries
 
@@ -101,20 +101,16 @@ def write_covariances(release: Release, directory: Path) -> None:
         release: the release.
         directory: an existing directory.
     """
-    import duckdb
-
     if not release.options.covariances:
         return
     (directory / "covariances").mkdir()
-    with duckdb.connect(":memory:") as database:
-        database.execute(_QUIET)
-        for key in release.options.covariances:
-            matrix = release.covariance(key)
-            first, second = np.triu_indices(len(matrix))
-            columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
-            columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
-            formats = [one for one in release.options.formats if one in _OPTIONS] or ["csv"]
-            _copy(database, columns, {"query"}, [key], directory / f"covariances/{key}", formats)
+    for key in release.options.covariances:
+        matrix = release.covariance(key)
+        first, second = np.triu_indices(len(matrix))
+        columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
+        columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
+        formats = [one for one in release.options.formats if one in _LONG] or ["csv"]
+        _copy(columns, {"query": [key]}, directory / f"covariances/{key}", formats)
 
 
 def _entry(release: Release, table: Table, stem: str) -> TableEntry:
@@ -156,7 +152,7 @@ def _write_index(path: Path, entries: Iterable[TableEntry]) -> None:
 
 @dataclass(slots=True)
 class _Texts:
-    """Distinct texts of a batch, to be looked up by the database."""
+    """Distinct texts of a column, each of which is written once a file."""
 
     known: list[str] = field(default_factory=list)
     places: dict[object, int] = field(default_factory=dict)
@@ -174,11 +170,11 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _one_by_one(release: Release, directory: Path, database: Any) -> Iterator[tuple[Table, str]]:
+def _one_by_one(release: Release, directory: Path) -> Iterator[tuple[Table, str]]:
     for table in release.tables:
         stem = f"answers/{file_name(table.id, table.name, len(release.tables))}"
-        keys = _Keys(key_columns(table.product.attributes), table.labels, _places(table))
-        _write_keyed(table.id, keys, table.numbers(), database, directory / stem, release.options.formats)
+        keys = _Keys(key_columns(table.product.attributes), table.labels, _places(table.answer.shape))
+        _write_keyed(table.id, keys, table.numbers(), directory / stem, release.options.formats)
         yield table, stem
 
 
@@ -188,106 +184,118 @@ class _Keys:
 
     names: list[str]
     labels: tuple[tuple[Label, ...], ...]
-    places: list[npt.NDArray[np.int32]]
+    places: Sequence[npt.NDArray[np.int32]]
 
 
-def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], database: Any, stem: Path, formats: Sequence[str]) -> None:
+def _write_keyed(query: str, keys: _Keys, numbers: Mapping[str, Array], stem: Path, formats: Sequence[str]) -> None:
     """One file a format: query, one column a key, and the numbers."""
-    texts = _Texts()
-    columns: dict[str, Array] = {"query": np.full(len(next(iter(numbers.values()))), texts.add((query,)), dtype=np.int32)}
-    looked_up = {"query"}
+    texts: dict[str, Sequence[str]] = {"query": [query]}
+    columns: dict[str, Array] = {"query": np.zeros(len(next(iter(numbers.values()))), dtype=np.int32)}
     for column, labels, place in zip(keys.names, keys.labels, keys.places, strict=True):
         array = label_array(labels)
+        columns[column] = place if array.dtype == object else array[place]
         if array.dtype == object:
-            looked_up.add(column)
-            columns[column] = place + texts.add(labels)
-        else:
-            columns[column] = array[place]
-    _copy(database, {**columns, **numbers}, looked_up, texts.known, stem, formats)
+            texts[column] = [_clean(str(label)) for label in labels]
+    _copy({**columns, **numbers}, texts, stem, formats)
 
 
-def _batched(release: Release, directory: Path, database: Any) -> Iterator[tuple[Table, str]]:
-    """Tables of one number of attributes go to one folder, as parts of about a million answers."""
+def _batched(release: Release, directory: Path, beside: Beside) -> Iterator[tuple[Table, str]]:
+    """Tables of one number of attributes go to one folder, as parts of about a million answers, written beside what is estimated."""
     batches: dict[int, _Batch] = {}
+    parts: dict[int, int] = {}
     for table in release.tables:
         ways = len(table.labels)
-        batch = batches.setdefault(ways, _Batch(directory / f"answers/{ways}-way", ways, release))
-        part = batch.add(table)
-        if batch.cells >= BATCH_CELLS:
-            batch.flush(database)
-        yield table, f"answers/{ways}-way/part-{part:05d}"
+        if ways not in batches:
+            parts[ways] = parts.get(ways, 0) + 1
+            batches[ways] = _Batch(directory / f"answers/{ways}-way/part-{parts[ways]:05d}", ways, release.options)
+            batches[ways].stem.parent.mkdir(exist_ok=True)
+        yield table, f"answers/{ways}-way/{batches[ways].stem.name}"
+        if batches[ways].add(table) >= BATCH_CELLS:
+            beside.do(batches.pop(ways).write)
     for batch in batches.values():
-        batch.flush(database)
+        beside.do(batch.write)
 
 
 @dataclass(slots=True)
 class _Batch:
     """Answers of several tables in long form: query, attribute_1, value_1, ..., and the numbers."""
 
-    folder: Path
+    stem: Path
     ways: int
-    release: Release
-    part: int = 1
+    options: Options
     cells: int = 0
-    texts: _Texts = field(default_factory=_Texts)
-    columns: dict[str, list[Array]] = field(default_factory=dict)
+    tables: list[Table] = field(default_factory=list)
 
     def add(self, table: Table) -> int:
-        """Take a table; gives the number of the part that it will be in."""
-        values = {"query": np.full(table.cells, self.texts.add((table.id,)), dtype=np.int32)}
-        for number, (name, labels, place) in enumerate(zip(table.product.attributes, table.labels, _places(table), strict=True), 1):
-            values[f"attribute_{number}"] = np.full(table.cells, self.texts.add((name,)), dtype=np.int32)
-            values[f"value_{number}"] = place + self.texts.add(labels)
-        numbers = table.numbers()
-        for name in self.release.options.some:
-            numbers.setdefault(name, np.full(table.cells, np.nan))
-        # Whole counts and sums in decimals share a column.
-        for name in NUMBERS:
-            if name in numbers:
-                values[name] = numbers[name].astype(np.float64)
-        for name, array in values.items():
-            self.columns.setdefault(name, []).append(array)
+        """Take a table; gives the number of answers so far."""
+        self.tables.append(table)
         self.cells += table.cells
-        return self.part
+        return self.cells
 
-    def flush(self, database: Any) -> None:
+    def write(self) -> None:
         """Write what is there as one part."""
-        if self.cells == 0:
-            return
-        self.folder.mkdir(exist_ok=True)
-        columns = {name: np.concatenate(self.columns.pop(name)) for name in list(self.columns)}
-        looked_up = {name for name in columns if name not in NUMBERS}
-        _copy(database, columns, looked_up, self.texts.known, self.folder / f"part-{self.part:05d}", self.release.options.formats)
-        self.part, self.cells, self.texts, self.columns = self.part + 1, 0, _Texts(), {}
+        texts: dict[str, _Texts] = {}
+        columns = self._keys(texts)
+        sizes, found = [table.cells for table in self.tables], [table.numbers() for table in self.tables]
+        for name in NUMBERS:
+            # Whole counts and sums in decimals share a column; not every table has those that were asked for.
+            if name in self.options.some or any(name in numbers for numbers in found):
+                parts = [numbers[name] if name in numbers else np.full(size, np.nan) for numbers, size in zip(found, sizes, strict=True)]
+                columns[name] = np.concatenate(parts).astype(np.float64, copy=False)
+        _copy(columns, {name: own.known for name, own in texts.items()}, self.stem, self.options.formats)
+
+    def _keys(self, texts: dict[str, _Texts]) -> dict[str, Array]:
+        """The columns before the numbers, as places in their texts."""
+        sizes = [table.cells for table in self.tables]
+        shapes = {table.answer.shape: _places(table.answer.shape) for table in self.tables}
+
+        def owned(name: str, labels: Iterable[tuple[Label, ...]]) -> list[int]:
+            own = texts.setdefault(name, _Texts())
+            return [own.add(some) for some in labels]
+
+        columns: dict[str, Array] = {"query": np.repeat(np.array(owned("query", [(table.id,) for table in self.tables]), np.int32), sizes)}
+        for axis in range(self.ways):
+            attribute, value = f"attribute_{axis + 1}", f"value_{axis + 1}"
+            names = owned(attribute, [(table.product.attributes[axis],) for table in self.tables])
+            columns[attribute] = np.repeat(np.array(names, np.int32), sizes)
+            firsts = np.repeat(np.array(owned(value, [table.labels[axis] for table in self.tables]), np.int32), sizes)
+            columns[value] = firsts + np.concatenate([shapes[table.answer.shape][axis] for table in self.tables])
+        return columns
 
 
-def _places(table: Table) -> list[npt.NDArray[np.int32]]:
+def _places(shape: tuple[int, ...]) -> list[npt.NDArray[np.int32]]:
     """Along every attribute the place of each answer's label."""
-    return [place.astype(np.int32) for place in np.unravel_index(np.arange(table.cells), table.answer.shape)] if table.labels else []
+    return [place.reshape(-1) for place in np.indices(shape, dtype=np.int32)]
 
 
-def _copy(
-    database: Any, columns: Mapping[str, Array], looked_up: set[str], texts: Sequence[str], stem: Path, formats: Sequence[str]
-) -> None:
-    """Write columns to files; those looked up hold places in ``texts``."""
-    length = len(columns["query"])
-    names = {name: f"c{place}" for place, name in enumerate(columns)}
-    database.register("batch", {"i": np.arange(length), **{names[name]: np.ascontiguousarray(array) for name, array in columns.items()}})
-    database.register("texts", {"place": np.arange(len(texts)), "label": np.array(texts, dtype=str)})
-    selected, joins = [], []
-    for name, short in names.items():
-        quoted = '"' + _clean(name).replace('"', '""') + '"'
-        if name in looked_up:
-            selected.append(f"t{short}.label AS {quoted}")
-            joins.append(f"JOIN texts t{short} ON t{short}.place = batch.{short}")
-        elif columns[name].dtype.kind == "f":
-            selected.append(f"CASE WHEN isnan({short}) THEN NULL ELSE {short} END AS {quoted}")
-        else:
-            selected.append(f"batch.{short} AS {quoted}")
-    query = f"SELECT {', '.join(selected)} FROM batch {' '.join(joins)} ORDER BY i"  # noqa: S608 - names are quoted
-    database.execute(f"CREATE OR REPLACE TEMP VIEW answers AS {query}")
-    for one in (one for one in formats if one in _OPTIONS):
-        path = str(stem.with_name(f"{stem.name}.{one}")).replace("'", "''")
-        database.execute(f"COPY (SELECT * FROM answers) TO '{path}' ({_OPTIONS[one]})")  # noqa: S608 - quoted
-    database.unregister("batch")
-    database.unregister("texts")
+def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: Sequence[str]) -> None:
+    """Write columns to files; those in ``texts`` hold places in them. NaN is written as nothing."""
+    import pyarrow as pa
+
+    given = Names(set())
+    names = {name: given.give(_clean(name)) for name in columns}
+    arrays = [
+        pa.DictionaryArray.from_arrays(pa.array(array), pa.array(texts[name], pa.string()))
+        if name in texts
+        else pa.array(np.ascontiguousarray(array), from_pandas=True)
+        for name, array in columns.items()
+    ]
+    made = pa.Table.from_arrays(arrays, names=[*names.values()])
+    if "csv" in formats:
+        _write_csv(made, stem.with_name(f"{stem.name}.csv"))
+    if "parquet" in formats:
+        from pyarrow.parquet import write_table
+
+        repeated = [names[name] for name, array in columns.items() if name in texts or name == "noise_std" or array.dtype.kind != "f"]
+        file = stem.with_name(f"{stem.name}.parquet")
+        write_table(made, file, compression="zstd", use_dictionary=repeated, store_schema=False, row_group_size=_ROW_GROUP)
+
+
+def _write_csv(made: Any, file: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(":memory:") as database:
+        database.execute(_QUIET)
+        database.register("answers", made)
+        path = str(file).replace("'", "''")
+        database.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -182,7 +181,7 @@ def _index(release: Release, entries: Sequence[TableEntry], said: Texts) -> dict
     times, half, rounded = release.interval.multiplier, release.interval.half_step, float(exact_rule(release.options)[0]) / 2
     bounds = release.finding.linear and len(entries) <= _MOST_BOUNDS
     rows, gives_way = [], False
-    for product, table, entry in islice(zip(release.workload, release.tables, entries, strict=True), MOST_LISTED):
+    for product, table, entry in zip(release.workload, release.tables.first(MOST_LISTED), entries, strict=False):
         least = _alone(release, product) if bounds else None
         margins = [said.error(table.typical_margin), said.error(table.largest_margin)]
         alone = "" if least is None else said.error(times * least + half * product.unit + rounded)

@@ -1,7 +1,7 @@
 """The tables of a release: one a product of the workload, computed when it is asked for."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from leastnoise._charts import live, vega_lite
 from leastnoise._check import Exact, InputError, html_facts
 from leastnoise._check.arrays import Array, FloatArray
-from leastnoise._estimate import Estimator, non_negative, whole_numbers
+from leastnoise._estimate import Answer, Estimator, estimates, non_negative, whole_numbers
 from leastnoise._release._columns import Columns, to_frame
 from leastnoise._release._extras import table_place
 from leastnoise._release._keys import axes, picture
@@ -34,6 +34,7 @@ NUMBERS = (
     "answer_local",
 )
 MOST_SHOWN = 12  # cells of a table in a notebook
+_TOGETHER = 2**18  # answers that are estimated at once, where tables are taken one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class Table:
         columns = self.columns()
         places = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.labels else ()
         made: Columns = {"query": columns.pop("query")}
-        names = _Names({"query", *columns})
+        names = Names({"query", *columns})
         keys = zip(key_columns(self.product.attributes), axes(self.product, self.labels), places, strict=True)
         for key, axis, place in keys:
             made[key] = columns.pop(key)
@@ -246,9 +247,25 @@ class Tables(Taken[Table]):
             found.append(self._labels[pair])
         return tuple(found)
 
+    def __iter__(self) -> Iterator[Table]:
+        return self.first(len(self))
+
+    def first(self, count: int) -> Iterator[Table]:
+        """So many tables from the first on, and no others, one after the other."""
+        products = self._products[:count]
+        start = cells = 0
+        for stop, product in enumerate(products, 1):
+            cells += product.rows
+            if cells >= _TOGETHER or stop == len(products):
+                for place, found in enumerate(estimates(self._estimator, products[start:stop]), start):
+                    yield self._made(place, found)
+                start, cells = stop, 0
+
     def _taken(self, place: int) -> Table:
+        return self._made(place, self._estimator.estimate(self._products[place]))
+
+    def _made(self, place: int, found: Answer) -> Table:
         product, options, interval = self._products[place], self._options, self._interval
-        found = self._estimator.estimate(product)
         biased = non_negative(product, found.values) if options.non_negative else None
         rounded = whole_numbers(product, found.values if biased is None else biased) if options.integer else None
         answer, rest = in_unit(product, found.values), found.approximation_std
@@ -276,7 +293,7 @@ class Tables(Taken[Table]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class Names:
     """Column names given so far, compared as databases do: without regard to case."""
 
     taken: set[str] = field(default_factory=set)
@@ -299,7 +316,7 @@ def key_columns(attributes: Sequence[str], numbers: Sequence[str] = NUMBERS) -> 
     >>> key_columns(["sex", "Answer", "SEX"])
     ['sex', 'Answer_2', 'SEX_2']
     """
-    names = _Names({"query", *numbers})
+    names = Names({"query", *numbers})
     return [names.give(name) for name in attributes]
 
 
