@@ -9,9 +9,10 @@ from experiments.consistency import disagreement
 from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._accuracy import _product_cells
 from leastnoise._domain import Coded, Domain
-from leastnoise._estimate import Estimate
+from leastnoise._estimate import Estimate, estimates
 from leastnoise._linop import Contrasts, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._workload import marginals
 
 NAMES = tuple("abcdefgh")
 SIZES = dict(zip(NAMES, (4, 2, 3, 2, 2, 3, 2, 2), strict=True))
@@ -80,3 +81,22 @@ def test_tables_that_come_out_are_the_callers() -> None:
     made.marginal(("a",))[:] = 0
     made.marginal(())[...] = 0
     np.testing.assert_array_equal(made.marginal(("a", "b")), kept)
+
+
+@pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
+def test_tables_that_are_estimated_at_once_have_the_answers_of_each_by_itself(blocks):
+    asked = marginals(DOMAIN, upto=3).products
+    together, alone = estimate(blocks), estimate(blocks)
+    for product, found in zip(asked, estimates(together, asked), strict=True):
+        own = alone.estimate(product)
+        np.testing.assert_allclose(found.values, own.values, rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(found.noise_std, own.noise_std, rtol=1e-10)
+
+
+def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
+    taken = []
+    own = _product_cells.ProductCells._together
+    monkeypatch.setattr(_product_cells.ProductCells, "_together", lambda cells, some: (taken.append(len(some)), own(cells, some))[1])
+    asked = marginals(DOMAIN, ways=1).products
+    list(estimates(estimate(CUBES["residual"]), asked))
+    assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells
