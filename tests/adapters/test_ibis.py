@@ -89,6 +89,26 @@ def test_keys_are_counted_elsewhere(name):
     assert len(said) == 4
 
 
+@pytest.mark.parametrize("name", sorted(_ibis.DIALECTS))
+def test_which_types_are_counted_and_as_what(name):
+    """The others are read, so that no value is rounded, and no query fails for one."""
+    whole = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
+    held = dict.fromkeys(whole, "integer") | dict.fromkeys(["float64", "decimal(15, 2)"], "double") | {"boolean": "boolean"}
+    held |= {"string": "text", "date": "day", "timestamp": "stamp", "timestamp(6)": "stamp", "timestamp('UTC', 6)": "instant"}
+    other = ["uint64", "float32", "float16", "decimal(16, 2)", "decimal", "timestamp(9)", "timestamp('UTC', 3)", "time", "array<int64>"]
+    types = ibis.schema({kind: kind for kind in (*held, *other, "binary", "uuid", "json", "interval('s')")})
+    values = _ibis.engine_of(_ibis.DIALECTS[name], dict(types.items()), "visits", None).values
+    assert {kind: value.held for kind, value in values.items()} == held
+
+
+def test_doubles_that_bigquery_would_take_for_new_groups_are_nulls():
+    """NaN is not equal to itself there; a decimal is never one."""
+    types = ibis.schema({"x": "float64", "e": "decimal(15, 2)"})
+    values = _ibis.engine_of(_ibis.DIALECTS["bigquery"], dict(types.items()), "visits", None).values
+    assert values["x"].it.sql("bigquery") == "CASE WHEN IS_NAN(`x`) THEN NULL ELSE `x` END"
+    assert values["e"].it.sql("bigquery") == "CAST(`e` AS FLOAT64)"
+
+
 def _column(name):
     from leastnoise._adapters._arrow import to_column
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leastnoise as ln
-from leastnoise._adapters import CSV, read
+from leastnoise._adapters import CSV, columns, read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._check import InputError
@@ -210,6 +210,8 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
     found = columns_of(read(CSV(file, ";", "latin-1", ["town", "pay"]), domain)).codes
     assert (found["town"].tolist(), found["pay"].tolist()) == ([0, 1, 2], [1, 0, 0])
     assert columns_of(read(CSV(file, ";", "cp1252", ["town", "pay"]), domain)).codes["town"].tolist() == [0, 1, 2]
+    assert columns(CSV(file, ";", "latin-1", ["town", "pay"])) == [("town", "unknown"), ("pay", "unknown")]
+    assert columns(CSV(file, ";", "latin-1")) == [("München", "unknown"), ("1.234,5", "unknown")]
     with pytest.raises(InputError, match=r"must be text in UTF-8; its first line is not. Say its encoding"):
         read(file, domain)
 

@@ -505,6 +505,14 @@ def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
             use()
 
 
+@pytest.mark.parametrize(("column", "value"), [("id", "7"), ("run", ""), ("output", ""), ("description", ""), ("plan_digest", "")])
+def test_the_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
+    take(ledger)
+    take(ledger)
+    edit_and_sign(ledger, column, value)
+    assert getattr(ledger.entries()[1], column) == value
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

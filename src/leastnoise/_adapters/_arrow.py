@@ -79,9 +79,7 @@ def to_column(array: Any) -> Column:
     if pa.types.is_dictionary(kind):
         return _of_dictionary(array)
     if pa.types.is_run_end_encoded(kind):
-        import pyarrow.compute as pc
-
-        return to_column(pc.run_end_decode(array))
+        return _of_runs(array)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         return Column(
             _numbers(array.cast(pa.uint8())).view(np.bool_) if pa.types.is_boolean(kind) else _numbers(array), _null_or_none(array)
@@ -148,15 +146,33 @@ def _decimal(number: int, places: int) -> Decimal:
 
 
 def _of_dictionary(array: Any) -> Column:
+    import pyarrow as pa
+
     places = _numbers(array.indices.cast("int64"), -1)
     # only values that occur in the chunk: there may be many more
     used, index = np.unique(places, return_inverse=True)
     missing = int(len(used) > 0 and used[0] < 0)
-    inner = to_column(array.dictionary.take(used[missing:]))
-    own = np.arange(len(used) - missing) if inner.index is None else inner.index
-    if inner.null is not None:
-        own = np.where(inner.null, -1, own)
-    return Column(inner.data, None, np.append(own, -1)[index.reshape(-1) - missing], inner.zoned)
+    values = array.dictionary
+    if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())  # views cannot be taken from
+    return _repeated(to_column(values.take(used[missing:])), index.reshape(-1) - missing)
+
+
+def _of_runs(array: Any) -> Column:
+    # Arrow's own decoding knows fewer types
+    first, count = array.find_physical_offset(), array.find_physical_length()
+    ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
+    return _repeated(
+        to_column(array.values.slice(first, count)), np.repeat(np.arange(count), np.diff(ends.clip(max=len(array)), prepend=0))
+    )
+
+
+def _repeated(column: Column, places: Array) -> Column:
+    """The values at these places, -1 for a null."""
+    own = np.arange(len(column.data)) if column.index is None else column.index
+    if column.null is not None:
+        own = np.where(column.null, -1, own)
+    return Column(column.data, None, np.append(own, -1)[places], column.zoned)
 
 
 def _of_extension(array: Any) -> Column:

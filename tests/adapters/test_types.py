@@ -1,0 +1,79 @@
+"""Columns of every type: a value is the same whatever holds it, and one that cannot be had leaves the others as they are."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from adapters.pools import ARROW
+from leastnoise._adapters import read
+from leastnoise._domain import Categories, Dates, Domain, Integers
+from leastnoise._table import columns_of
+
+TEXTS = ["F", "M", "1", "17", "true", "0.1", "1970-01-01", "1970-01-01 00:00:01", "31313131-3131-3131-3131-313131313131"]
+KINDS = [
+    Categories(TEXTS, null="other", outside="other"),
+    Integers(-1, 17, null="other", outside="clip"),
+    Dates("1969-12-31", "1970-01-02", "hour", zone="Asia/Tokyo", null="other", outside="clip"),
+]
+
+
+def codes(array):
+    """What every kind makes of the rows, none of which is left out."""
+    return [columns_of(read(pa.table({"a": array}), Domain(a=kind))).codes["a"].tolist() for kind in KINDS]
+
+
+def put_together(array, places):
+    """The values at these places, None for a null."""
+    parts = [pa.nulls(1, array.type) if place is None else array.slice(place, 1) for place in places]
+    return pa.concat_arrays(parts)
+
+
+HELD = [name for name, array in ARROW.items() if not pa.types.is_dictionary(array.type) and not pa.types.is_run_end_encoded(array.type)]
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_dictionary_has_the_values_of_its_type(name):
+    values = ARROW[name]
+    places = [len(values) - 1, 0, None, *range(len(values)), 0]
+    held = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), values)
+    assert codes(held) == codes(put_together(values, places))
+    assert codes(pa.chunked_array([held.slice(0, 2), held.slice(2)])) == codes(held)
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_run_ends_have_the_values_of_their_type(name):
+    values = ARROW[name]
+    ends = pa.array(range(2, 2 * len(values) + 1, 2), pa.int32())
+    # not from_arrays, which refuses values that are none of the type, as other libraries may hand them over
+    held = pa.Array.from_buffers(pa.run_end_encoded(ends.type, values.type), 2 * len(values), [None], children=[ends, values])
+    places = np.repeat(range(len(values)), 2).tolist()
+    assert codes(held) == codes(put_together(values, places))
+    for start, count in ((1, 3), (2, 1), (len(held), 0), (3, len(held))):  # a slice keeps all runs, and says where it begins
+        assert codes(held.slice(start, count)) == codes(put_together(values, places[start : start + count]) if count else values[:0])
+
+
+class Broken(pd.arrays.IntegerArray):
+    """Numbers of a library of its own, which fails for one of them."""
+
+    def __getitem__(self, item):
+        if isinstance(item, (int, np.integer)) and item == 1:
+            raise RuntimeError("MARK")
+        return super().__getitem__(item)
+
+    def __iter__(self):
+        return (self[place] for place in range(len(self)))
+
+    def tolist(self):
+        return list(self)
+
+    def __arrow_array__(self, type=None):  # noqa: A002 - the name that Arrow gives it
+        raise RuntimeError("MARK")
+
+
+def test_a_value_that_cannot_be_had_is_outside_and_the_others_are_what_they_are():
+    held = Broken(np.array([0, 1, 2, 0]), np.array([False, False, False, True]))
+    frame = pd.DataFrame({"a": pd.Series(held), "b": [5, 6, 7, 8]})
+    domain = Domain(a=Categories([0, 1, 2], null="drop", outside="other"), b=Integers(5, 8))
+    found = columns_of(read(frame, domain)).codes
+    assert (found["a"].tolist(), found["b"].tolist()) == ([0, 3, 2], [0, 1, 2])
