@@ -32,9 +32,9 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Blocks that are alike are checked once, and only those (2); the name of a measure is text and nothing like it (1).
 # What is no text in an engine is taken for nothing before it is changed (2).
 # Two tables joined where they are: in PostgreSQL, Spark and behind Ibis, whose connections say whether one query has both (89).
-# Noisy numbers written in as few whole bytes each as they need, instead of compressed (14).
+# Noisy numbers written in as few whole bytes each as they need, instead of compressed (13).
 # Dictionaries and runs of every type of Arrow (10).
-CEILING = 8_435
+CEILING = 8_434
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

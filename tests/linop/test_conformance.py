@@ -252,7 +252,9 @@ def test_sizes_become_pythons_own_integers() -> None:
         (lambda: Dense([1, 2]), "array of whole numbers with 2 dimension"),
         (lambda: operator_from_json({"kind": "spiral", "size": 3}), "an operator as a plan file has it"),
         (lambda: operator_from_json({"kind": "prefix"}), "an operator as a plan file has it"),
-        (lambda: unpack({"shape": [1], "zlib_int64": "???"}), "an object with shape and zlib_int64"),
+        (lambda: unpack({"shape": [1], "zlib_int64": "???"}), "an object with shape and either zlib_int64"),
+        (lambda: unpack({"shape": [1], "int8": "AQ==", "int16": "AQA="}), "an object with shape and either zlib_int64"),
+        (lambda: unpack({"shape": [1], "int72": "AQAAAAAAAAAA"}), "an object with shape and either zlib_int64"),
     ],
 )
 def test_guards(make: object, message: str) -> None:
@@ -283,6 +285,17 @@ def test_unpacking_makes_nothing_larger_than_the_shape_says() -> None:
     tracemalloc.stop()
     with pytest.raises(InputError, match=r"must hold the 4 numbers of its shape; got more or fewer"):
         unpack(bomb(3, [2, 2]))
+
+
+@pytest.mark.parametrize("write", [pack, whole_bytes])
+def test_unpacking_holds_an_array_and_its_bytes_at_once_and_no_third(write) -> None:
+    numbers = 2**18
+    text = write(np.arange(numbers, dtype=np.int64) - numbers // 2)
+    tracemalloc.start()
+    unpack(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < (8 + (8 if write is pack else 3)) * numbers + len(str(text))
 
 
 def test_unpacking_is_bounded_by_public_sizes() -> None:
@@ -325,6 +338,17 @@ def test_whole_bytes_are_as_many_as_the_largest_number_needs(size: int) -> None:
         assert [*whole_bytes(np.array([beyond]))] == ["shape", f"int{8 * size + 8}"]
     with pytest.raises(InputError, match="must hold the 4 numbers of its shape; got more or fewer"):
         unpack(whole_bytes(ends) | {"shape": [4]})
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "?", "<i4", ">i4", "<i8", ">i8"])
+def test_whole_bytes_keep_every_layout_and_shape(dtype: str) -> None:
+    for shape in [(), (0,), (3, 0), (4, 6)]:
+        array = (np.arange(-7, np.prod(shape, dtype=int) - 7).reshape(shape) * 5).astype(dtype)
+        for laid in (array, array.T, np.asfortranarray(array), np.broadcast_to(array, (2, *shape)), array[..., ::-2] if shape else array):
+            again = unpack(whole_bytes(laid))
+            assert isinstance(again, np.ndarray)
+            assert (again.dtype, again.shape, again.flags.writeable) == (np.int64, laid.shape, True)
+            assert again.tolist() == laid.astype(np.int64).tolist()
 
 
 def test_pack_keeps_values_and_shape() -> None:

@@ -68,16 +68,14 @@ def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
     >>> unpack({"shape": [1], "zlib_int64": "eJxjZoAAAAAgAAQ="}, 1).tolist()
     [3]
     """
-    allowed, advice = (
-        "an object with shape and zlib_int64, zlib_int32 or int8 to int64, as a plan has it",
-        "The file is damaged; make it again.",
-    )
+    allowed = "an object with shape and either zlib_int64, zlib_int32 or one of int8 to int64"
+    advice = "The file is damaged; make it again."
     try:
         shape = tuple(whole("a length in the shape of an array", length, 0) for length in value["shape"])
         count = math.prod(shape)
         if not count <= min(most, MOST_UNPACKED):
             raise refuse("a packed array", f"{count} numbers", f"of at most {min(most, MOST_UNPACKED)} numbers", advice)
-        form = next(form for form in _FORMS if form in value)
+        (form,) = _FORMS.keys() & value
         raw, size = base64.b64decode(value[form], validate=True), _FORMS[form]
         if form.startswith("zlib"):
             # One byte more than the shape says, at most: a short text can be the compressed form of gigabytes.
@@ -86,10 +84,11 @@ def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
             raise InputError(f"A packed array must hold the {count} numbers of its shape; got more or fewer. {advice}")
         wide = np.zeros((count, 8), dtype=np.uint8)
         wide[:, 8 - size :] = np.frombuffer(raw, dtype=np.uint8).reshape(count, size)
-        return wide.view("<i8").reshape(shape).astype(np.int64) >> (64 - 8 * size)
+        found = wide.view("<i8").reshape(shape).astype(np.int64, copy=False)
+        return np.right_shift(found, 64 - 8 * size, out=found)
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, StopIteration, zlib.error):
+    except (KeyError, TypeError, ValueError, zlib.error):
         raise refuse("array", type(value).__name__, allowed) from None
 
 
