@@ -53,6 +53,17 @@ def test_run_ends_have_the_values_of_their_type(name):
         assert codes(held.slice(start, count)) == codes(put_together(values, places[start : start + count]) if count else values[:0])
 
 
+@pytest.mark.parametrize("name", HELD)
+def test_a_dictionary_of_runs_has_the_values_of_their_type(name):
+    values = ARROW[name]
+    ends = pa.array(range(2, 2 * len(values) + 1, 2), pa.int32())
+    runs = pa.Array.from_buffers(pa.run_end_encoded(ends.type, values.type), 2 * len(values), [None], children=[ends, values])
+    places = [2 * len(values) - 1, 0, None, 1]
+    held = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), runs)
+    assert codes(held) == codes(put_together(values, [None if place is None else place // 2 for place in places]))
+    assert codes(held.slice(1, 2)) == codes(put_together(values, [0, None]))
+
+
 class Broken(pd.arrays.IntegerArray):
     """Numbers of a library of its own, which fails for one of them."""
 

@@ -148,13 +148,14 @@ def _decimal(number: int, places: int) -> Decimal:
 def _of_dictionary(array: Any) -> Column:
     import pyarrow as pa
 
-    places = _numbers(array.indices.cast("int64"), -1)
+    places, values = _numbers(array.indices.cast("int64"), -1), array.dictionary
+    if pa.types.is_run_end_encoded(values.type):  # cannot be taken from
+        return _repeated(to_column(values), places)
     # only values that occur in the chunk: there may be many more
     used, index = np.unique(places, return_inverse=True)
     missing = int(len(used) > 0 and used[0] < 0)
-    values = array.dictionary
     if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
-        values = values.cast(pa.large_binary())  # views cannot be taken from
+        values = values.cast(pa.large_binary())  # nor can views
     return _repeated(to_column(values.take(used[missing:])), index.reshape(-1) - missing)
 
 
@@ -162,9 +163,8 @@ def _of_runs(array: Any) -> Column:
     # Arrow's own decoding knows fewer types
     first, count = array.find_physical_offset(), array.find_physical_length()
     ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
-    return _repeated(
-        to_column(array.values.slice(first, count)), np.repeat(np.arange(count), np.diff(ends.clip(max=len(array)), prepend=0))
-    )
+    lengths = np.diff(ends.clip(max=len(array)), prepend=0)
+    return _repeated(to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths))
 
 
 def _repeated(column: Column, places: Array) -> Column:
