@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import itemgetter
-from unittest.mock import patch
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from leastnoise._estimate import Estimate
 from leastnoise._kernel import SeededEntropy, _measure, simulate
 from leastnoise._kernel._measure import verify
 from leastnoise._linop import dense
-from leastnoise._measurements import Measurements, Observation, row_scales
+from leastnoise._measurements import Measurements, Observation
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload
 
@@ -33,10 +32,8 @@ def simulations(measurements: Measurements, table: Table, count: int, seed: int)
     verify(measurements, table)
     blocks = measurements.blocks
     exact = sorted(_measure._answers(measurements, table), key=itemgetter(0))
-    scales = {block: row_scales(block, measurements.grid) for block in blocks}
     values = _Listed()
-    with patch.object(_measure, "row_scales", lambda block, _: scales[block]):
-        _measure._add_noise(measurements, exact * count, values, SeededEntropy(seed))
+    _measure._add_noise(measurements, exact * count, _measure._kinds(measurements), values, SeededEntropy(seed))
     return [
         Observation(measurements, tuple(values[start : start + len(blocks)]), "", private=False)
         for start in range(0, len(values), len(blocks))

@@ -173,7 +173,7 @@ def test_nobody_has_a_key() -> None:
     series = Series.simulated(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(1))
     found = series.find(KeySearch(attribute="agent", rule=key_rule(privacy), most=9))
     assert found.keys == ()
-    again = outcome_from_text(outcome_to_text(found))
+    again = outcome_from_text("".join(outcome_to_text(found)))
     assert (type(again), again.keys, again.units.tolist()) == (FoundKeys, (), [])
 
 

@@ -559,7 +559,7 @@ def steps_of(ledger: Ledger, **more):
     receipt = take(ledger, plan="{}", options="[]", **more)
     for number in (1, 2):
         ledger.begin(receipt, number, f"request {number}")
-        ledger.record(receipt, number, f"outcome {number}" * 1000)
+        ledger.record(receipt, number, [f"outcome {number}"] * 1000)
     return receipt
 
 
@@ -587,21 +587,48 @@ def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_fi
         ledger.take_over(ledger.entries()[0], run)
     assert [entry.state for entry in ledger.reconcile(lambda _: False)] == ["absent"]
     with pytest.raises(LedgerError, match="not under way"):
-        ledger.record(receipt, 3, "late")
+        ledger.record(receipt, 3, ["late"])
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_an_outcome_is_recorded_once_and_for_a_step_under_way_alone(ledger, number) -> None:
     receipt = steps_of(ledger)
     with pytest.raises(LedgerError, match="not under way"):
-        ledger.record(receipt, number, "another outcome")
+        ledger.record(receipt, number, ["another outcome"])
     assert [step.outcome[:9] for step in ledger.pending(ledger.entries()[0]).steps] == ["outcome 1", "outcome 2"]
 
 
-def test_a_long_outcome_is_kept_in_parts(ledger, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("texts", "lengths"),
+    [
+        ([], []),
+        ([""], []),
+        (["abc", "defg", "h"], [7, 1]),
+        (["a" * 20], [7, 7, 6]),
+        (["abc"] * 3, [7, 2]),
+        (['"\\', "ä\n", "😀" * 6], [7, 3]),
+    ],
+)
+def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(ledger, monkeypatch, texts, lengths) -> None:
     monkeypatch.setattr("leastnoise._kernel._ledger_steps._PART", 7)
-    steps_of(ledger)
-    assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == ["outcome 1" * 1000, "outcome 2" * 1000]
+    receipt = take(ledger, plan="{}", options="[]")
+    ledger.begin(receipt, 1, "request")
+    ledger.record(receipt, 1, iter(texts))
+    assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == ["".join(texts)]  # which compares the digests
+    with sqlite3.connect(ledger.path) as connection:
+        found = connection.execute("SELECT length(text) FROM outcome ORDER BY part").fetchall()
+    assert [length for (length,) in found] == lengths
+
+
+def test_of_an_outcome_that_fails_half_way_nothing_is_kept(ledger, monkeypatch) -> None:
+    monkeypatch.setattr("leastnoise._kernel._ledger_steps._PART", 2)
+    receipt = take(ledger, plan="{}", options="[]")
+    ledger.begin(receipt, 1, "request")
+    with pytest.raises(ZeroDivisionError):
+        ledger.record(receipt, 1, (str(1 // (3 - place)) for place in range(5)))
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("SELECT count(*), count(digest) FROM outcome, step").fetchone() == (0, 0)
+    assert not ledger.entries()[0].resumable
 
 
 def test_a_damaged_outcome_or_plan_is_noticed_and_leaves_the_ledger_usable(ledger) -> None:
@@ -646,7 +673,7 @@ def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
             with pytest.raises(LedgerError, match="was taken over by another process"):
                 late()
         ledger.begin(quick, 1, "request")
-        ledger.record(quick, 1, "outcome")
+        ledger.record(quick, 1, ["outcome"])
         ledger.seal(quick)
     assert ledger.entries()[0].state == "sealed"
 
@@ -657,7 +684,7 @@ def test_room_is_kept_until_the_measurement_is_written(ledger) -> None:
         assert held.stat().st_blocks * 512 >= 50_000
         receipt = take(ledger, plan="{}", run=run)
         ledger.begin(receipt, 1, "request")
-        ledger.record(receipt, 1, "outcome")
+        ledger.record(receipt, 1, ["outcome"])
         assert held.stat().st_size == 0
     assert not held.exists()
 

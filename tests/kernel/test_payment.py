@@ -146,7 +146,7 @@ def test_what_was_recorded_is_given_to_nothing_but_the_step_that_asked_for_it(le
 def test_an_outcome_on_a_plane_is_read_as_it_was_recorded() -> None:
     ends = {"tops": [0, 0], "lefts": [0, 1], "heights": [2, 2], "widths": [1, 2]}
     found = RectanglePartition(shape=(2, 3), spent=Fraction(1, 3), **{name: np.array(own) for name, own in ends.items()})
-    again = outcome_from_text(outcome_to_text(found))
+    again = outcome_from_text("".join(outcome_to_text(found)))
     assert (type(again), again.shape, again.spent) == (RectanglePartition, (2, 3), Fraction(1, 3))
     assert {name: getattr(again, name).tolist() for name in ends} == ends
 

@@ -7,7 +7,7 @@ recorded, then its files are written, then it is sealed. PROOFS-ledger.md has th
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -246,13 +246,13 @@ class Ledger:
                 raise LedgerError(f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more is drawn for it.")
             steps.begin(connection, receipt.id, number, request)
 
-    def record(self, receipt: Receipt, number: int, outcome: str) -> None:
+    def record(self, receipt: Receipt, number: int, outcome: Iterable[str]) -> None:
         """Put the outcome of a step on the disk, before anybody sees it.
 
         Args:
             receipt: of the release.
             number: of the step, which was begun.
-            outcome: as text.
+            outcome: as text, in parts.
 
         Raises:
             LedgerError: the step is not under way, or the file cannot be written. The outcome must be thrown away.

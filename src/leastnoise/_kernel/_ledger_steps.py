@@ -4,7 +4,10 @@ A step is entered before its first random bit is drawn, and its outcome before i
 is never drawn again.
 """
 
+import hashlib
+import json
 import sqlite3
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from leastnoise._accounting import Charge
 from leastnoise._check import InputError, LedgerError
 from leastnoise._kernel._ledger_file import damaged, digest_of
 
-_PART = 2**28  # characters; SQLite holds at most 10^9 bytes in one value
+_PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
 
 class NeedsData(InputError):
@@ -90,15 +93,29 @@ def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: s
     connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
 
 
-def record(connection: sqlite3.Connection, entry_id: str, number: int, outcome: str) -> None:
+def record(connection: sqlite3.Connection, entry_id: str, number: int, outcome: Iterable[str]) -> None:
     """(J2): the outcome of a step that was begun and has none."""
-    changed = connection.execute(
-        "UPDATE step SET digest = ? WHERE id = ? AND number = ? AND digest IS NULL", (digest_of((outcome,)), entry_id, number)
-    )
-    if changed.rowcount != 1:
+    step = (entry_id, number)
+    if connection.execute("SELECT count(*) FROM step WHERE id = ? AND number = ? AND digest IS NULL", step).fetchone() != (1,):
         raise LedgerError(f"Step {number} of the release {entry_id} is not under way. Let the process that makes this release finish it.")
-    for part, start in enumerate(range(0, max(len(outcome), 1), _PART)):
-        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (entry_id, number, part, outcome[start : start + _PART]))
+    digest = hashlib.sha256(b'["')  # in the end that of ``digest_of`` of all parts together
+    for part, text in enumerate(_parts(outcome)):
+        digest.update(json.dumps(text)[1:-1].encode())
+        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, part, text))
+    digest.update(b'"]')
+    connection.execute("UPDATE step SET digest = ? WHERE id = ? AND number = ?", (digest.hexdigest(), *step))
+
+
+def _parts(texts: Iterable[str]) -> Iterator[str]:
+    """The same text, in parts of ``_PART`` characters; the last may have fewer."""
+    held = ""
+    for text in texts:
+        held += text
+        while len(held) >= _PART:
+            yield held[:_PART]
+            held = held[_PART:]
+    if held:
+        yield held
 
 
 def forget(connection: sqlite3.Connection, entry_id: str) -> None:

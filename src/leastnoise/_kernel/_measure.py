@@ -36,7 +36,7 @@ from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._linop import SignedArray, along, apply, narrow
-from leastnoise._measurements import Block, Limits, Measurements, Observation, cost, row_scales
+from leastnoise._measurements import Limits, Measurements, Observation, cost, row_scales
 from leastnoise._table import Table
 
 _SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.DISCRETE_GAUSSIAN: discrete_gaussian, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
@@ -95,15 +95,22 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     """All blocks' answers plus noise; the caller has verified them and paid for it."""
     values: list[SignedArray | None] = [None] * len(measurements.blocks)
     pending: list[tuple[int, IntArray]] = []
+    kinds = _kinds(measurements)
     rows = 0
     for place, exact in _answers(measurements, table):
         pending.append((place, exact))
         rows += len(exact)
         if rows >= _BATCH_ROWS:
-            _add_noise(measurements, pending, values, entropy)
+            _add_noise(measurements, pending, kinds, values, entropy)
             pending, rows = [], 0
-    _add_noise(measurements, pending, values, entropy)
+    _add_noise(measurements, pending, kinds, values, entropy)
     return tuple(value for value in values if value is not None)
+
+
+def _kinds(measurements: Measurements) -> list[int]:
+    """For every block the place of its group in ``alike``: one number, one scale a row and the same operators."""
+    found = {id(block): number for number, group in enumerate(measurements.alike) for block in group}
+    return [found[id(block)] for block in measurements.blocks]
 
 
 def _answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
@@ -111,11 +118,18 @@ def _answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, In
     groups: dict[tuple[str | None, Limits | None, bool], dict[tuple[str, ...], list[int]]] = {}
     for place, block in enumerate(measurements.blocks):
         groups.setdefault((block.measure, block.limits, block.ends), {}).setdefault(block.attributes, []).append(place)
+    kinds = _kinds(measurements)
+    held: list[tuple[int, IntArray]] = []
+    size = 0
     for (summed, limits, ends), places in groups.items():
         found = count(table, places, summed, None if limits is None else (limits.attribute, limits.values))
         for names, cells in _from_ends(table, found, places, summed) if ends and summed is not None else found:
-            for place in places[names]:
-                yield place, _apply(measurements.blocks[place], cells) * measurements.grid
+            held += [(place, cells) for place in places[names]]
+            size += cells.size
+            if size >= _BATCH_ROWS:
+                yield from _applied(measurements, held, kinds)
+                held, size = [], 0
+    yield from _applied(measurements, held, kinds)
 
 
 def _from_ends(
@@ -127,22 +141,35 @@ def _from_ends(
         yield names, np.concatenate([summed - bounds.low_units * rows, bounds.high_units * rows - summed])
 
 
-def _apply(block: Block, cells: IntArray) -> IntArray:
-    """The block's queries on the cells of its table, flat in row-major order."""
-    cube = cells.reshape([block.copies, *(factor.operator.size for factor in block.factors)])
-    for axis, factor in enumerate(block.factors, 1):
-        cube = along(apply, factor.operator, cube, axis)
-    return np.ascontiguousarray(cube).reshape(-1)
+def _applied(measurements: Measurements, held: Sequence[tuple[int, IntArray]], kinds: Sequence[int]) -> Iterator[tuple[int, IntArray]]:
+    """The blocks' queries on the cells of their tables, flat in row-major order: of blocks that are alike at once."""
+    answers: dict[int, IntArray] = {}
+    alike: dict[int, list[tuple[int, IntArray]]] = {}
+    for place, cells in held:
+        alike.setdefault(kinds[place], []).append((place, cells))
+    for some in alike.values():
+        block = measurements.blocks[some[0][0]]
+        stack = np.stack([cells for _, cells in some]) if len(some) > 1 else some[0][1]  # one may be very large
+        cube = stack.reshape([-1, *(factor.operator.size for factor in block.factors)])
+        for axis, factor in enumerate(block.factors, 1):
+            cube = along(apply, factor.operator, cube, axis)
+        answers.update(zip((place for place, _ in some), cube.reshape(len(some), -1) * measurements.grid, strict=True))
+    yield from ((place, answers[place]) for place, _ in held)
 
 
 def _add_noise(
-    measurements: Measurements, pending: Sequence[tuple[int, IntArray]], values: list[SignedArray | None], entropy: Entropy
+    measurements: Measurements,
+    pending: Sequence[tuple[int, IntArray]],
+    kinds: Sequence[int],
+    values: list[SignedArray | None],
+    entropy: Entropy,
 ) -> None:
     """(K4): one draw a row, in whole multiples of 1 / grid, of the scale that ``row_scales`` gives exactly."""
     if not pending:
         return
-    scales = [row_scales(measurements.blocks[place], measurements.grid) for place, _ in pending]
-    numerators, denominators = (np.concatenate([pair[part] for pair in scales]) for part in (0, 1))
+    one = {kinds[place]: measurements.blocks[place] for place, _ in pending}
+    scales = {kind: row_scales(block, measurements.grid) for kind, block in one.items()}
+    numerators, denominators = (np.concatenate([scales[kinds[place]][part] for place, _ in pending]) for part in (0, 1))
     noise = _SAMPLERS[measurements.noise](_one(numerators), _one(denominators), len(numerators), entropy)
     start = 0
     for place, exact in pending:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,7 @@ from leastnoise._check import LedgerError
 from leastnoise._kernel._keys import FoundKeys
 from leastnoise._kernel._partition import Partition
 from leastnoise._kernel._plane import RectanglePartition
-from leastnoise._linop import unpack, whole_bytes
+from leastnoise._linop import unpack, whole_bytes, whole_bytes_text
 from leastnoise._measurements import Observation
 
 _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (Partition, RectanglePartition, FoundKeys)}
@@ -24,22 +24,26 @@ def request_of(selection: object) -> str:
     return hashlib.sha256(repr(selection).encode()).hexdigest()
 
 
-def outcome_to_text(outcome: object) -> str:
-    """Write what a step gave.
+def outcome_to_text(outcome: object) -> Iterator[str]:
+    """Write what a step gave, in parts, as the whole can be larger than memory should hold twice.
 
-    >>> outcome_from_text(outcome_to_text(Fraction(1, 3)))
+    >>> outcome_from_text("".join(outcome_to_text(Fraction(1, 3))))
     Fraction(1, 3)
     """
-    return json.dumps(
-        {"values": [whole_bytes(value) for value in outcome.values]} if isinstance(outcome, Observation) else _packed(outcome)
-    )
+    if not isinstance(outcome, Observation):
+        yield json.dumps(_packed(outcome))
+        return
+    yield '{"values": ['
+    for place, values in enumerate(outcome.values):
+        yield (", " if place else "") + whole_bytes_text(values)
+    yield "]}"
 
 
 def outcome_from_text(text: str) -> Any:
     """Read what a choice gave; of measurements `values_from_text` reads the values.
 
     >>> found = Partition(size=5, starts=np.array([0, 2]), spent=Fraction(1, 2))
-    >>> outcome_from_text(outcome_to_text(found)).starts.tolist()
+    >>> outcome_from_text("".join(outcome_to_text(found))).starts.tolist()
     [0, 2]
     """
     return _read(text, _unpacked)

@@ -15,7 +15,7 @@ from leastnoise._linop._functions import (
     run_sums,
 )
 from leastnoise._linop._haar import Haar
-from leastnoise._linop._json import MOST_UNPACKED, narrow, pack, to_json, unpack, whole_bytes
+from leastnoise._linop._json import MOST_UNPACKED, narrow, pack, to_json, unpack, whole_bytes, whole_bytes_text
 from leastnoise._linop._nested import Nested
 from leastnoise._linop._operators import (
     AllRanges,
@@ -70,4 +70,5 @@ __all__ = [
     "to_json",
     "unpack",
     "whole_bytes",
+    "whole_bytes_text",
 ]

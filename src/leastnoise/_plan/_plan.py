@@ -90,6 +90,7 @@ class Plan:
     promise: Promise | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     fallback: "Plan | None" = None
+    _text: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload) or not isinstance(self.privacy, Privacy):
@@ -207,7 +208,12 @@ class Plan:
         return tuple(one for one in self.domain.names if one in attributes), tuple(one for one in self.domain.measures if one in measures)
 
     def to_json(self) -> str:
-        """The plan as one JSON text, the same for equal plans."""
+        """The plan as one JSON text, the same for equal plans; made once."""
+        if not self._text:
+            self._text.append(self._as_text())
+        return self._text[0]
+
+    def _as_text(self) -> str:
         asked: dict[str, Any] = {"questions": self.workload.to_json()}
         if self.workload.statistics:
             asked["statistics"] = [one.to_json() for one in self.workload.statistics]

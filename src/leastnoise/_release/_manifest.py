@@ -152,7 +152,7 @@ def _domain(domain: Domain) -> dict[str, Any]:
 
 
 def _measurements(measurements: Measurements) -> dict[str, Any]:
-    tables = measured_tables(measurements)
+    few = len(measurements.blocks) <= MOST_LISTED
     return {
         "plan": "measurements/plan.json",
         "observation": "measurements/observation.json",
@@ -160,7 +160,7 @@ def _measurements(measurements: Measurements) -> dict[str, Any]:
         "divide by grid",
         "grid": measurements.grid,
         "variance": "of a query of weight 1, in squared rows (or squared units of the measure); a row of weight w has 1/w^2 of it",
-        "tables": tables if len(tables) <= MOST_LISTED else "listed in measurements/tables.csv",
+        "tables": measured_tables(measurements) if few else "listed in measurements/tables.csv",
     }
 
 

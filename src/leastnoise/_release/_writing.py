@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from leastnoise._linop import whole_bytes
+from leastnoise._linop import whole_bytes_text
 from leastnoise._release._directory import Draft, list_files
 from leastnoise._release._files import write_answers, write_covariances
 from leastnoise._release._manifest import MOST_LISTED, manifest, measured_tables
@@ -52,7 +52,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
     with (directory / "observation.json").open("w", encoding="utf-8") as file:
         file.write(json.dumps(head)[:-1] + ', "values": [')
         for place, values in enumerate(observation.values):
-            file.write((", " if place else "") + json.dumps(whole_bytes(values)))
+            file.write((", " if place else "") + whole_bytes_text(values))
         file.write("]}")
     if len(observation.measurements.blocks) > MOST_LISTED:
         with (directory / "tables.csv").open("w", encoding="utf-8", errors="replace", newline="") as file:
