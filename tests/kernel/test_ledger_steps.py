@@ -1,0 +1,297 @@
+"""What the steps of a release, and the processes that make it, leave in a ledger, and what a newer or older copy shows."""
+
+import json
+import os
+import re
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from leastnoise._accounting import Privacy, PureCost, PureDP
+from leastnoise._check import LedgerError
+from leastnoise._kernel._ledger import Ledger
+from leastnoise._kernel._ledger_file import digest_of
+
+ONE = Privacy(PureDP(1))
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger", "people", ONE)
+
+
+def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **more):
+    paid = privacy.within(PureDP(epsilon) if declared is None else declared)
+    return ledger.reserve(**{"cost": PureCost(epsilon), "privacy": paid, "plan_digest": "ab12", "output": "out", **more})
+
+
+def edit(ledger: Ledger, statement: str, *values) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement, values)
+    connection.close()
+
+
+def steps_of(ledger: Ledger, **more):
+    """A release whose first two steps gave something."""
+    receipt = take(ledger, plan="{}", options="[]", **more)
+    for number in (1, 2):
+        ledger.begin(receipt, number, f"request {number}")
+        ledger.record(receipt, number, [f"outcome {number}"] * 1000)
+    return receipt
+
+
+def test_what_steps_gave_is_there_again_until_the_release_is_sealed(ledger) -> None:
+    receipt = steps_of(ledger)
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert entry.resumable
+    found = Ledger.open(ledger.path).pending(entry)
+    assert (found.plan, found.options) == ("{}", "[]")
+    assert [(step.request, step.outcome) for step in found.steps] == [(f"request {n}", f"outcome {n}" * 1000) for n in (1, 2)]
+    ledger.seal(receipt)
+    assert not ledger.entries()[0].resumable
+    with pytest.raises(LedgerError, match="nothing that could be finished"):
+        ledger.pending(entry)
+
+
+def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_finished(ledger) -> None:
+    receipt = steps_of(ledger)
+    ledger.begin(receipt, 3, "request 3")
+    for number in (1, 2, 3, 4, 5):
+        with pytest.raises(LedgerError, match="it is not drawn twice"):
+            ledger.begin(receipt, number, "request")
+    assert not ledger.entries()[0].resumable
+    with ledger.running() as run, pytest.raises(LedgerError, match="being finished by another process, or is finished"):
+        ledger.take_over(ledger.entries()[0], run)
+    assert [entry.state for entry in ledger.reconcile(lambda _: False)] == ["absent"]
+    with pytest.raises(LedgerError, match="not under way"):
+        ledger.record(receipt, 3, ["late"])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_an_outcome_is_recorded_once_and_for_a_step_under_way_alone(ledger, number) -> None:
+    receipt = steps_of(ledger)
+    with pytest.raises(LedgerError, match="not under way"):
+        ledger.record(receipt, number, ["another outcome"])
+    assert [step.outcome[:9] for step in ledger.pending(ledger.entries()[0]).steps] == ["outcome 1", "outcome 2"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "lengths"),
+    [
+        ([], []),
+        ([""], []),
+        (["abc", "defg", "h"], [7, 1]),
+        (["a" * 20], [7, 7, 6]),
+        (["abc"] * 3, [7, 2]),
+        (['"\\', "ä\n", "😀" * 6], [7, 3]),
+    ],
+)
+def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(ledger, monkeypatch, texts, lengths) -> None:
+    monkeypatch.setattr("leastnoise._kernel._ledger_steps._PART", 7)
+    receipt = take(ledger, plan="{}", options="[]")
+    ledger.begin(receipt, 1, "request")
+    ledger.record(receipt, 1, iter(texts))
+    assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == ["".join(texts)]  # which compares the digests
+    with sqlite3.connect(ledger.path) as connection:
+        found = connection.execute("SELECT length(text) FROM outcome ORDER BY part").fetchall()
+    assert [length for (length,) in found] == lengths
+
+
+def test_of_an_outcome_that_fails_half_way_nothing_is_kept(ledger, monkeypatch) -> None:
+    monkeypatch.setattr("leastnoise._kernel._ledger_steps._PART", 2)
+    receipt = take(ledger, plan="{}", options="[]")
+    ledger.begin(receipt, 1, "request")
+    with pytest.raises(ZeroDivisionError):
+        ledger.record(receipt, 1, (str(1 // (3 - place)) for place in range(5)))
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("SELECT count(*), count(digest) FROM outcome, step").fetchone() == (0, 0)
+    assert not ledger.entries()[0].resumable
+
+
+def test_a_damaged_outcome_or_plan_is_noticed_and_leaves_the_ledger_usable(ledger) -> None:
+    steps_of(ledger)
+    for statement in ("UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2", "UPDATE pending SET options = '[1]'"):
+        whole = ledger.path.read_bytes()
+        edit(ledger, statement)
+        with pytest.raises(LedgerError, match=r"is damaged \(the (measurement|plan) of the release"):
+            ledger.pending(ledger.entries()[0])
+        assert ledger.left().epsilon == Fraction(2, 3)
+        ledger.path.write_bytes(whole)
+
+
+def test_what_another_process_makes_is_neither_settled_nor_taken_over(ledger) -> None:
+    with ledger.running() as run:
+        steps_of(ledger, run=run)
+        assert ledger.is_running(ledger.entries()[0])
+        assert ledger.reconcile(lambda _: True) == ()
+        with ledger.running() as other, pytest.raises(LedgerError, match="being finished by another process"):
+            ledger.take_over(ledger.entries()[0], other)
+    assert not ledger.is_running(ledger.entries()[0])
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_a_running_release_is_seen_through_a_link_in_another_folder(ledger, tmp_path_factory) -> None:
+    link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
+    link.symlink_to(ledger.path)
+    with ledger.running() as run:
+        steps_of(ledger, run=run)
+        seen = Ledger.open(link)
+        assert seen.is_running(seen.entries()[0])
+        assert seen.reconcile(lambda _: True) == ()
+    assert not seen.is_running(seen.entries()[0])
+    assert list(link.parent.iterdir()) == [link]
+
+
+def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
+    slow = take(ledger, plan="{}", run="0" * 32)  # its process counts as dead
+    with ledger.running() as run:
+        quick = ledger.take_over(ledger.entries()[0], run)
+        for late in (lambda: ledger.begin(slow, 1, "request"), lambda: ledger.seal(slow)):
+            with pytest.raises(LedgerError, match="was taken over by another process"):
+                late()
+        ledger.begin(quick, 1, "request")
+        ledger.record(quick, 1, ["outcome"])
+        ledger.seal(quick)
+    assert ledger.entries()[0].state == "sealed"
+
+
+def test_room_is_kept_until_the_measurement_is_written(ledger) -> None:
+    with ledger.running(50_000) as run:
+        (held,) = (path for path in ledger.path.parent.iterdir() if run in path.name)
+        assert held.stat().st_blocks * 512 >= 50_000
+        receipt = take(ledger, plan="{}", run=run)
+        ledger.begin(receipt, 1, "request")
+        ledger.record(receipt, 1, ["outcome"])
+        assert held.stat().st_size == 0
+    assert not held.exists()
+
+
+def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
+    """As in a process without standard input."""
+    kept = os.dup(0)
+    os.close(0)
+    try:
+        with ledger.running():
+            os.fstat(0)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with (
+        pytest.raises(LedgerError, match=r"needs a file of 9 bytes beside the ledger .* no space left on device. Nothing was spent."),
+        ledger.running(9),
+    ):
+        pytest.fail("no room")
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM entry WHERE number = 3",
+        "DELETE FROM entry WHERE number > 1",
+        "UPDATE head SET number = 2, digest = (SELECT digest FROM entry WHERE number = 2)",
+        "DELETE FROM head",
+    ],
+)
+def test_entries_taken_from_the_end_are_missed(ledger, statement) -> None:
+    for _ in range(3):
+        take(ledger, "1/10")
+    edit(ledger, statement)
+    with pytest.raises(LedgerError, match=r"its last entries are missing, or parts of it are from an older copy"):
+        take(ledger)
+
+
+def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> None:
+    """A page restored from its previous version dropped the last entry without a word, while nothing summed up the entries."""
+    for _ in range(3):
+        take(ledger, "1/10")
+    before = ledger.path.read_bytes()
+    take(ledger, "1/10")
+    after = ledger.path.read_bytes()
+    noticed = 0
+    for start in range(0, len(after), 4096):
+        ledger.path.write_bytes(after[:start] + before[start : start + 4096] + after[start + 4096 :])
+        try:
+            assert Ledger.open(ledger.path).spent().epsilon == Fraction(4, 10)
+        except LedgerError:
+            noticed += 1
+    assert noticed >= 2
+
+
+OLD = (
+    """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL, privacy TEXT NOT NULL, created_at TEXT NOT NULL, digest TEXT NOT NULL)""",
+    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
+    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_at TEXT NOT NULL, digest TEXT NOT NULL,
+    settled_at TEXT)""",
+)
+
+
+def old_ledger(path: Path, states=("sealed", "reserved", "absent")) -> None:
+    """A ledger of the format 1, whose times tell how long every release took."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA application_id = 1280199751")
+        connection.execute("PRAGMA user_version = 1")
+        for table in OLD:
+            connection.execute(table)
+        row = ("people", json.dumps(ONE.to_json()), "2025-05-01T10:00:00.123456+00:00")
+        connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
+        charge = {"epsilon": "1/10", "delta": "0", "rho": "0"}
+        for number, state in enumerate(states, 1):
+            texts = [json.dumps(one) for one in (charge, PureCost("1/10").to_json(), PureDP("1/10").to_json())]
+            row = (number, f"{number:032x}", *texts, "ab12", f"out{number}", "x", f"2025-06-0{number}T11:22:33.{number}45678+00:00")
+            connection.execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row[:2], state, *row[2:], digest_of(row), row[8])
+            )
+    connection.close()
+
+
+def test_a_ledger_of_the_old_format_keeps_its_entries_and_loses_its_times(tmp_path) -> None:
+    old_ledger(tmp_path / "x")
+    assert b"11:22:33" in (tmp_path / "x").read_bytes()
+    ledger = Ledger.open(tmp_path / "x")
+    assert [(entry.number, entry.state, str(entry.reserved_on), entry.output) for entry in ledger.entries()] == [
+        (1, "sealed", "2025-06-01", "out1"),
+        (2, "reserved", "2025-06-02", "out2"),
+        (3, "absent", "2025-06-03", "out3"),
+    ]
+    assert ledger.spent().epsilon == Fraction(3, 10)
+    assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
+    take(ledger)
+    assert len(Ledger.open(tmp_path / "x").entries()) == 4
+
+
+def test_a_damaged_ledger_of_the_old_format_stays_as_it_is(tmp_path) -> None:
+    old_ledger(tmp_path / "x")
+    with sqlite3.connect(tmp_path / "x") as connection:
+        connection.execute("UPDATE entry SET charge = replace(charge, '1/10', '1/99') WHERE number = 2")
+    connection.close()
+    before = (tmp_path / "x").read_bytes()
+    with pytest.raises(LedgerError, match=r"is damaged \(an entry is unreadable\)"):
+        Ledger.open(tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == before
+
+
+def test_no_advice_about_a_damaged_ledger_is_to_make_a_new_one(ledger, tmp_path) -> None:
+    take(ledger)
+    whole = ledger.path.read_bytes()
+    for damage in (b"", whole[:50], whole[:5000], b"\0" * len(whole), b"x" + whole[1:], whole[:68] + b"\0\0\0\0" + whole[72:]):
+        ledger.path.write_bytes(damage)
+        with pytest.raises(LedgerError) as caught:
+            Ledger.open(ledger.path, timeout=0)
+        assert "estore it from a copy that has all its releases" in str(caught.value)
+        assert not re.search(r"(?i)\bmake\b|\bremove\b", str(caught.value))
