@@ -41,6 +41,7 @@ class Case:
         budget: of every release.
         strategies: mechanisms.
         trials: releases of each.
+        few: whether on two attributes no query is of more than four cells.
     """
 
     group: str
@@ -48,6 +49,7 @@ class Case:
     budget: Budget
     strategies: tuple[str, ...] = ("dawa",)
     trials: int = 4
+    few: bool = False
 
 
 @contextmanager
@@ -124,18 +126,34 @@ def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     return plan_plane(workload, privacy, reference=found[0]), ends[0], ends[1]
 
 
+@lru_cache(maxsize=16)
+def plan_of_few(side: int, budget: Budget) -> Plan:
+    """A plan on two attributes for each cell and each square of 2 x 2."""
+    domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1))
+    pairs, privacy = ranges([(first, first + 1) for first in range(side - 1)]), Privacy(budget)
+    workload = queries(domain, row="identity", column="identity") + queries(domain, row=pairs, column=pairs)
+    found = [one.plan for one in candidates(workload, privacy, "identity") if one.plan]
+    return plan_plane(workload, privacy, reference=found[0])
+
+
 def on_plane(case: Case, seed: int) -> Iterator[Row]:
     """Rows of two attributes."""
     for place, (name, x) in enumerate(case.data.items()):
-        side = len(x)
-        made, rows, columns = plan_on(side, case.budget)
-        sums = np.pad(x.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0))).astype(np.float64)
-        first, last = sums[rows[:, 0]], sums[rows[:, 1] + 1]
-        strips = last - first
-        truth = [strips[:, columns[:, 1] + 1] - strips[:, columns[:, 0]], x.astype(np.float64), sums[1:, -1]]
+        side, cells = len(x), x.astype(np.float64)
+        kinds: tuple[str, ...]
+        if case.few:
+            made, kinds = plan_of_few(side, case.budget), ("cells", "squares of 2 x 2")
+            strips = cells[1:] + cells[:-1]
+            truth = [cells, strips[:, 1:] + strips[:, :-1]]
+        else:
+            made, rows, columns = plan_on(side, case.budget)
+            kinds = ("rectangles", "cells", "prefix sums of rows")
+            sums = np.pad(x.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0))).astype(np.float64)
+            strips = sums[rows[:, 1] + 1] - sums[rows[:, 0]]
+            truth = [strips[:, columns[:, 1] + 1] - strips[:, columns[:, 0]], cells, sums[1:, -1]]
         codes = np.repeat(np.indices(x.shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1)
         table = Table(made.domain, {"row": codes[0], "column": codes[1]})
-        yield from releases(case, name, "dawa", made, table, truth, ("rectangles", "cells", "prefix sums of rows"), [seed, 1000 + place])
+        yield from releases(case, name, "dawa", made, table, truth, kinds, [seed, 1000 + place])
 
 
 def releases(

@@ -48,6 +48,14 @@ def test_intervals_on_two_attributes_cover() -> None:
     assert min(shares(rows, "queries").values()) > 0.88
 
 
+def test_intervals_of_shrunk_cells_cover() -> None:
+    """The variance of least squares and the square of what was shrunk away: at least 91% for normal errors, wherever they are shrunk to."""
+    data = {name: x for name, x in tables(32, 10**4, 12).items() if name in ("sparse", "blocks", "rough", "heavy tail")}
+    rows = list(on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4, few=True), 3))
+    assert {row["regime"] for row in rows} >= {"blocks"}
+    assert min(shares(rows, "data", "queries").values()) > 0.9
+
+
 def test_intervals_of_sums_cover_what_they_are_of() -> None:
     """With a threshold the sums of the values cut at it; without one those of all values, however much of them is in the noise."""
     shapes = amounts(1)

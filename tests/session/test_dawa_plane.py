@@ -73,7 +73,7 @@ def observed(privacy: Privacy, way: tuple[str, int], cells: np.ndarray, seeds: r
     made = plan(WORKLOAD, privacy, strategy=strategy_of(way))
     table = Table(DOMAIN, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(plane, "plane_regime", lambda *_: way)
+        patched.setattr(plane, "plane_regime", lambda *_, **__: way)
         once = runs(made, table)
         return [once(SeededEntropy(seed)) for seed in seeds]
 
@@ -90,7 +90,7 @@ def test_every_way_stays_within_its_budget_and_is_read_again(
 
     made = plan(WORKLOAD, privacy, strategy=strategy_of(way))
     assert Plan.from_json(made.to_json()) == made
-    monkeypatch.setattr(plane, "plane_regime", lambda *_: way)
+    monkeypatch.setattr(plane, "plane_regime", lambda *_, **__: way)
     rows = {"age": rows_of(CELLS)["age"], "sex": ["F"] * int(CELLS.sum()), "hours": rows_of(CELLS)["hours"]}
     if privacy.unit_column:
         rows["id"] = np.arange(int(CELLS.sum())) // privacy.max_rows
@@ -116,7 +116,7 @@ def test_every_way_stays_within_its_budget_and_is_read_again(
 @pytest.mark.parametrize("shape", [(1, 2), (2, 2), (3, 4)])
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_few_cells(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], way: tuple[str, int]) -> None:
-    monkeypatch.setattr(plane, "plane_regime", lambda *_: way)
+    monkeypatch.setattr(plane, "plane_regime", lambda *_, **__: way)
     domain = Domain(a=[f"c{i}" for i in range(shape[0])], b=Integers(0, shape[1] - 1))
     asked = queries(domain, a="identity", b="prefix")
     made = plan(asked, PureDP(2), strategy=strategy_of(way))
@@ -178,6 +178,50 @@ def test_intervals_cover(way: tuple[str, int]) -> None:
             truth = truth_of(product, cells)
             hit.append(((table.low <= truth) & (truth <= table.high)).mean())
     assert np.mean(hit) >= 0.93
+
+
+FLAT = Domain(a=Integers(0, 31), b=Integers(0, 31))
+FLAT_CELLS = np.full((32, 32), 20, dtype=np.int64)
+FLAT_CELLS[:8, 16:], FLAT_CELLS[20:22, 3:5] = 3, 150
+
+
+def on_flat(asked: Workload, seeds: range, epsilon: str = "1/2") -> list[Outcome]:
+    rows, columns = np.repeat(np.indices(FLAT_CELLS.shape).reshape(2, -1), FLAT_CELLS.reshape(-1), axis=1)
+    once = runs(plan(asked, PureDP(epsilon), strategy="dawa"), Table(FLAT, {"a": rows, "b": columns}))
+    return [once(SeededEntropy(seed)) for seed in seeds]
+
+
+def test_queries_of_few_cells_have_smaller_first_blocks_and_are_shrunk(tmp_path: Path) -> None:
+    """By what is asked alone; and outcomes of releases before that are read and answered as they were."""
+    pairs = ranges([(first, first + 1) for first in range(0, 31, 5)])
+    few = queries(FLAT, a="identity", b="identity") + queries(FLAT, a=pairs, b=pairs)
+    for asked, blocks, shrunk in ((few, 128, True), (few + queries(FLAT, a="identity"), 16, False)):
+        (outcome,) = on_flat(asked, range(1))
+        assert (outcome.finding.facts()["blocks"], outcome.finding.facts()["shrunk"]) == (blocks, shrunk)
+        again = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
+        facts = {name: value for name, value in outcome.finding.facts().items() if name != "shrunk"}
+        before = outcome_from_json(outcome.plan.to_json(), json.dumps({**written(outcome), "outcome": facts}))
+        values, read, old = (one.estimator().estimate(asked.products[0]).values for one in (outcome, again, before))
+        assert np.array_equal(values, read)
+        assert np.array_equal(values, old) != shrunk
+
+
+def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
+    """20 releases of an even table with few heavy cells: 0.8 of the squared error, and 95% intervals hold 90% of the heavy ones too."""
+    from leastnoise._release import build
+
+    asked = queries(FLAT, a="identity", b="identity")
+    outcomes = on_flat(asked, range(20), "1/10")
+    squares, inside, heavy = [], [], FLAT_CELLS > 100
+    for outcome in outcomes:
+        (table,) = build(outcome).tables
+        inside.append((table.low <= FLAT_CELLS) & (table.high >= FLAT_CELLS))
+        plain = replace(outcome, finding=replace(outcome.finding, shrunk=False)).estimator().estimate(asked.products[0])  # type: ignore[call-arg]
+        squares.append([((one - FLAT_CELLS) ** 2).mean() for one in (table.answer, plain.values)])
+    shrunk, unshrunk = np.mean(squares, axis=0)
+    assert shrunk < 0.8 * unshrunk
+    assert np.mean(inside) >= 0.93
+    assert np.mean([one[heavy].mean() for one in inside]) >= 0.9
 
 
 @pytest.fixture
@@ -270,7 +314,7 @@ def test_a_test_without_its_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_round_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plane, "plane_regime", lambda *_: ("blocks", 4))
+    monkeypatch.setattr(plane, "plane_regime", lambda *_, **__: ("blocks", 4))
     fitted = plane.PlaneSetting.fitted
     monkeypatch.setattr(plane.PlaneSetting, "fitted", lambda self, factor, epsilon: fitted(self, factor, epsilon * 2))
     made = plan(WORKLOAD, PureDP(1), strategy="dawa")

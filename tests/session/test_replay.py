@@ -336,7 +336,7 @@ def test_every_mechanism_does_the_same_on_neighbours(
     if name.startswith("dawa, ") and regime != "rho":
         monkeypatch.setattr(_dawa, "regime_of", lambda *_: regime)
     if name.startswith("plane"):
-        monkeypatch.setattr(_dawa_plane, "plane_regime", lambda *_: (regime, 4))
+        monkeypatch.setattr(_dawa_plane, "plane_regime", lambda *_, **__: (regime, 4))
     few = {what: rows for what, rows in neighbours(kind).items() if what in ("nulls", "beyond max_rows")}
     check(tmp_path, tape, monkeypatch, capfd, made_for(name, kind), IN_MEMORY["polars"], few)
 

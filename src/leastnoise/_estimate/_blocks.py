@@ -85,7 +85,54 @@ def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weigh
     return np.sqrt(np.maximum(result, 0.0))
 
 
-def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArray]) -> FloatArray:
+def kept_shares(
+    counts: FloatArray, variances: FloatArray, total: float, starts: IntArray, base: IntArray, levels: Sequence[IntArray]
+) -> list[FloatArray]:
+    """How much of the total, and of deviations from evenness, is kept, so that errors of the finest blocks are least.
+
+    A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of the k squared deviations in units of their
+    noise. Where the first block is even q is about k, and next to nothing is kept; where its parts differ beyond the noise next to
+    everything. Of the total it is ``1 - 1 / q``: one that is not clear of its noise would be spread over all cells.
+
+    Args:
+        counts: of the finest blocks, shape (k,).
+        variances: of the noise in them, shape (k,).
+        total: variance of the noise in their sum.
+        starts: where they begin.
+        base: where the first blocks begin, which join finest blocks; above them, and where k is below 3, everything is kept.
+        levels: as for ``bounded_cells``.
+
+    Returns:
+        That of the total, then for each level but the last a factor for each of its blocks.
+
+    Source: James and Stein 1961, the positive part.
+
+    >>> levels = [np.array([0]), np.array([0, 4]), np.array([0, 2, 4, 6]), np.arange(8)]
+    >>> kept_shares(np.full(8, 5.0), np.ones(8), 8.0, levels[3], levels[0], levels)
+    [array([0.995]), array([1.]), array([1., 1.]), array([0., 0., 0., 0.])]
+    """
+    size = len(levels[-1])
+    areas = np.diff(starts, append=size)
+    cells, variance = (np.append(0.0, np.cumsum(np.repeat(one / areas, areas))) for one in (counts, variances))
+    found = [np.array([max(1 - total / max(float(counts.sum()) ** 2, 1e-12), 0.0)])]
+    for coarse, fine in itertools.pairwise(levels):
+        first = np.searchsorted(fine, coarse)
+        end, middle = np.append(coarse[1:], size), np.append(fine[1:], size)[first]
+        # Within a finest block there is no deviation, and no noise of one.
+        divided = np.isin(coarse, starts) & np.isin(middle, starts) & (middle < end) & (len(coarse) >= len(base))
+        part = (middle - coarse) / (end - coarse)
+        own, other = (variance[middle] - variance[coarse], variance[end] - variance[middle])
+        deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
+        noise = (1 - part) ** 2 * own + part**2 * other
+        owner = np.searchsorted(base, coarse, side="right") - 1
+        ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
+        number, total = (np.bincount(owner, one, len(base)) for one in (divided.astype(np.float64), ratio))
+        factor = np.where(number > 2, np.maximum(1 - (number - 2) / np.maximum(total, 1e-12), 0.0), 1.0)
+        found.append(np.where(divided, factor[owner], 1.0))
+    return found
+
+
+def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None) -> FloatArray:
     """Cells by uniform expansion, so that from the top down no block is below 0 or above the block it is part of.
 
     Args:
@@ -93,6 +140,7 @@ def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArra
         starts: where they begin.
         levels: where the blocks of each level of a tree begin, coarse to fine, first all cells, last each cell; a block has one or
             two parts in the next level.
+        kept: how much of the total is kept, then of each block's deviation from evenness by levels; None for all.
 
     Returns:
         Counts of the cells, at least 0, in the order of the tree; biased.
@@ -114,12 +162,13 @@ def bounded_cells(counts: FloatArray, starts: IntArray, levels: Sequence[IntArra
     sums = [raw]
     for first in reversed(children):
         sums.insert(0, np.add.reduceat(sums[0], first))
-    cells = np.maximum(sums[0], 0.0)
+    cells = np.maximum(sums[0] if kept is None else sums[0] * kept[0], 0.0)
     for level, (first, brood) in enumerate(zip(children, broods, strict=True)):
         fine, total = sums[level + 1], sums[level]
         part = lengths[level + 1][first] / lengths[level]
         # The parts keep what the first has more than its share of the block, as far as the bounds allow.
-        left = np.clip(cells * part + fine[first] - total * part, 0.0, cells)
+        deviation = fine[first] - total * part
+        left = np.clip(cells * part + (deviation if kept is None else kept[level + 1] * deviation), 0.0, cells)
         both = np.repeat(cells - left, brood)
         both[first] = np.where(brood > 1, left, cells)
         cells = both

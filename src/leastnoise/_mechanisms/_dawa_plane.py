@@ -1,6 +1,7 @@
 """DAWA on two attributes: answers to products of queries that make use of structure in their table, and pay for every look at it.
 
-The default is decisions 0011 and 0048: a private test, then a plan that does not look or an adaptive grid. `dawa_tree` draws a partition.
+The default is decisions 0011, 0048 and 0053: a private test, then a plan that does not look or an adaptive grid. `dawa_tree` draws a
+partition.
 Whatever is measured is a plan of the series, so that the kernel computes its cost from its integers.
 """
 
@@ -28,7 +29,17 @@ from leastnoise._mechanisms._protocol import Explanation, Reference, Run
 from leastnoise._mechanisms._reference import explained, fallback, reference_plan, within
 from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._plan import Plan
-from leastnoise._planner import FIRST_SHARE, GROUP_SHARE, TEST_SHARE, divided, first_level, on_rectangles, plane_regime, records_a_part
+from leastnoise._planner import (
+    FIRST_SHARE,
+    GROUP_SHARE,
+    TEST_SHARE,
+    divided,
+    first_level,
+    on_rectangles,
+    plane_regime,
+    records_a_part,
+    single_cells,
+)
 from leastnoise._workload import Workload
 
 STRATEGY, DRAWN = "dawa", "dawa_tree"
@@ -47,6 +58,7 @@ class AdaptiveGrid(Looked):
     Args:
         blocks: of the first round.
         buckets: parts of the second.
+        shrunk: whether deviations within the blocks of the first are shrunk; False in releases before decision 0053.
     """
 
     regime = "blocks"
@@ -54,10 +66,11 @@ class AdaptiveGrid(Looked):
 
     blocks: int
     buckets: int
+    shrunk: bool = False
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Least squares on all rounds, spread evenly."""
-        return Grid.of(observation)
+        """Least squares on all rounds, spread evenly, and shrunk where queries are of few cells."""
+        return Grid.of(observation, shrunk=self.shrunk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +118,11 @@ class PlaneSetting:
             first, second = (known.get(name, Total(size)) for name, size in zip(self.attributes, self.shape, strict=True))
             found.append((product.importance, (first, second)))
         return found
+
+    @property
+    def narrow(self) -> bool:
+        """Whether no query is of many cells."""
+        return single_cells(self.asked)
 
     def privacy(self, epsilon: Fraction) -> Privacy:
         """The plan's unit with a part of its budget."""
@@ -253,11 +271,15 @@ Measured = tuple[list[Observation], Looked]
 
 
 def _default(setting: PlaneSetting, series: Series) -> Measured:
-    """Decisions 0011 and 0048: the structure decides between two ways to measure."""
+    """Decisions 0011, 0048 and 0053: the structure decides between two ways to measure.
+
+    How many first blocks there are, and whether their deviations are shrunk, is a function of the test's answer, which is paid for, and of
+    the plan; what the second round measures is one of the first round's noisy counts besides.
+    """
     epsilon = setting.epsilon * TEST_SHARE
     value = series.choose(LeastBlockCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
     cells = math.prod(setting.shape)
-    way, blocks = plane_regime(value, 1 / setting.unit, cells)
+    way, blocks = plane_regime(value, 1 / setting.unit, cells, narrow=setting.narrow)
     cost, rest = float(value / setting.unit), setting.epsilon - epsilon
     observed, found = _fixed(setting, series, rest) if way == "fixed" else _adaptive_grid(blocks, cost, setting, series, rest)
     return observed, replace(found, test={"value": float(value), "unit": float(setting.unit), "per_cell": cost / cells})
@@ -298,7 +320,7 @@ def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Seri
     weights = np.concatenate([np.where(many == 1, whole - group, whole), np.full(int(kept.sum()), group)])
     fine = Factor(setting.attributes, Ordered(Ranges(size, low, high), tree.order), weights)
     second = series.measure(setting.fitted(fine, rest))
-    return [first, second], AdaptiveGrid(blocks=len(starts), buckets=len(parts))
+    return [first, second], AdaptiveGrid(blocks=len(starts), buckets=len(parts), shrunk=setting.narrow)
 
 
 def rectangles(setting: PlaneSetting, found: RectanglePartition, epsilon: Fraction) -> Measurements:

@@ -21,6 +21,7 @@ from leastnoise._planner.aware._plane_blocks import (
     first_level,
     plane_regime,
     records_a_part,
+    single_cells,
 )
 from leastnoise._planner.aware._sum_buckets import Kept, SumBuckets
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
@@ -56,6 +57,7 @@ __all__ = [
     "plane_regime",
     "records_a_part",
     "reweighted_strategy",
+    "single_cells",
     "together",
     "total_cost",
 ]

@@ -4,31 +4,35 @@ Everything here is a function of noisy counts and public numbers.
 """
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._linop import BlockTree
+from leastnoise._linop import BlockTree, Operator, apply
 
-# The default rule; docs/decisions/0011 and 0048. Costs and records are in units of 1 / epsilon.
+# The default rule; docs/decisions/0011, 0048 and 0053. Costs and records are in units of 1 / epsilon.
 TEST_SHARE = Fraction(4, 100)
 _HARD = 0.6  # of the cells: above it nothing can be joined
 _CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
 _BUCKETS_A_BLOCK = 7
 _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
+# Where all queries are of few cells (decision 0053), 128 or 256 blocks.
+_NARROW, _FEWEST_NARROW, _MOST_NARROW = 4, 7, 8
 FIRST_SHARE, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2, 5), 4
 _FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
 
 
-def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
+def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False) -> tuple[str, int]:
     """What the default does with the least cost, from noisy and public numbers alone.
 
     Args:
         cost: noisy least cost, in records, by ``least_block_cost`` with the penalty 1 / epsilon and split "halves".
         epsilon: of the whole release.
         cells: height times width.
+        narrow: whether no query is of many cells (`single_cells`): then first blocks are smaller.
 
     Returns:
         ``("fixed", 0)``: a plan without a look at the data; ``("blocks", b)``: the adaptive grid with b blocks.
@@ -38,12 +42,31 @@ def plane_regime(cost: Exact, epsilon: Exact, cells: int) -> tuple[str, int]:
 
     >>> plane_regime(4000, "0.1", 16384), plane_regime(100_000, "0.1", 16384), plane_regime(-5, 1, 8)
     (('blocks', 32), ('fixed', 0), ('fixed', 0))
+    >>> plane_regime(4000, "0.1", 16384, narrow=True)
+    ('blocks', 128)
     """
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
     unclear = _CLEAR / float(TEST_SHARE)
     if buckets > _HARD * cells or unclear > _HARD * cells:
         return "fixed", 0
-    return "blocks", int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), _FEWEST), _MOST))
+    fewest, most = (_FEWEST_NARROW, _MOST_NARROW) if narrow else (_FEWEST, _MOST)
+    return "blocks", int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most))
+
+
+def single_cells(asked: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
+    """Whether every query holds few cells: up to 4; public.
+
+    Args:
+        asked: what a squared error counts, and the queries along both attributes.
+
+    >>> single_cells([(1.0, (Identity(9), Identity(5)))]), single_cells([(1.0, (Identity(9), Total(5)))])
+    (True, False)
+    """
+    return all(math.prod(_most_cells(one) for one in both) <= _NARROW for _, both in asked)
+
+
+def _most_cells(operator: Operator) -> int:
+    return int((apply(operator, np.eye(operator.size)) != 0).sum(axis=1).max())
 
 
 def records_a_part(buckets: float, records: float) -> float:
