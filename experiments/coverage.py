@@ -152,11 +152,11 @@ def cases(data: Path | None, *, quick: bool, seed: int) -> Iterator[Case]:
         yield replace(real, data=real_histograms(data, 4096), budget=PureDP("1/100"), trials=6)
     plane = Case(group="made-up tables", data=tables(64, 10**5, seed), budget=PureDP("1/10"), trials=6)
     for epsilon in ("1/100", "1/10", "1"):
-        for few in (False, True):
-            more = ", queries of few cells" if few else ""
-            yield replace(plane, group=f"{plane.group}{more}", budget=PureDP(epsilon), few=few)
+        for alone in (False, True):
+            more = ", queries of few cells" if alone else ""
+            yield replace(plane, group=f"{plane.group}{more}", budget=PureDP(epsilon), few=alone)
             if data is not None:
-                yield replace(plane, group=f"real tables{more}", data=real_tables(data, 64), budget=PureDP(epsilon), few=few)
+                yield replace(plane, group=f"real tables{more}", data=real_tables(data, 64), budget=PureDP(epsilon), few=alone)
     seen = Case(group="made up, looked at", data=histograms(256, 10**5, seed), budget=PureDP("1/10"), trials=6)
     yield seen
     yield replace(seen, data=histograms(256, 10**3, seed))

@@ -115,6 +115,16 @@ def test_kept_shares_are_those_of_james_and_stein(shape):
             np.testing.assert_allclose(factors[[place for place, _ in members]], factor, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("heavy", "kept"), [(0.0, False), (3.0, False), (40.0, True)])
+def test_above_first_blocks_all_is_kept_unless_noise_alone_gives_as_much(heavy, kept):
+    """Sixteen first blocks of one cell each, noise of 1: deviations at the level of eight, one of which is heavy."""
+    tree, counts = block_tree(4, 4, "halves"), np.full(16, 9.0)
+    counts[::2] += np.random.default_rng(2).normal(size=8)
+    counts[0] = 9 + heavy
+    level = kept_shares(counts, np.ones(16), 16.0, tree.starts[-1], tree.starts[-1], tree.starts)[-1]
+    assert ((level == 1.0) if kept else (level < 0.7)).all()
+
+
 @pytest.mark.parametrize(("apart", "most"), [(0.0, 0.45), (1.0, 0.75), (4.0, 1.0), (40.0, 1.01)])
 def test_keeping_less_of_the_deviations_makes_the_errors_of_cells_less(apart, most):
     """Normal noise of 1 in 64 cells of one first block, whose counts lie some way apart: mean squares over 200 runs.

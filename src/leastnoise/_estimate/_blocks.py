@@ -92,14 +92,16 @@ def kept_shares(
 
     A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of the k squared deviations in units of their
     noise. Where the first block is even q is about k, and next to nothing is kept; where its parts differ beyond the noise next to
-    everything. Of the total it is ``1 - 1 / q``: one that is not clear of its noise would be spread over all cells.
+    everything. Above the first blocks the table is one group, of which everything is kept where q is not what noise alone gives: above
+    ``k + 2 sqrt(5 k)``, 5 the variance of squared Laplace noise. One heavy block would lose what many even ones gain.
+    Of the total it is ``1 - 1 / q``: one that is not clear of its noise would be spread over all cells.
 
     Args:
         counts: of the finest blocks, shape (k,).
         variances: of the noise in them, shape (k,).
         total: variance of the noise in their sum.
         starts: where they begin.
-        base: where the first blocks begin, which join finest blocks; above them, and where k is below 3, everything is kept.
+        base: where the first blocks begin, which join finest blocks. Where k is below 3 everything is kept.
         levels: as for ``bounded_cells``.
 
     Returns:
@@ -119,16 +121,18 @@ def kept_shares(
         first = np.searchsorted(fine, coarse)
         end, middle = np.append(coarse[1:], size), np.append(fine[1:], size)[first]
         # Within a finest block there is no deviation, and no noise of one.
-        divided = np.isin(coarse, starts) & np.isin(middle, starts) & (middle < end) & (len(coarse) >= len(base))
+        divided = np.isin(coarse, starts) & np.isin(middle, starts) & (middle < end)
         part = (middle - coarse) / (end - coarse)
         own, other = (variance[middle] - variance[coarse], variance[end] - variance[middle])
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
         noise = (1 - part) ** 2 * own + part**2 * other
-        owner = np.searchsorted(base, coarse, side="right") - 1
+        above = len(coarse) < len(base)
+        owner = np.zeros(len(coarse), dtype=np.int64) if above else np.searchsorted(base, coarse, side="right") - 1
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
-        number, total = (np.bincount(owner, one, len(base)) for one in (divided.astype(np.float64), ratio))
-        factor = np.where(number > 2, np.maximum(1 - (number - 2) / np.maximum(total, 1e-12), 0.0), 1.0)
-        found.append(np.where(divided, factor[owner], 1.0))
+        number, q = (np.bincount(owner, one, len(base)) for one in (divided.astype(np.float64), ratio))
+        factor = np.where(number > 2, np.maximum(1 - (number - 2) / np.maximum(q, 1e-12), 0.0), 1.0)
+        kept = above & (q > number + 2 * np.sqrt(5 * number))
+        found.append(np.where(divided & ~kept[owner], factor[owner], 1.0))
     return found
 
 
