@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from leastnoise._accounting import Cost, Privacy, SeriesCost, charge_text, privacy_from_json, whole_budget
@@ -63,7 +64,7 @@ class Promise:
         return math.sqrt(self.total_squared_error / self.lower_bound) if self.lower_bound > 0 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """Everything that a release will do, but for the data.
 
@@ -90,7 +91,6 @@ class Plan:
     promise: Promise | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     fallback: "Plan | None" = None
-    _text: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload) or not isinstance(self.privacy, Privacy):
@@ -208,12 +208,11 @@ class Plan:
         return tuple(one for one in self.domain.names if one in attributes), tuple(one for one in self.domain.measures if one in measures)
 
     def to_json(self) -> str:
-        """The plan as one JSON text, the same for equal plans; made once."""
-        if not self._text:
-            self._text.append(self._as_text())
-        return self._text[0]
+        """The plan as one JSON text, the same for equal plans."""
+        return self._text
 
-    def _as_text(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         asked: dict[str, Any] = {"questions": self.workload.to_json()}
         if self.workload.statistics:
             asked["statistics"] = [one.to_json() for one in self.workload.statistics]
@@ -240,7 +239,11 @@ class Plan:
 
     def digest(self) -> str:
         """SHA-256 of the plan's JSON text, in hexadecimal."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        return hashlib.sha256(self._text.encode()).hexdigest()
 
     @staticmethod
     def from_json(text: str) -> "Plan":

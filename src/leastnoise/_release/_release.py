@@ -47,7 +47,6 @@ class Release:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     tables: Tables
     statistics: Statistics
-    _digests: list[str] = field(default_factory=list, init=False, repr=False)
     _structures: dict[str | None, Known] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
@@ -94,10 +93,8 @@ class Release:
 
     @property
     def plan_digest(self) -> str:
-        """The plan's digest, computed once: the text of a plan of many tables is long."""
-        if not self._digests:
-            self._digests.append(self.plan.digest())
-        return self._digests[0]
+        """The plan's digest."""
+        return self.plan.digest()
 
     @property
     def large(self) -> tuple[Product, ...]:

@@ -1,7 +1,8 @@
 """What is asked: a union of products of per-attribute query sets, each with a weight."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, combinations
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from leastnoise._workload._target import target
 MOST_SHOWN = 20  # tables of a workload in a notebook
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Workload:
     """A union of products over one domain.
 
@@ -36,7 +37,6 @@ class Workload:
     domain: Domain
     products: tuple[Product, ...]
     statistics: tuple[Statistic, ...] = ()
-    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.products:
@@ -74,10 +74,10 @@ class Workload:
     def __iter__(self) -> Iterator[Product]:
         return iter(self.products)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Number of queries."""
-        return cast("int", self.once("rows", lambda: sum(product.rows for product in self.products)))
+        return sum(product.rows for product in self.products)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -91,50 +91,38 @@ class Workload:
         beyond = {name for name, asked, _ in self.along if asked != identity()}
         return tuple(name for name in self.domain.names if name in beyond)
 
-    @property
+    @cached_property
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
         """What is asked along every attribute, each once: its name, the query set, and that over its cells.
 
         >>> [(name, asked.kind) for name, asked, _ in ln.marginals(ln.Domain(a=["x", "y"], b=["x", "y"]), upto=2).along]
         [('a', 'identity'), ('b', 'identity')]
         """
+        # Few query sets make very many tables: each object is looked at once.
+        sets = list(chain.from_iterable(product.query_sets for product in self.products))
+        keys = zip(chain.from_iterable(product.attributes for product in self.products), map(id, sets), strict=True)
+        operators = chain.from_iterable(product.operators for product in self.products)
+        found = dict(zip(keys, zip(sets, operators, strict=True), strict=True))
+        distinct = {(name, asked): operator for (name, _), (asked, operator) in found.items()}
+        return tuple((name, asked, operator) for (name, asked), operator in distinct.items())
 
-        def find() -> tuple[tuple[str, QuerySet, Operator], ...]:
-            # Few query sets make very many tables: each object is looked at once.
-            sets = list(chain.from_iterable(product.query_sets for product in self.products))
-            keys = zip(chain.from_iterable(product.attributes for product in self.products), map(id, sets), strict=True)
-            operators = chain.from_iterable(product.operators for product in self.products)
-            found = dict(zip(keys, zip(sets, operators, strict=True), strict=True))
-            distinct = {(name, asked): operator for (name, _), (asked, operator) in found.items()}
-            return tuple((name, asked, operator) for (name, asked), operator in distinct.items())
-
-        return cast("tuple[tuple[str, QuerySet, Operator], ...]", self.once("along", find))
-
-    @property
+    @cached_property
     def tables(self) -> Mapping[str | None, Sequence[tuple[str, ...]]]:
         """The sets of attributes that are asked about, by measure.
 
         >>> ln.marginals(ln.Domain(a=["x"], b=["x"]), ways=1).tables
         {None: (('a',), ('b',))}
         """
+        return {measure: tuple(dict.fromkeys(one.attributes for one in self.of(measure))) for measure in self.measures}
 
-        def find() -> Mapping[str | None, Sequence[tuple[str, ...]]]:
-            return {measure: tuple(dict.fromkeys(one.attributes for one in self.of(measure))) for measure in self.measures}
-
-        return cast("Mapping[str | None, Sequence[tuple[str, ...]]]", self.once("tables", find))
-
-    @property
+    @cached_property
     def used(self) -> Mapping[str | None, frozenset[str]]:
         """The attributes that are asked about, by measure.
 
         >>> {name: sorted(used) for name, used in ln.marginals(ln.Domain(a=["x"], b=["x"], c=["x"]), ways=1, of=["a", "b"]).used.items()}
         {None: ['a', 'b']}
         """
-
-        def find() -> Mapping[str | None, frozenset[str]]:
-            return {measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()}
-
-        return cast("Mapping[str | None, frozenset[str]]", self.once("used", find))
+        return {measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()}
 
     def of(self, measure: str | None) -> Sequence[Product]:
         """The tables of one measure, or those of counts.
@@ -146,12 +134,12 @@ class Workload:
             return self.products
         return tuple(product for product in self.products if product.measure == measure)
 
-    @property
+    @cached_property
     def measures(self) -> tuple[str | None, ...]:
         """The measures asked about, None for counts, in order of first appearance."""
-        return cast("tuple[str | None, ...]", self.once("measures", lambda: tuple(dict.fromkeys(one.measure for one in self.products))))
+        return tuple(dict.fromkeys(one.measure for one in self.products))
 
-    @property
+    @cached_property
     def counted_sums(self) -> tuple[str, ...]:
         """The measures whose sums are asked for by a table that is asked for as counts too.
 
@@ -159,21 +147,11 @@ class Workload:
         >>> ln.mean_queries(domain, "pay", by=["a"]).counted_sums, ln.queries(domain, a="identity", sum="pay").counted_sums
         (('pay',), ())
         """
-
-        def find() -> tuple[str, ...]:
-            if None not in self.measures or len(self.measures) == 1:
-                return ()
-            counted = {product.question[1:] for product in self.products if product.measure is None}
-            summed = (product for product in self.products if product.measure is not None and product.question[1:] in counted)
-            return tuple(dict.fromkeys(cast("str", product.measure) for product in summed))
-
-        return cast("tuple[str, ...]", self.once("counted_sums", find))
-
-    def once(self, name: str, find: Callable[[], object]) -> object:
-        """What is found once: there may be very many tables, of which very many ask alike."""
-        if name not in self._known:
-            self._known[name] = find()
-        return self._known[name]
+        if None not in self.measures or len(self.measures) == 1:
+            return ()
+        counted = {product.question[1:] for product in self.products if product.measure is None}
+        summed = (product for product in self.products if product.measure is not None and product.question[1:] in counted)
+        return tuple(dict.fromkeys(cast("str", product.measure) for product in summed))
 
     def within(
         self, *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
