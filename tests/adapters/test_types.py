@@ -1,12 +1,18 @@
 """Columns of every type: a value is the same whatever holds it, and one that cannot be had leaves the others as they are."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from adapters.pools import ARROW
+from adapters.pools import ARROW, DUCKDB, PANDAS, POLARS
+from adapters.sources import CONNECTION
 from leastnoise._adapters import read
+from leastnoise._adapters._column import STRANGE
+from leastnoise._adapters._read import open_source
 from leastnoise._domain import Categories, Dates, Domain, Integers
 from leastnoise._table import columns_of
 
@@ -88,3 +94,34 @@ def test_a_value_that_cannot_be_had_is_outside_and_the_others_are_what_they_are(
     domain = Domain(a=Categories([0, 1, 2], null="drop", outside="other"), b=Integers(5, 8))
     found = columns_of(read(frame, domain)).codes
     assert (found["a"].tolist(), found["b"].tolist()) == ([0, 3, 2], [0, 1, 2])
+
+
+TYPES = dict.fromkeys(("SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), ("1",))
+TYPES |= {**DUCKDB, "DECIMAL(4,2)[]": ("[1.5]",)}
+
+
+def of_duckdb(kind):
+    listed = ", ".join(f"(CAST({literal} AS {kind}))" for literal in (*TYPES[kind], "NULL"))
+    return CONNECTION.sql(f"SELECT * FROM (VALUES {listed}) AS t(a)")
+
+
+BOOL8 = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None], pa.int8()))
+ENCODED = {f"dictionary of {name}": pa.DictionaryArray.from_arrays([0, None], ARROW[name]) for name in HELD}
+SOURCES = {f"arrow {name}": partial(pa.table, {"a": array}) for name, array in {**ARROW, **ENCODED, "bool8": BOOL8}.items()}
+SOURCES |= {f"pandas {name}": partial(pd.DataFrame, {"a": series}) for name, series in PANDAS.items()}
+SOURCES |= {f"polars {name}": partial(pl.DataFrame, {"a": series}) for name, series in POLARS.items()}
+SOURCES |= {f"duckdb {kind}": partial(of_duckdb, kind) for kind in TYPES}
+# nulls alone, and types that are no more than objects to us
+OTHERS = {"arrow null", "arrow dictionary of null", "polars Null", "pandas period", "pandas interval"}
+NO_RULE = ("time", "duration", "interval", "list", "array", "struct", "map", "bit", "union", "integer[", "decimal(4,2)[")
+
+
+@pytest.mark.parametrize("name", sorted({*SOURCES} - OTHERS))
+def test_types_are_said_to_have_no_rule_where_no_value_has_one(name):
+    """They cannot be units or keys, which is refused before a row is read."""
+    opened = open_source(SOURCES[name]())
+    found = [value for _, columns in opened.chunks(["a"]) for column in columns for value in column.data]
+    kind = name.partition(" ")[2].lower().removeprefix("arrow ").removeprefix("dictionary of ")
+    without = kind.startswith(NO_RULE) and not kind.startswith("times")
+    assert all(value is STRANGE for value in found) == without
+    assert [*opened.strange] == (["a"] if without else [])
