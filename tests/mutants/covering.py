@@ -25,7 +25,9 @@ READ_THE_CODE = (
 
 
 # They make databases and frames at import, whose threads a fork does not have.
-THREADED = tuple(f"tests/adapters/{name}.py" for name in ("test_read", "test_neighbours", "neighbours", "pools", "sources", "source_ibis"))
+THREADED = tuple(
+    f"tests/adapters/{name}.py" for name in ("test_read", "test_neighbours", "test_types", "neighbours", "pools", "sources", "source_ibis")
+)
 # Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those of a test: once for all that use it.
 SERVERS = {"spark": 15.0, "postgres": 3.0, "url": 3.0}
 LONGEST, QUICK = 8.0, 2.0  # CPU seconds of one test while it is recorded; about half of that without coverage

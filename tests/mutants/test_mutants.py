@@ -5,14 +5,16 @@ import gc
 import importlib.util
 import json
 import os
+import re
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import coverage
 import pytest
 
 from mutants import report
-from mutants.covering import SERVERS, Cover, Recorder, gather, server_of
+from mutants.covering import SERVERS, THREADED, Cover, Recorder, gather, server_of
 from mutants.generate import mutants_of, mutated, sample
 from mutants.trial import _KILLED, _PASSED, Outcome, forked, outcome, replace_code, until_one_fails
 
@@ -158,6 +160,13 @@ def test_a_recording_that_was_stopped_goes_on_where_it_was(tmp_path):
     assert known["lines"] == {"_kernel/a.py": {"7": ["tests/a.py::quick"]}}
     assert (known["seconds"], known["failed"]) == ({"tests/a.py::quick": 0.5, "tests/a.py::bad": 0.1}, ["tests/a.py::bad"])
     assert known["servers"] == {"tests/a.py::bad": "spark"}
+
+
+def test_files_that_make_frames_at_import_are_known():
+    """A fork that finds their threads gone waits for ever."""
+    tests = Path(__file__).parents[1]
+    made = re.compile(r"^from adapters\.(pools|sources|neighbours) import", re.MULTILINE)
+    assert {f"tests/{path.relative_to(tests)}" for path in tests.rglob("*.py") if made.search(path.read_text("utf-8"))} <= {*THREADED}
 
 
 def test_what_server_a_test_needs_is_in_its_fixtures_or_its_parameters():
