@@ -1,6 +1,7 @@
 """What new kinds and readings make of values, against slow references, and alike from every source."""
 
 import datetime as dt
+import json
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -210,6 +211,9 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
     found = columns_of(read(CSV(file, ";", "latin-1", ["town", "pay"]), domain)).codes
     assert (found["town"].tolist(), found["pay"].tolist()) == ([0, 1, 2], [1, 0, 0])
     assert columns_of(read(CSV(file, ";", "cp1252", ["town", "pay"]), domain)).codes["town"].tolist() == [0, 1, 2]
+    place = CSV(file, ";", "latin-1", ["town", "pay"]).located()
+    assert json.loads(json.dumps(place)) == place
+    assert place == {"path": str(file), "delimiter": ";", "encoding": "iso8859-1", "header": ["town", "pay"]}
     assert columns(CSV(file, ";", "latin-1", ["town", "pay"])) == [("town", "unknown"), ("pay", "unknown")]
     assert columns(CSV(file, ";", "latin-1")) == [("München", "unknown"), ("1.234,5", "unknown")]
     with pytest.raises(InputError, match=r"must be text in UTF-8; its first line is not. Say its encoding"):

@@ -97,6 +97,12 @@ def test_a_kind_of_somebody_else_is_refused(monkeypatch):
         Domain(a=Foreign())
 
 
+@pytest.mark.parametrize("nothing", [(), {}, [], None], ids=repr)
+def test_no_levels_may_be_said_in_every_way(nothing):
+    kinds = [Categories(["a"], levels=nothing), Integers(0, 9, levels=nothing), Dates("2024-01-01", "2024-01-02", levels=nothing)]
+    assert [kind.levels for kind in kinds] == [()] * 3
+
+
 def test_what_is_other_has_a_group_of_its_own_on_every_level():
     levels = {"half": {"width": 5}}
     assert Integers(0, 9, levels=levels).level("half").labels == ("0 .. 4", "5 .. 9")

@@ -160,6 +160,18 @@ def test_axes_that_are_too_long_are_bounded_as_if_columns_could_be_opposite(monk
     assert brute(plan, 2) <= 4 * 5 + 4 * 4 * 5 == found  # equal along the first, opposite along the second
 
 
+def test_axes_that_are_too_long_are_bounded_by_orthogonal_columns_where_no_entry_is_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (_apart, _pairs):
+        monkeypatch.setattr(module, "MOST_CELLS", 1)
+    one = Factor(("a",), Dense(np.array([[2, 1]])))  # squares of norms: 4 and 1
+    two = Factor(("c",), Dense(np.array([[1, 1, 1, 2], [0, 1, 1, 1]])))  # 1, 2, 2 and 5
+    plan = plan_of(2, [Block(factors, Fraction(1)) for factors in ((one,), (two,), (one, two))])
+    _apart._axis.cache_clear()
+    found = largest_distance(plan, 2)
+    _apart._axis.cache_clear()
+    assert brute(plan, 2) <= 2 * (4 + 5 + 4 * 5) == found
+
+
 def test_several_rows_with_any_entries_are_told_apart_exactly() -> None:
     plan = plan_of(1, [Block((Factor(("a",), Dense(np.array([[2, 1], [1, 2]]))),), Fraction(1))])
     assert largest_distance(plan, 1) == 2
