@@ -1,6 +1,7 @@
 """Lines and fields of CSV, at once by arithmetic, against the rule applied to every line by itself."""
 
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -48,6 +49,17 @@ def test_blocks_of_lines_are_cut_as_each_line_by_itself(content, width, block, l
         assert at_once(content, b",", width, range(width)) == expected
         assert at_once(content, b",", width, [width - 1]) == [record[-1:] for record in expected]
         assert at_once(content, b",", width, []) == [()] * len(expected)
+
+
+HARD = [b"a,b", b'"a,b",c', b'"a"b,c', b'"a', b'"a ""b""",c', b'a,"', b'"","x"', b'a,"b,c"', b'"a,b"']
+
+
+@pytest.mark.parametrize("first", HARD)
+def test_what_a_line_is_does_not_depend_on_the_lines_around_it(first):
+    """Of all ways to be quoted, rightly and wrongly."""
+    for others in itertools.product(HARD, repeat=2):
+        content = b"\n".join((first, *others, b""))
+        assert at_once(content, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
 
 
 @given(st.lists(PIECES, max_size=40).map(b"".join), PIECES.map(lambda line: line.replace(b"\n", b"")), st.integers(1, 3))
