@@ -170,11 +170,12 @@ class Cover:
     def of_file(self, mutant: Mutant) -> list[str]:
         """All tests that run any line of a mutant's file, in order: values may have been kept from an earlier test.
 
-        Of a file that only runs at import, those of the names that packages offer, and its package's own.
+        Of a file that only runs at import, those of the names that packages offer, and its own package's; of `__init__` always the first.
         """
         package = mutant.file.partition("/")[0]
         own = {test for test in self.seconds if test.startswith((f"tests/{package[1:]}/", NAMES))}
-        return self.in_order(self._files[mutant.file] or own, mutant)
+        names = {test for test in own if test == f"{NAMES}[{package}]" and mutant.file.endswith("/__init__.py")}
+        return self.in_order((self._files[mutant.file] or own) | names, mutant)
 
     def in_order(self, tests: set[str], mutant: Mutant) -> list[str]:
         """Those of the mutant's package first, quick ones before slow ones and these before those that start a server.

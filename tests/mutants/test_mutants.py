@@ -14,7 +14,7 @@ import coverage
 import pytest
 
 from mutants import report
-from mutants.covering import SERVERS, THREADED, Cover, Recorder, gather, server_of
+from mutants.covering import NAMES, SERVERS, THREADED, Cover, Recorder, gather, server_of
 from mutants.generate import mutants_of, mutated, sample
 from mutants.trial import _KILLED, _PASSED, Outcome, forked, outcome, replace_code, until_one_fails
 
@@ -134,7 +134,9 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     lines = {"_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
     served = [f"tests/kernel/a.py::{name}" for name in ("served", "served too")]
     lines["_kernel/sample.py"]["11"] += served
-    seconds = {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0, **dict.fromkeys(served, 0.2)}
+    names = f"{NAMES}[_kernel]"
+    lines["_kernel/__init__.py"] = {"1": [other]}
+    seconds = {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0, names: 0.3, **dict.fromkeys(served, 0.2)}
     known = {"seconds": seconds, "failed": [bad], "servers": dict.fromkeys(served, "spark"), "lines": lines}
     (tmp_path / "lines-0.json").write_text(json.dumps(known), "utf-8")
     cover = Cover(tmp_path)
@@ -144,6 +146,8 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     assert cover.within(tests, 10 + SERVERS["spark"]) == tests  # which is started once
     assert cover.within(tests, 9 + SERVERS["spark"]) == tests[:2]
     assert cover.tests(found(tmp_path, "5 -> 6")) == tests  # at import alone: whatever runs the file
+    offered = dataclasses.replace(found(tmp_path, "5 -> 6"), file="_kernel/__init__.py")
+    assert cover.tests(offered) == [names, other]  # and what looks at the names that a package offers
 
 
 def test_a_recording_that_was_stopped_goes_on_where_it_was(tmp_path):
