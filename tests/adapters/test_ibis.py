@@ -13,7 +13,7 @@ import leastnoise as ln
 from adapters.engine_rows import ARROW, COLUMNS, counts
 from adapters.test_engines import KEYS, KINDS, MEASURES, TIMES, keys_of
 from leastnoise import Categories, Domain, InputError, Reading
-from leastnoise._adapters import _engine, _ibis, _read
+from leastnoise._adapters import Wanted, _engine, _ibis, _read
 from leastnoise._adapters._engine import Wish
 from leastnoise._kernel._count import count
 from leastnoise._table import Table
@@ -147,6 +147,12 @@ def test_a_backend_without_a_dialect_is_read(monkeypatch):
     found, here = counts(table, Domain(b=KINDS[4]), {None: [("b",)]})
     assert not here
     assert found[None, ("b",)][:2] == [1, 2]
+
+
+def test_how_many_rows_are_used_is_counted_where_it_is_wanted_alone(ibis_duckdb):
+    for usage in (False, True):
+        table = _read.read(ibis_duckdb, Domain(t=FORMS), wanted=Wanted(tables={None: [("t",)]}, usage=usage))
+        assert (table.usage is not None) is usage
 
 
 def test_a_failing_table_says_nothing_of_a_row():

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.pools import ARROW, DUCKDB, PANDAS, POLARS
 from adapters.sources import CONNECTION
-from leastnoise._adapters import read
+from leastnoise._adapters import _postgres, read
 from leastnoise._adapters._column import STRANGE
 from leastnoise._adapters._read import open_source
 from leastnoise._domain import Categories, Dates, Domain, Integers
@@ -125,3 +125,14 @@ def test_types_are_said_to_have_no_rule_where_no_value_has_one(name):
     without = kind.startswith(NO_RULE) and not kind.startswith("times")
     assert all(value is STRANGE for value in found) == without
     assert [*opened.strange] == (["a"] if without else [])
+
+
+@pytest.mark.parametrize("unicode", [True, False])
+def test_which_types_of_postgresql_are_counted_and_as_what(unicode):
+    """Text only where the server's is Unicode: else some would fail to be converted."""
+    held = dict.fromkeys(["smallint", "integer", "bigint"], "integer") | dict.fromkeys(["double precision", "numeric"], "double")
+    held |= {"boolean": "boolean", "date": "day", "timestamp without time zone": "stamp", "timestamp with time zone": "instant"}
+    texts = dict.fromkeys(["text", "character varying", "character"], "text")
+    other = ["real", "uuid", "json", "bytea", "interval", "time without time zone", "ARRAY"]
+    values = _postgres._values({kind: kind for kind in (*held, *texts, *other)}, unicode=unicode)
+    assert {kind: value.held for kind, value in values.items()} == held | (texts if unicode else {})

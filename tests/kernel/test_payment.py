@@ -189,6 +189,12 @@ class Scale(Block):
     """Less noise when it is drawn."""
 
 
+class Name(str):
+    """Another measure when it is added up."""
+
+    __slots__ = ()
+
+
 @pytest.mark.parametrize(
     ("blocks", "what"),
     [
@@ -197,6 +203,8 @@ class Scale(Block):
         (("block",), "the blocks of measurements"),
         ((Block(("factor",), Fraction(1)),), "the factors of a block"),
         ((Block((), Fraction(1), None, "limits"),), "the limits of a block"),
+        ((Block((), Fraction(1), Name("pay")),), "the measure of a block"),
+        ((Block((), Fraction(1), "pay", ends=1),), "the ends of a block"),
     ],
 )
 def test_a_plan_has_parts_of_the_classes_whose_values_cannot_change(blocks: tuple[object, ...], what: str) -> None:

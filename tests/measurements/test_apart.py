@@ -265,3 +265,29 @@ def test_distances_without_a_short_common_denominator_are_short_too() -> None:
 )
 def test_pairs_that_are_too_much_work_are_not_listed(power: int, operator: Operator, weight: int) -> None:
     assert _pairs.shared(Factor(("a",), operator, np.full(operator.rows, weight)), power, None) is None
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_pairs_of_a_product_are_those_of_its_matrix(power: int) -> None:
+    """Of entries of -1, 0 and 1 where norms are sums; of any where they are sums of squares."""
+    rng, most = np.random.default_rng(power), 2 * power
+    for _ in range(5):
+        one, other = rng.integers(1 - most, most, (3, 2)), rng.integers(1 - most, most, (4, 3))
+        listed = _apart._listed(((Factor(("a",), Dense(one)), Factor(("b",), Dense(other))),), {"a": 2, "b": 3}, power)
+        whole = _pairs.shared(Factor(("a", "b"), Dense(np.kron(one, other))), power, None)
+        assert listed is not None
+        assert whole is not None
+        ((unit,), found) = listed
+        assert (found[:, 0] * unit).tolist() == (whole.shares * whole.unit).reshape(-1, 4).tolist()
+
+
+@pytest.mark.parametrize(("sizes", "few"), [((16, 32), True), ((19, 27), False)], ids=["2^18 pairs", "more"])
+def test_pairs_in_whole_numbers_of_python_are_listed_up_to_a_number(sizes: tuple[int, int], few: bool) -> None:
+    factors = tuple(Factor((name,), Prefix(size)) for name, size in zip("ab", sizes, strict=True))
+    assert (_apart._listed((factors,), dict(zip("ab", sizes, strict=True)), 2) is not None) == few
+
+
+def test_matrices_are_compared_up_to_a_number_of_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most in (5, 6):
+        monkeypatch.setattr(_pairs, "_MOST_ENTRIES", most)
+        assert (_pairs.shared(Factor(("a",), Dense([[1, 2], [3, 4], [5, 6]])), 1, None) is not None) == (most == 6)
