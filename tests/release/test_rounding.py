@@ -154,6 +154,16 @@ def test_what_a_release_left_out_stays_bounded_when_it_is_rounded_again(plan):
     assert f"{(table.answer < 100).sum()} of 6 answers are below 100" in found.words()
 
 
+def test_the_standard_error_of_what_is_rounded_twice_holds_both_roundings(plan):
+    twelve = ln.plan(plan.workload, ln.PureDP(18), strategy="identity")  # of 12 rows 10 are published, and 0 after them
+    table = release(twelve, 5, options=ln.Options(round=10)).tables[0]
+    found = table.rounded(20)
+    assert found.std_error == pytest.approx(table.noise_std + 5 + 10)
+    assert (table.answer[3], found.answer[3]) == (10, 0)
+    assert (np.abs(found.answer - COUNTS) <= found.std_error).all()
+    assert np.abs(found.answer - COUNTS).max() > table.noise_std.max() + 10
+
+
 def test_steps_and_bounds_are_written_with_all_their_digits(plan):
     words = release(plan, 5).tables[0].rounded(2_500_000, below="1234567.5").words()
     assert "multiples of 2,500,000, which adds at most 1,250,000 " in words

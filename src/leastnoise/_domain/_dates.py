@@ -83,9 +83,9 @@ class Dates(Kind):
     levels: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
-        first, last = _day("start", self.start), _day("end", self.end)
+        first, last = _day("the first day of dates", self.start), _day("the last day of dates", self.end)
         if not first <= last:
-            raise InputError(f"start must not be after end; got start {first} and end {last}.")
+            raise InputError(f"The first day of dates must not be after the last; got {first} and {last}.")
         one_of("by", self.by, (*PERIODS, *FOLDED))
         try:
             zoneinfo.ZoneInfo(self.zone)

@@ -10,6 +10,8 @@ from functools import partial
 from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
 from threading import Lock
 
+import numpy as np
+
 from leastnoise._accounting import Noise, Privacy, parameters, readable
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, refuse
@@ -149,7 +151,9 @@ def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, 
 def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
     """The plan of what is proposed, or None and why there is none."""
     try:
-        proposal = propose(task)
+        # Extreme weights or budgets are too much for floating point here and there in a search; what comes of it is checked exactly.
+        with np.errstate(all="ignore"):
+            proposal = propose(task)
         fitted = fit(task.workload.domain, task.privacy, task.noise, proposal.blocks)
         return promised(task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate), ""
     except InputError as error:

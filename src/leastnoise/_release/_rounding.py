@@ -35,7 +35,7 @@ class Rounded:
         margin: how far the interval reaches, to the farther side where they differ: that of the table and half of ``to``.
         low: lower end; NaN where the answer is left out.
         high: upper end; ``below`` and the table's own margin where the answer is left out; as the table has it where that left it out.
-        std_error: a bound: the standard error of the table and half of ``to``.
+        std_error: a bound: the standard error of the table, half of ``to`` and half of what the table was rounded to before.
 
     Guarantees: what is said of a cell (its interval, or that the true answer is at most ``high`` where it is left out) is right in at least
         the share of releases that the level of the table says, because it is wrong only where the table's own interval is.
@@ -109,7 +109,7 @@ def rounded(table: "Table", to: Exact | None, below: Exact | None = None) -> Rou
         margin=np.where(shown, np.maximum(down, up) + half, np.nan),
         low=np.where(shown, answer - (down + half), np.nan),
         high=np.where(np.isnan(given), table.high.reshape(-1), np.where(shown, answer + (up + half), up + float(least or 0))),
-        std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half, np.nan),
+        std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half + float(table.rounded_to) / 2, np.nan),
     )
 
 
@@ -152,6 +152,7 @@ def published(table: "Table", options: Options) -> "Table":
         nnls=shown(table.nnls),
         nnls_rmse=None if table.nnls_rmse is None else np.where(gone.reshape(shape), np.nan, table.nnls_rmse),
         local=shown(table.local),
+        rounded_to=step,
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class Table:
         nnls_rmse: its root mean square errors in a simulation at the estimate, or None.
         approximation_std: of a data-aware release: the rest of the error, estimated; NaN where nothing tells. Else None.
         local: biased, from non-negative tables that agree with each other, or None if it was not asked for or does not apply.
+        rounded_to: what the release rounds answers to; 0 where it does not.
     """
 
     id: str
@@ -87,6 +89,7 @@ class Table:
     nnls_rmse: FloatArray | None = None
     approximation_std: FloatArray | None = None
     local: FloatArray | None = None
+    rounded_to: Fraction = Fraction(0)
 
     @property
     def cells(self) -> int:

@@ -1,0 +1,25 @@
+"""Weights and budgets that are too much for floating point somewhere in a search: planned without a word on standard error, or refused."""
+
+import math
+
+import pytest
+
+import leastnoise as ln
+
+WORKLOADS = {
+    "weights far apart": lambda one: ln.queries(one, x="identity", weight="1/1000000") + ln.queries(one, y="prefix", weight=1_000_000),
+    "sums far apart": lambda one: (
+        ln.queries(one, x="identity", sum="pay", weight="1/1000000000") + ln.queries(one, x="prefix", y="identity")
+    ),
+    "ranges of next to no weight": lambda one: ln.queries(one, x="all_ranges", weight="1/1000000000") + ln.queries(one, y="identity"),
+}
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP("1/1000"), ln.PureDP(20), ln.ZCDP("1/1000"), ln.ZCDP(200)], ids=repr)
+@pytest.mark.parametrize("asked", WORKLOADS.values(), ids=WORKLOADS)
+def test_extreme_weights_are_planned_without_a_warning(asked, budget) -> None:
+    domain = ln.Domain(x=ln.Coded(24), y=ln.Coded(20), measures={"pay": ln.Measure("pay", 0, 10**6)})
+    plan = ln.plan(asked(domain), budget)  # every warning is an error in these tests
+    promise = plan.expected_error()
+    assert 0 < promise.total_squared_error < math.inf
+    assert promise.total_squared_error >= promise.lower_bound * (1 - 1e-9)
