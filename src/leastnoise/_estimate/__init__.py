@@ -18,6 +18,7 @@ from leastnoise._estimate._posterior import Posterior, shrunk_levels
 from leastnoise._estimate._quantiles import quantiles
 from leastnoise._estimate._residual_parts import from_residual_parts, residual_parts
 from leastnoise._estimate._shrinkage import Halving, Levels, Shrunk, cheapest_blocks, shrink
+from leastnoise._estimate._smoothed import Smoothed
 from leastnoise._estimate._truncated import Truncated
 from leastnoise._estimate._up_to import HasLeastSquares
 
@@ -46,6 +47,7 @@ __all__ = [
     "Rectangles",
     "Said",
     "Shrunk",
+    "Smoothed",
     "Truncated",
     "cdf",
     "cheapest_blocks",

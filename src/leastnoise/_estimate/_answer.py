@@ -37,6 +37,7 @@ class Answer:
         noise_std: their standard errors from the noise; NaN where they are not known.
         approximation_std: estimated size of the rest of the error, NaN where nothing tells; None of estimates that have no such part.
         sides: what intervals have to reach besides; None where both parts of the error are all of it.
+        centre: unbiased answers with these ``noise_std``, whose intervals are given in the place of those about the values; None for none.
 
     >>> Answer(np.array([7.0]), np.array([3.0]), np.array([4.0])).std.tolist()
     [5.0]
@@ -46,6 +47,7 @@ class Answer:
     noise_std: FloatArray
     approximation_std: FloatArray | None = None
     sides: Sides | None = None
+    centre: FloatArray | None = None
 
     @property
     def std(self) -> FloatArray:
@@ -63,7 +65,12 @@ class Answer:
         >>> sides = Sides(np.array([7.0]), np.array([3.0]), np.array([20.0]), np.array([5.0]))
         >>> [reach.tolist() for reach in Answer(np.array([7.0]), np.array([3.0]), sides=sides).reaches(2.0, 1.6, 0.5)]
         [[6.5], [21.5]]
+        >>> [reach.tolist() for reach in Answer(np.array([7.0]), np.array([3.0]), centre=np.array([6.0])).reaches(2.0, 1.6, 0.5)]
+        [[7.5], [5.5]]
         """
+        if self.centre is not None:
+            plain, moved = times * self.noise_std + half_step, self.values - self.centre
+            return np.maximum(plain + moved, 0.0), np.maximum(plain - moved, 0.0)
         margin = times * self.std + half_step
         if self.sides is None:
             return margin, margin

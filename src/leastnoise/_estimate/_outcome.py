@@ -30,6 +30,10 @@ class Finding(Protocol):
         """What was done, in a clause."""
 
     @property
+    def interval(self) -> str:
+        """How low and high come about: a name in the catalogue."""
+
+    @property
     def reading(self) -> str:
         """What the two parts of an error are: a name in the catalogue."""
 
@@ -49,6 +53,7 @@ class Fixed:
 
     linear = True
     further = True
+    interval = "interval"
     reading = "reading"
 
     @property

@@ -113,6 +113,50 @@ class Halving:
             cells = np.stack([left, cells - left], axis=-1).reshape(len(cells), -1)
         return cells[:, : self.size]
 
+    def synthesised(self, vectors: FloatArray) -> FloatArray:
+        """Cells from vectors of the total and all differences, of blocks of 2 cells first; shapes (trials, padded) and (trials, n).
+
+        >>> Halving(4).synthesised(np.array([[10.0, 4, 0, 12]])).tolist()
+        [[7.5, 3.5, -0.5, -0.5]]
+        """
+        ends = np.cumsum([1, *(len(one) for one in self.left)])
+        return self.together(vectors[:, :1], np.split(vectors, ends, axis=1)[1:-1], bounded=False)
+
+    def transposed(self, rows: FloatArray) -> FloatArray:
+        """Queries on cells as queries on the total and all differences: the transpose of ``synthesised``.
+
+        Args:
+            rows: shape (queries, n).
+
+        Returns:
+            Shape (queries, padded).
+
+        >>> Halving(4).transposed(np.array([[1.0, 0, 0, 0]])).tolist()
+        [[0.25, 0.5, 0.0, 0.25]]
+        """
+        rest, out = np.pad(rows, ((0, 0), (0, self.padded - rows.shape[1]))), []
+        for share in self.share:
+            pairs = rest.reshape(len(rest), -1, 2)
+            out.append((pairs[..., 0] - pairs[..., 1]) / 2)
+            rest = share * pairs[..., 0] + (1 - share) * pairs[..., 1]
+        return np.concatenate([rest, *out], axis=1)
+
+    def variances(self, covariance: FloatArray) -> list[FloatArray]:
+        """Variances of all differences from the covariance of the cells, blocks of 2 cells first; 0 where a half is padding.
+
+        >>> [one.tolist() for one in Halving(4).variances(np.eye(4))]
+        [[2.0, 2.0], [4.0]]
+        """
+        missing = self.padded - len(covariance)
+        rest, out = np.pad(covariance, ((0, missing), (0, missing))), []
+        for share, left, right in zip(self.share, self.left, self.right, strict=True):
+            pairs, block = rest.reshape(len(share), 2, len(share), 2), np.arange(len(share))
+            weights = np.stack([2 * (1 - share), -2 * share], axis=1)
+            variance = np.einsum("ka,kab,kb->k", weights, pairs[block, :, block, :], weights)
+            out.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
+            rest = pairs.sum(axis=(1, 3))
+        return out
+
     def edge_weights(self, level: int, edges: IntArray) -> tuple[IntArray, FloatArray]:
         """What a difference adds to the sum of the first t cells: the block in which t lies, and the coefficient.
 

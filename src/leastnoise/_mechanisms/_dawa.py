@@ -1,8 +1,8 @@
 """DAWA and its relatives: answers to queries on one attribute that make use of structure in the data, and pay for every look at it.
 
-The default is decisions 0010 and 0044: a private test, then one of three ways to measure. Everything that decides between them was paid
-for, or is public. What is done with which share of the budget stands in the plan's details before anything is paid; the budget itself is
-checked once more by the series that carries it out.
+The default is decisions 0010, 0044 and 0054: a private test, then one of three ways to measure. Everything that decides between them was
+paid for, or is public. What is done with which share of the budget stands in the plan's details before anything is paid; the budget
+itself is checked once more by the series that carries it out.
 """
 
 import json
@@ -18,6 +18,7 @@ import numpy as np
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
+from leastnoise._domain import Domain
 from leastnoise._estimate import (
     Estimator,
     Expanded,
@@ -25,6 +26,8 @@ from leastnoise._estimate import (
     Halving,
     Outcome,
     Posterior,
+    Said,
+    Smoothed,
     cheapest_blocks,
     choice_hides,
     join,
@@ -52,6 +55,24 @@ FIRST_SHARE = Fraction(55, 100)
 PARTITION_SHARE = Fraction(1, 4)
 PRIOR = Fraction(1386294361, 10**9)  # ln 4 a bucket
 _MOST_ADAPTIVE = 2048
+MOST_SMOOTHED = 2**12  # cells; the covariances of all are computed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smooth(Looked):
+    """No structure that the test could tell: the plan that does not look, shrunk as far as its own noisy answers tell."""
+
+    regime = "smoothed"
+    interval = "interval_smoothed"
+    reading = "aware_reading_smoothed"
+
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
+        """Nothing more than in an ordinary release."""
+        return [("aware_moved", {})]
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The posterior, with the intervals of least squares."""
+        return Smoothed.of(observation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +280,7 @@ Way = Callable[[Setting, Series, Budget], Measured]
 
 
 def _default(setting: Setting, series: Series, budget: Budget) -> Measured:
-    """Decisions 0010 and 0044: the structure decides between three ways to measure."""
+    """Decisions 0010, 0044 and 0054: the structure decides between three ways to measure."""
     epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
     value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
     per_cell = float(value / unit) / setting.size
@@ -292,6 +313,13 @@ def _shrunk(setting: Setting, series: Series, budget: Budget) -> Measured:
 def _independent(setting: Setting, series: Series, budget: Budget) -> Measured:
     """What does not look at the data."""
     return [series.measure(rescaled(fallback(setting.plan), setting.privacy.within(budget)))], Unused()
+
+
+def _smoothed(setting: Setting, series: Series, budget: Budget) -> Measured:
+    """What does not look at the data, shrunk afterwards; where cells are very many, or the plan asks for their total alone, as it is."""
+    observed, unused = _independent(setting, series, budget)
+    shrunk = setting.size <= MOST_SMOOTHED and any(block.factors for block in observed[0].measurements.blocks)
+    return observed, Smooth() if shrunk else unused
 
 
 def noise_unit(setting: Setting) -> Fraction:
@@ -366,7 +394,7 @@ def _on_partition(setting: Setting, series: Series, budget: Budget) -> Measured:
     return [observed], Buckets(buckets=len(found.starts), starts=pack(found.starts), hidden=hidden)
 
 
-_WAYS: Mapping[str, Way] = {"independent": _independent, "shrunk": _shrunk, "adaptive": _adaptive}
+_WAYS: Mapping[str, Way] = {"independent": _smoothed, "shrunk": _shrunk, "adaptive": _adaptive}
 _BY_NAME: Mapping[str, Way] = {"dawa": _default, "dawa_tree": _on_partition, "dawa_levels": _adaptive}
 
 
@@ -392,5 +420,5 @@ class Dawa:
         return explained(plan)
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """One of four ways to measure."""
-        return read_finding((Unused, Levels, Adaptive, Buckets), facts)
+        """One of five ways to measure and estimate."""
+        return read_finding((Unused, Smooth, Levels, Adaptive, Buckets), facts)

@@ -20,6 +20,7 @@ class Looked:
     regime: ClassVar[str]
     linear: ClassVar[bool] = False
     further: ClassVar[bool] = True
+    interval: ClassVar[str] = "interval_aware"
     reading: ClassVar[str] = "aware_reading"
 
     test: Mapping[str, float] | None = None

@@ -294,10 +294,10 @@ def interval_words(release: Release, said: Texts = ENGLISH) -> str:
         "half": said.local(f"{release.interval.half_step:.4g}"),
         "percent": said.percent(release.level),
     }
-    if not release.finding.linear:
-        once = said.local(f"{release.interval.one_sided:.4g}")
-        return f"{said.say('interval_aware', **values)} {said.say(release.finding.reading, once=once)}"
-    return said.say("interval", **values)
+    words = said.say(release.finding.interval, **values)
+    if release.finding.linear:
+        return words
+    return f"{words} {said.say(release.finding.reading, once=said.local(f'{release.interval.one_sided:.4g}'))}"
 
 
 def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
