@@ -1,9 +1,9 @@
 """Shrunk answers from any queries along one attribute, such as those of the best plan that does not look at the data.
 
 The cells are taken for normal: their total is free, and each difference of the halves of an aligned block (`Halving`) has mean 0 and a
-variance of its own, which `shrink` finds from the least squares estimates. Given these variances the posterior takes the whole covariance
-of the noise into account, so that what queries cancel stays cancelled: where nothing can be gained it is least squares. Functions of noisy
-numbers alone.
+variance of its own, which `shrink` finds from the least squares estimates; on the widest blocks, which are few, it is free too. Given
+these variances the posterior takes the whole covariance of the noise into account, so that what queries cancel stays cancelled: where
+nothing can be gained it is least squares. Functions of noisy numbers alone.
 
 Source: docs/decisions/0054-smoothed-answers.md; the variances are those of wavelet shrinkage in `leastnoise._estimate._shrinkage`.
 """
@@ -26,6 +26,7 @@ from leastnoise._workload import Product
 _UNKNOWN = 1e-9  # precision of what was not measured, over the largest
 _FREE = 1e6  # prior variance of the total, over that of its noise
 _LEAST_GAIN = 1e-6
+_FEW = 4  # blocks of a level: no prior can be learned from them
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +81,10 @@ def _information(observation: Observation) -> tuple[FloatArray, FloatArray]:
 
 
 def _priors(noise: Sequence[FloatArray], posterior: Sequence[FloatArray]) -> FloatArray:
-    """Prior variances of all differences, with which noise leaves the posterior variances that were found."""
+    """Prior variances of all differences, with which noise leaves the posterior variances that were found; free on few blocks."""
     found = []
     for own, left in zip(noise, posterior, strict=True):
-        gain = np.clip(left[0] / np.where(own > 0, own, 1.0), _LEAST_GAIN, 1 - _LEAST_GAIN)
+        gain = np.clip(left[0] / np.where(own > 0, own, 1.0) if len(own) > _FEW else 1.0, _LEAST_GAIN, 1 - _LEAST_GAIN)
         found.append(np.where(own > 0, own * gain / (1 - gain), 0.0))
     return np.concatenate([np.zeros(0), *found])
 
