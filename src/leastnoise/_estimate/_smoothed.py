@@ -24,9 +24,10 @@ from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
 _UNKNOWN = 1e-9  # precision of what was not measured, over the largest
-_FREE = 1e6  # prior variance of the total, over that of its noise
+_FREE = 1e6  # prior variance of the total, over its square and that of its noise
 _LEAST_GAIN = 1e-6
 _FEW = 4  # blocks of a level: no prior can be learned from them
+_CLEAR = 10.0  # differences above so many of their standard errors have at least their square as prior variance, and stay as they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,9 @@ class Smoothed:
         spread, tail = halving.variances(noise), None
         if observation.measurements.noise.norm == 1:
             tail = float(np.sqrt(np.median(np.diag(noise)) / 2))
-        found = shrink(halving.differences((noise @ told)[None])[1], spread, tail)
-        mean = _posterior_mean(halving, information, told, _FREE * float(noise.sum()), _priors(spread, found.variances))
+        plain, measured = halving.differences((noise @ told)[None])
+        prior = _priors(measured, spread, shrink(measured, spread, tail).variances)
+        mean = _posterior_mean(halving, information, told, _FREE * float(noise.sum() + plain.sum() ** 2), prior)
         total, parts = halving.differences(mean[None])
         return Smoothed(Estimate(observation), halving.together(total, parts)[0])
 
@@ -80,12 +82,13 @@ def _information(observation: Observation) -> tuple[FloatArray, FloatArray]:
     return (information + information.T) / 2, told
 
 
-def _priors(noise: Sequence[FloatArray], posterior: Sequence[FloatArray]) -> FloatArray:
+def _priors(parts: Sequence[FloatArray], noise: Sequence[FloatArray], posterior: Sequence[FloatArray]) -> FloatArray:
     """Prior variances of all differences, with which noise leaves the posterior variances that were found; free on few blocks."""
     found = []
-    for own, left in zip(noise, posterior, strict=True):
+    for part, own, left in zip(parts, noise, posterior, strict=True):
         gain = np.clip(left[0] / np.where(own > 0, own, 1.0) if len(own) > _FEW else 1.0, _LEAST_GAIN, 1 - _LEAST_GAIN)
-        found.append(np.where(own > 0, own * gain / (1 - gain), 0.0))
+        square = np.where(part[0] ** 2 > _CLEAR**2 * own, part[0] ** 2, 0.0)
+        found.append(np.where(own > 0, np.maximum(own * gain / (1 - gain), square), 0.0))
     return np.concatenate([np.zeros(0), *found])
 
 
