@@ -97,6 +97,14 @@ def test_a_kind_of_somebody_else_is_refused(monkeypatch):
         Domain(a=Foreign())
 
 
+def test_days_are_of_years_that_every_time_zone_has():
+    first, last = Dates("0002-01-01", "0002-01-03"), Dates("9998-12-30", "9998-12-31")
+    assert (first.size, first.labels[0], last.labels[-1]) == (3, "0002-01-01", "9998-12-31")
+    for day in ("0001-12-31", "9999-01-01"):
+        with pytest.raises(InputError, match=f"must be a day such as '2024-01-31'; got '{day}'"):
+            Dates(day, day)
+
+
 @pytest.mark.parametrize("nothing", [(), {}, [], None], ids=repr)
 def test_no_levels_may_be_said_in_every_way(nothing):
     kinds = [Categories(["a"], levels=nothing), Integers(0, 9, levels=nothing), Dates("2024-01-01", "2024-01-02", levels=nothing)]

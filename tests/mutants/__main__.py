@@ -135,7 +135,8 @@ def _afresh(folder: Path, _part: int, _parts: int, first: int) -> None:
     Before them those that could not run in place.
     """
     cover = covering.Cover(folder)
-    left = [mutant for mutant, state, limit in _last(folder)[:first] if state not in report.DEAD and limit != _LAST]
+    last = sorted(_last(folder)[:first], key=lambda one: one[1] == "survived")
+    left = [mutant for mutant, state, limit in last if state not in report.DEAD and limit != _LAST]
     if left:
         trial.load_libraries()
         found = trial.afresh(folder / "tree", cover, None, cover.tests(left[0])[:60], AFRESH)
