@@ -59,6 +59,13 @@ def test_exact_reads_the_number_that_is_written(value: object, number: Fraction)
     assert exact("epsilon", value) == number
 
 
+def test_a_fraction_that_is_none_is_refused() -> None:
+    broken = Fraction(1, 2)
+    broken._denominator = 0  # type: ignore[attr-defined]  # as whoever means ill could make one
+    with pytest.raises(InputError, match=r"^epsilon must be a finite number"):
+        exact("epsilon", broken)
+
+
 @given(st.fractions())
 def test_exact_is_the_inverse_of_printing(number: Fraction) -> None:
     assert exact("epsilon", str(number)) == number

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from accuracy.plans import CASES, DOMAIN, NAMES, TREE, A, B, C, Case
-from kernel.series import measure, one_step
+from kernel.series import many_steps, measure, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, promised, structures
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Measure
 from leastnoise._estimate import Estimate
 from leastnoise._fitting import fit
-from leastnoise._kernel import Ledger, SeededEntropy, SystemEntropy, _measure, simulate
+from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _measure, simulate
 from leastnoise._linop import Contrasts, Identity
 from leastnoise._measurements import Block, Factor, Limits, Measurements
 from leastnoise._table import Table, columns_of
@@ -115,6 +115,8 @@ def test_a_block_on_a_column_that_was_not_read_is_refused_before_payment(tmp_pat
             measure(made, part, book, output="out")
         with pytest.raises(InputError, match=message):
             simulate(made, part, SeededEntropy(1))
+        with pytest.raises(InputError, match=message):
+            Series.paid(many_steps(DOMAIN, made.privacy), part, book, output="out")
     assert book.entries() == ()
 
 

@@ -110,7 +110,7 @@ def test_what_was_spent_elsewhere_is_added_up_and_may_exceed_the_budget(ledger) 
     assert ledger.left().epsilon == Fraction(1, 4)
     with pytest.raises(BudgetError, match=r"only epsilon = 0.25 is left"):
         take(ledger, "1/2")
-    ledger.add_spent(PureDP(5))  # it is spent, whatever the budget was
+    assert ledger.add_spent(PureDP(5), note="all else").description == "all else"  # it is spent, whatever the budget was
     assert (ledger.spent().epsilon, ledger.left()) == (Fraction(23, 4), Charge())
     with pytest.raises(BudgetError, match=r"only epsilon = 0 is left"):
         take(ledger, "1/99")

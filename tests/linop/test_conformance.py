@@ -194,6 +194,21 @@ def test_sums_of_levels_are_judged_by_their_number_alone(operator: Operator) -> 
         column_sums(operator, np.full(operator.rows, most + 1), 2)
 
 
+@pytest.mark.parametrize("power", [1, 2])
+def test_sums_of_a_diagonal_beside_light_rows_do_not_wrap_around(power: int) -> None:
+    operator = DiagonalAndRows([2 ** (40 // power), 1], [[1, 1]])
+    assert column_sums(operator, np.array([2**22, 1, 1]), power).tolist() == [2**62 + 1, 2]
+    with pytest.raises(InputError, match="sums below 2\\^63"):
+        column_sums(operator, np.array([2**23, 1, 1]), power)
+
+
+def test_contrasts_are_of_so_many_cells() -> None:
+    assert [Contrasts(size).rows for size in (2, 2**20)] == [1, 2**20 - 1]
+    for size in (1, 2**20 + 1):
+        with pytest.raises(InputError, match=f"size must be a whole number from 2 to {2**20}; got {size}"):
+            Contrasts(size)
+
+
 def test_an_unregistered_class_is_told_to_be_one() -> None:
     with pytest.raises(InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"):
         apply("no operator", np.zeros(1))  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, ConcentratedCost, GaussianCos
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
-from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
+from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Total, Tree, dense
 from leastnoise._measurements import Block, Factor, Limits, Measurements, column_norm, cost, row_scales
 from leastnoise._measurements._scales import _root_up
 from leastnoise._measurements._sensitivity import sum_up
@@ -382,3 +382,18 @@ def test_an_operator_that_only_looks_like_one_seen_before_is_refused() -> None:
     assert blocks[0].factors == blocks[1].factors
     with pytest.raises(InputError, match=r"the operator of a factor must be .*; got 'Alike'"):
         Measurements(domain=domain, privacy=Privacy(PureDP(2)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+
+
+@pytest.mark.parametrize(
+    ("operator", "weight", "above", "below"),
+    [(Identity(3), None, 56, 56), (Identity(3), 2**20, 56, 36), (Contrasts(3), None, 29, 30)],
+    ids=["cells", "weights", "contrasts"],
+)
+def test_scales_are_fractions_of_numbers_that_samplers_take(operator: Operator, weight: int | None, above: int, below: int) -> None:
+    """Below 2^56, with the weights of rows, and the roots that contrasts need."""
+    factor = Factor(("b",), operator, None if weight is None else np.full(operator.rows, weight))
+    for scale in (Fraction(2**above - 1), Fraction(1, 2**below - 1)):
+        assert len(plan_of(Noise.DISCRETE_GAUSSIAN, Block((factor,), scale)).blocks) == 1
+    for scale in (Fraction(2**above), Fraction(1, 2**below)):
+        with pytest.raises(InputError, match="scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56"):
+            plan_of(Noise.DISCRETE_GAUSSIAN, Block((factor,), scale))
