@@ -45,6 +45,12 @@ def test_periods_are_called_by_their_first_day(by, labels):
     assert Dates("2023-12-31", "2024-01-01", by=by).labels == labels
 
 
+def test_parts_of_weeks_and_days_are_called_as_everywhere():
+    days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    assert Dates("2024-12-30", "2025-01-05", by="weekday").labels == days
+    assert Dates("2024-12-30", "2024-12-31", by="hour_of_day").labels == tuple(range(24))
+
+
 def test_days_lie_in_coarser_periods():
     levels = {level.name: (level.labels, level.cells) for level in Dates("2023-12-31", "2024-01-02").implied_levels}
     two, week = (0, 1, 1), ("2023-W52", "2024-W01")

@@ -397,3 +397,10 @@ def test_scales_are_fractions_of_numbers_that_samplers_take(operator: Operator, 
     for scale in (Fraction(2**above), Fraction(1, 2**below)):
         with pytest.raises(InputError, match="scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56"):
             plan_of(Noise.DISCRETE_GAUSSIAN, Block((factor,), scale))
+
+
+def test_a_factor_shows_what_it_was_made_of() -> None:
+    factor = Factor(("b",), Contrasts(3), None)
+    assert repr(factor) == "Factor(attributes=('b',), operator=Contrasts(size=3), row_weights=None)"
+    with pytest.raises(TypeError):
+        Factor(("b",), Identity(3), None, 1)  # type: ignore[call-arg]  # no more than that: what follows from it is found
