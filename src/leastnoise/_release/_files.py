@@ -275,9 +275,7 @@ def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem
     given = Names(set())
     names = {name: given.give(_clean(name)) for name in columns}
     arrays = [
-        pa.DictionaryArray.from_arrays(pa.array(array), pa.array(texts[name], pa.string()))
-        if name in texts
-        else pa.array(np.ascontiguousarray(array), from_pandas=True)
+        pa.DictionaryArray.from_arrays(_numbers(array), _strings(texts[name])) if name in texts else _numbers(array)
         for name, array in columns.items()
     ]
     made = pa.Table.from_arrays(arrays, names=[*names.values()])
@@ -288,7 +286,27 @@ def _copy(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem
 
         repeated = [names[name] for name, array in columns.items() if name in texts or name == "noise_std" or array.dtype.kind != "f"]
         file = stem.with_name(f"{stem.name}.parquet")
-        write_table(made, file, compression="zstd", use_dictionary=repeated, store_schema=False, row_group_size=_ROW_GROUP)
+        # Of the other columns the least and the largest value of a row group help no reader, and take a quarter of the time.
+        told = [names["query"]]
+        facts = {"use_dictionary": repeated, "write_statistics": told, "store_schema": False, "row_group_size": _ROW_GROUP}
+        write_table(made, file, compression="zstd", **facts)
+
+
+def _numbers(values: Array) -> Any:
+    """An array of Arrow, without a value where one is NaN; from buffers, as ``pyarrow.array`` loads pandas."""
+    import pyarrow as pa
+
+    gone = np.isnan(values)
+    known = pa.py_buffer(np.packbits(~gone, bitorder="little")) if gone.any() else None
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [known, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _strings(texts: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    coded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
+    return pa.Array.from_buffers(pa.large_string(), len(coded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(coded))])
 
 
 def _write_csv(made: Any, file: Path) -> None:

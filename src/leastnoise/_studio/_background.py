@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 _COMMAND = ("-P", "-m", "leastnoise._studio._worker")
@@ -54,12 +55,10 @@ class Background:
                 [sys.executable, *_COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
             )
             self._process = process
-        with process:
-            try:
-                process.stdin.write(json.dumps(request()) + "\n")  # type: ignore[union-attr]
-                process.stdin.flush()  # type: ignore[union-attr]
-                for line in process.stdout or ():
-                    self._told(number, json.loads(line))
-            except (OSError, ValueError):
-                pass  # it was ended
+        # Ended before it has read its request, it leaves a pipe that can neither be written nor closed without an error.
+        with suppress(OSError, ValueError), process:
+            process.stdin.write(json.dumps(request()) + "\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+            for line in process.stdout or ():
+                self._told(number, json.loads(line))
         self._told(number, None)
