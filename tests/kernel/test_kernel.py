@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,11 @@ from kernel.series import many_steps, measure, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, promised, structures
 from leastnoise._check import BudgetError, InputError
-from leastnoise._domain import Domain, Measure
+from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._estimate import Estimate
 from leastnoise._fitting import fit
 from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _measure, simulate
-from leastnoise._linop import Contrasts, Identity
+from leastnoise._linop import AllRanges, Contrasts, Identity, Operator
 from leastnoise._measurements import Block, Factor, Limits, Measurements
 from leastnoise._table import Table, columns_of
 from simulated import realised
@@ -229,3 +230,23 @@ def test_promised_error_is_realised(case: Case) -> None:
     assert found.expected == pytest.approx(float(expected), rel=1e-9)
     assert abs(np.mean(found.errors) - found.expected) < 6 * found.spread
     assert found.spread < 0.05 * found.expected
+
+
+@pytest.mark.parametrize(
+    ("operator", "names"), [(AllRanges(8), "abcd"), (Identity(8), "aaaa"), (Identity(8), "abcd")], ids=["queries", "copies", "cells"]
+)
+def test_no_more_tables_are_answered_at_once_than_a_batch_has_rows(monkeypatch: pytest.MonkeyPatch, operator: Operator, names: str) -> None:
+    monkeypatch.setattr(_measure, "_BATCH_ROWS", 16)
+    domain = Domain(a=Coded(8), b=Coded(8), c=Coded(8), d=Coded(8))
+    blocks = tuple(Block((Factor((name,), operator),), Fraction(1)) for name in names)
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    applied, tables = _measure.apply, []
+
+    def watched(of: Operator, cells: Any) -> Any:
+        tables.append(cells.size // of.size)
+        return applied(of, cells)
+
+    monkeypatch.setattr(_measure, "apply", watched)
+    values = simulate(plan, Table(domain, {name: np.arange(8) for name in "abcd"}), SeededEntropy(1)).values
+    assert [len(one) for one in values] == [operator.rows] * 4
+    assert tables == [max(1, 16 // operator.rows)] * (4 // max(1, 16 // operator.rows))

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sqlite3
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from leastnoise._accounting import Privacy, PureCost, PureDP
 from leastnoise._check import LedgerError
+from leastnoise._kernel import _ledger_steps
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import digest_of
 
@@ -98,6 +100,17 @@ def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(ledger, mo
     with sqlite3.connect(ledger.path) as connection:
         found = connection.execute("SELECT length(text) FROM outcome ORDER BY part").fetchall()
     assert [length for (length,) in found] == lengths
+
+
+def test_of_a_very_long_text_one_part_is_copied_at_a_time(monkeypatch) -> None:
+    monkeypatch.setattr(_ledger_steps, "_PART", 2**12)
+    texts = ["head", "x" * 2**20, "tail"]
+    tracemalloc.start()
+    try:
+        assert sum(map(len, _ledger_steps._parts(texts))) == 2**20 + 8
+        assert tracemalloc.get_traced_memory()[1] < 2**16
+    finally:
+        tracemalloc.stop()
 
 
 def test_of_an_outcome_that_fails_half_way_nothing_is_kept(ledger, monkeypatch) -> None:

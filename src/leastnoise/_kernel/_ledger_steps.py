@@ -110,10 +110,11 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
     """The same text, in parts of ``_PART`` characters; the last may have fewer."""
     held = ""
     for text in texts:
-        held += text
-        while len(held) >= _PART:
-            yield held[:_PART]
-            held = held[_PART:]
+        start = 0
+        while len(text) - start >= (room := _PART - len(held)):  # a text may be very long: what is left of it is not copied
+            yield held + text[start : start + room]
+            held, start = "", start + room
+        held += text[start:]
     if held:
         yield held
 

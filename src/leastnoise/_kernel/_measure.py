@@ -36,7 +36,7 @@ from leastnoise._kernel._entropy import Entropy
 from leastnoise._kernel._gaussian import discrete_gaussian, rounded_gaussian
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._linop import SignedArray, along, apply, narrow
-from leastnoise._measurements import Limits, Measurements, Observation, cost, row_scales
+from leastnoise._measurements import Block, Limits, Measurements, Observation, cost, row_scales
 from leastnoise._table import Table
 
 _SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.DISCRETE_GAUSSIAN: discrete_gaussian, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
@@ -124,11 +124,12 @@ def _answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, In
     for (summed, limits, ends), places in groups.items():
         found = count(table, places, summed, None if limits is None else (limits.attribute, limits.values))
         for names, cells in _from_ends(table, found, places, summed) if ends and summed is not None else found:
-            held += [(place, cells) for place in places[names]]
-            size += cells.size
-            if size >= _BATCH_ROWS:
-                yield from _applied(measurements, held, kinds)
-                held, size = [], 0
+            for place in places[names]:
+                held.append((place, cells))
+                size += max(cells.size, measurements.blocks[place].rows)  # there may be many more queries than cells
+                if size >= _BATCH_ROWS:
+                    yield from _applied(measurements, held, kinds)
+                    held, size = [], 0
     yield from _applied(measurements, held, kinds)
 
 
@@ -148,13 +149,18 @@ def _applied(measurements: Measurements, held: Sequence[tuple[int, IntArray]], k
     for place, cells in held:
         alike.setdefault(kinds[place], []).append((place, cells))
     for some in alike.values():
-        block = measurements.blocks[some[0][0]]
-        stack = np.stack([cells for _, cells in some]) if len(some) > 1 else some[0][1]  # one may be very large
-        cube = stack.reshape([-1, *(factor.operator.size for factor in block.factors)])
-        for axis, factor in enumerate(block.factors, 1):
-            cube = along(apply, factor.operator, cube, axis)
-        answers.update(zip((place for place, _ in some), cube.reshape(len(some), -1) * measurements.grid, strict=True))
+        found = _apply(measurements.blocks[some[0][0]], [cells for _, cells in some]) * measurements.grid
+        answers.update(zip((place for place, _ in some), found, strict=True))
     yield from ((place, answers[place]) for place, _ in held)
+
+
+def _apply(block: Block, tables: Sequence[IntArray]) -> IntArray:
+    """The block's queries on each of the tables, one row a table."""
+    stack = np.stack(tables) if len(tables) > 1 else tables[0]  # one may be very large
+    cube = stack.reshape([-1, *(factor.operator.size for factor in block.factors)])
+    for axis, factor in enumerate(block.factors, 1):
+        cube = along(apply, factor.operator, cube, axis)
+    return cube.reshape(len(tables), -1)
 
 
 def _add_noise(
