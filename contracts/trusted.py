@@ -34,8 +34,8 @@ TRUSTED = ("_kernel", "_table", "_adapters", "_measurements", "_linop", "_accoun
 # Two tables joined where they are: in PostgreSQL, Spark and behind Ibis, whose connections say whether one query has both (89).
 # Noisy numbers written in as few whole bytes each as they need, instead of compressed (13).
 # Dictionaries and runs of every type of Arrow (10).
-# Blocks that are alike are answered at once, and what was drawn is recorded in parts, so that memory holds it once (51).
-CEILING = 8_485
+# Blocks that are alike are answered at once, and what was drawn is recorded in parts, so that memory holds it once (53).
+CEILING = 8_487
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

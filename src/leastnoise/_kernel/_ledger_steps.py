@@ -108,15 +108,17 @@ def record(connection: sqlite3.Connection, entry_id: str, number: int, outcome: 
 
 def _parts(texts: Iterable[str]) -> Iterator[str]:
     """The same text, in parts of ``_PART`` characters; the last may have fewer."""
-    held = ""
+    held: list[str] = []
+    size = 0
     for text in texts:
         start = 0
-        while len(text) - start >= (room := _PART - len(held)):  # a text may be very long: what is left of it is not copied
-            yield held + text[start : start + room]
-            held, start = "", start + room
-        held += text[start:]
-    if held:
-        yield held
+        while len(text) - start >= (room := _PART - size):  # a text may be very long: what is left of it is not copied
+            yield "".join([*held, text[start : start + room]])
+            held, size, start = [], 0, start + room
+        held.append(text[start:])
+        size += len(text) - start
+    if size:
+        yield "".join(held)
 
 
 def forget(connection: sqlite3.Connection, entry_id: str) -> None:
