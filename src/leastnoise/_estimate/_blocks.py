@@ -10,6 +10,7 @@ import numpy as np
 
 from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._linop import Operator, apply_transpose, dense
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:
@@ -83,6 +84,20 @@ def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weigh
         result -= (joined**2 * share / np.add.reduceat(noise, first)).sum(axis=1)
         product = joined * (1 - share)
     return np.sqrt(np.maximum(result, 0.0))
+
+
+def told_by(operator: Operator, precision: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What noisy answers to queries tell of the cells: the inverse covariance, shape (n, n), and the weighted sum of answers, shape (n,).
+
+    Args:
+        operator: the queries.
+        precision: one over the variance of each answer's noise, shape (rows,).
+        values: the answers, shape (rows,).
+
+    >>> [part.tolist() for part in told_by(Total(2), np.array([4.0]), np.array([3.0]))]
+    [[[4.0, 4.0], [4.0, 4.0]], [12.0, 12.0]]
+    """
+    return apply_transpose(operator, precision[:, None] * dense(operator)), apply_transpose(operator, precision * values)
 
 
 def kept_shares(

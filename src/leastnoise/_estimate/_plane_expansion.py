@@ -15,9 +15,9 @@ import numpy as np
 from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
-from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, kept_shares, laplace_variances
+from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, kept_shares, laplace_variances, told_by
 from leastnoise._estimate._hidden import Hidden
-from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, apply_transpose, block_tree
+from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, block_tree
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
@@ -250,9 +250,9 @@ class Rectangles:
             raise TypeError(type(coarse))
         inner = coarse.operator
         precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.measurements, observation.measurements.blocks[0])
-        information = apply_transpose(inner, precision[:, None] * apply(inner, np.eye(inner.size)))
+        information, told = told_by(inner, precision, observation.values[0] / observation.measurements.grid)
         covariance = np.asarray(np.linalg.inv((information + information.T) / 2), dtype=np.float64)
-        counts = covariance @ apply_transpose(inner, precision * (observation.values[0] / observation.measurements.grid))
+        counts = covariance @ told
         shape = _shape(observation, factor.attributes)
         names = (factor.attributes[0], factor.attributes[1])
         return Rectangles(Blocks.of(names, shape, factor.operator.order, coarse.starts, np.asarray(counts)), covariance, hidden)

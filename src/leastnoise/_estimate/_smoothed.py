@@ -16,10 +16,11 @@ import numpy as np
 from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate._answer import Answer
+from leastnoise._estimate._blocks import told_by
 from leastnoise._estimate._intervals import answers_of
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._shrinkage import Halving, shrink
-from leastnoise._linop import Total, apply, apply_transpose
+from leastnoise._linop import Total
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
 
@@ -77,8 +78,8 @@ def _information(observation: Observation) -> tuple[FloatArray, FloatArray]:
     for block, values in zip(made.blocks, observation.values, strict=True):
         operator = block.factors[0].operator if block.factors else Total(size)
         precision = block.scaling() ** 2 / block_variance(made, block)
-        information += apply_transpose(operator, precision[:, None] * apply(operator, np.eye(size)))
-        told += apply_transpose(operator, precision * (values / made.grid))
+        more = told_by(operator, precision, values / made.grid)
+        information, told = information + more[0], told + more[1]
     return (information + information.T) / 2, told
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from leastnoise._check import Exact, exact_positive, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._linop import BlockTree, Operator, apply
+from leastnoise._linop import BlockTree, Operator, dense
 
 # The default rule; docs/decisions/0011, 0048 and 0053. Costs and records are in units of 1 / epsilon.
 TEST_SHARE = Fraction(4, 100)
@@ -66,7 +66,7 @@ def single_cells(asked: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bo
 
 
 def _most_cells(operator: Operator) -> int:
-    return int((apply(operator, np.eye(operator.size)) != 0).sum(axis=1).max())
+    return int((dense(operator) != 0).sum(axis=1).max())
 
 
 def records_a_part(buckets: float, records: float) -> float:
