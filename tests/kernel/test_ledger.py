@@ -14,30 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel.ledgers import ONE, edit, opened, take
 from leastnoise._accounting import ZCDP, ApproxDP, Charge, ConcentratedCost, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import SELECT, digest_of, writing
 
-ONE = Privacy(PureDP(1))
-
 
 @pytest.fixture
 def ledger(tmp_path) -> Ledger:
-    return Ledger.create(tmp_path / "people.ledger", "people", ONE)
-
-
-def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **more):
-    paid = privacy.within(PureDP(epsilon) if declared is None else declared)
-    return ledger.reserve(**{"cost": PureCost(epsilon), "privacy": paid, "plan_digest": "ab12", "output": "out", **more})
-
-
-def edit(ledger: Ledger, statement: str, *values) -> None:
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        connection.execute(statement, values)
-    connection.close()
+    return opened(tmp_path)
 
 
 def edit_and_sign(ledger: Ledger, column: str, value) -> None:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel.ledgers import ONE, edit, opened
+from kernel.ledgers import take as take_some
 from leastnoise._accounting import ZCDP, ApproxDP, Charge, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._fitting import gaussian_mu_squared
@@ -16,17 +18,14 @@ from leastnoise._kernel import _ledger, _ledger_holder
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import ADDED
 
-ONE = Privacy(PureDP(1))
-
 
 @pytest.fixture
 def ledger(tmp_path) -> Ledger:
-    return Ledger.create(tmp_path / "people.ledger", "people", ONE)
+    return opened(tmp_path)
 
 
-def take(ledger: Ledger, epsilon="1/4", *, declared=None, privacy=ONE, **more):
-    paid = privacy.within(PureDP(epsilon) if declared is None else declared)
-    return ledger.reserve(**{"cost": PureCost(epsilon), "privacy": paid, "plan_digest": "ab12", "output": "out", **more})
+def take(ledger: Ledger, epsilon="1/4", **more):
+    return take_some(ledger, epsilon, **more)
 
 
 def on(monkeypatch, day: str) -> None:
@@ -305,12 +304,6 @@ def test_whatever_is_entered_a_payment_is_within_every_limit(tmp_path_factory, s
                 assert shares
                 assert name not in shares
     assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum((one[0] for one in paid), Fraction(0))
-
-
-def edit(ledger: Ledger, statement: str) -> None:
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute(statement)
-    connection.close()
 
 
 @pytest.mark.parametrize(

@@ -10,30 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from leastnoise._accounting import Privacy, PureCost, PureDP
+from kernel.ledgers import ONE, edit, opened, take
+from leastnoise._accounting import PureCost, PureDP
 from leastnoise._check import LedgerError
 from leastnoise._kernel import _ledger_steps
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import digest_of
 
-ONE = Privacy(PureDP(1))
-
 
 @pytest.fixture
 def ledger(tmp_path) -> Ledger:
-    return Ledger.create(tmp_path / "people.ledger", "people", ONE)
-
-
-def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **more):
-    paid = privacy.within(PureDP(epsilon) if declared is None else declared)
-    return ledger.reserve(**{"cost": PureCost(epsilon), "privacy": paid, "plan_digest": "ab12", "output": "out", **more})
-
-
-def edit(ledger: Ledger, statement: str, *values) -> None:
-    with sqlite3.connect(ledger.path) as connection:
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        connection.execute(statement, values)
-    connection.close()
+    return opened(tmp_path)
 
 
 def steps_of(ledger: Ledger, **more):
