@@ -3,9 +3,9 @@
     leastnoise experiments dawa-plane --data ../shared/data [--out DIR] [--quick]
 
 Queries: every cell; 2000 rectangles anywhere; 2000 rectangles whose sides are at most an eighth of the table's. The error is the mean
-absolute error of a query, in records. Ours is planned for cells, or, for rectangles, for prefix sums along both attributes, of which a
-rectangle is a sum of four, with the plan for all rectangles as its way out; it goes through the package's own payment and noise. Noise
-comes from a seed, so nothing here is private.
+absolute error of a query, in records. Ours is planned for what is asked: cells, all rectangles, all small ones; where that are more queries
+than a release takes, for prefix sums along both attributes, of which a rectangle is a sum of four. Its way out for rectangles is the plan
+for all of them. It goes through the package's own payment and noise. Noise comes from a seed, so nothing here is private.
 """
 
 import csv
@@ -26,14 +26,14 @@ from leastnoise._accounting import Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate
+from leastnoise._estimate import Estimate, Grid, Outcome
 from leastnoise._fitting import rescaled
-from leastnoise._kernel import SeededEntropy, Series, simulate
+from leastnoise._kernel import Entropy, SeededEntropy, Series, simulate
 from leastnoise._mechanisms import candidates, mechanism_of, terms_of
-from leastnoise._mechanisms._dawa_plane import plan_plane
+from leastnoise._mechanisms._dawa_plane import MOST_QUERIES, plan_plane
 from leastnoise._plan import Plan
 from leastnoise._table import Table
-from leastnoise._workload import queries
+from leastnoise._workload import QuerySet, all_ranges, identity, queries, ranges
 
 Row = dict[str, Any]
 Wholes = NDArray[np.int64]
@@ -51,15 +51,17 @@ class Size:
     Args:
         names: of the tables, None for all.
         epsilons: budgets.
-        trials: for each of them.
+        trials: of every other mechanism.
+        releases: of ours: how far the worst of them is off is asked too.
     """
 
     names: tuple[str, ...] | None = None
     epsilons: tuple[str, ...] = ("0.01", "0.1", "1")
-    trials: int = 5
+    trials: int = 20
+    releases: int = 200
 
 
-QUICK = Size(names=("ADULT-2D", "BLOOD recency x time"), epsilons=("0.1",), trials=2)
+QUICK = Size(names=("ADULT-2D", "BLOOD recency x time"), epsilons=("0.1",), trials=2, releases=4)
 
 
 def compare(data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report: Callable[[str], None]) -> list[Row]:
@@ -73,14 +75,15 @@ def compare(data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report
         report: called with every line to be shown.
 
     Returns:
-        One row a table, budget and workload: the error of every mechanism, its standard error, and our ratio to the best other.
+        One row a table, budget and workload: the error of every mechanism, its standard error, our ratio to the best other, and how far the
+        worst of our releases is off, in medians.
     """
     out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for epsilon in what.epsilons:
         for place, (name, x) in enumerate(data.items()):
             if what.names is None or name in what.names:
-                found, regimes = errors(x, epsilon, what.trials, [seed, place])
+                found, regimes = errors(x, epsilon, what, [seed, place])
                 rows += list(summary(name, x, epsilon, found, regimes))
                 told = ", ".join(f"{row['workload']} {row[OURS]:.3g} ({row['ratio']:.2f})" for row in rows[-len(WORKLOADS) :])
                 report(f"epsilon {epsilon}, {name}: {told}; {regimes}")
@@ -124,42 +127,73 @@ def best_fixed(shape: tuple[int, int]) -> Plan:
     return found.plan
 
 
+def asked_along(workload: str, side: int) -> QuerySet:
+    """The queries along one side whose products a workload draws from.
+
+    >>> asked_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
+    31
+    """
+    if workload == "cells":
+        return identity()
+    if workload == "rectangles":
+        return all_ranges()
+    return ranges((first, last) for first in range(side) for last in range(first, min(first + max(1, side // 8), side)))
+
+
 @lru_cache(maxsize=64)
-def planned(shape: tuple[int, int], epsilon: str) -> tuple[Plan, Plan, Plan]:
-    """Our plans, for rectangles with D as the way out, and for cells; and D."""
-    fixed, privacy = best_fixed(shape), Privacy(PureDP(epsilon))
-    workload, cells = (queries(fixed.domain, row=one, column=one) for one in ("prefix", "identity"))
-    reference = promised(workload, rescaled(fixed.measured(), privacy))
-    (alone,) = candidates(cells, privacy, "identity")
-    return plan_plane(workload, privacy, reference=reference), plan_plane(cells, privacy, reference=alone.plan), reference
+def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
+    """Our plan for every workload; D is the way out for rectangles of more queries than a release takes."""
+    domain, privacy = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)), Privacy(PureDP(epsilon))
+    prefixes = queries(domain, row="prefix", column="prefix")
+    fixed = rescaled(best_fixed(shape).measured(), privacy)
+    found, whole = {}, plan_plane(prefixes, privacy, reference=promised(prefixes, fixed))
+    for workload in WORKLOADS:
+        row, column = (asked_along(workload, side) for side in shape)
+        asked = queries(domain, row=row, column=column)
+        found[workload] = plan_plane(asked, privacy) if asked.products[0].rows <= MOST_QUERIES else whole
+    return found
 
 
-def errors(x: Wholes, epsilon: str, trials: int, seed: Sequence[int]) -> tuple[dict[str, dict[str, list[float]]], str]:
-    """Mean absolute errors by mechanism and workload, one a trial; and how often each way was taken."""
+def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[dict[str, dict[str, list[float]]], str]:
+    """Mean absolute errors by mechanism and workload, one a trial or release; and how often each way was taken."""
     shape = x.shape[0], x.shape[1]
-    made, apart, fixed = planned(shape, epsilon)
+    plans, fixed = planned(shape, epsilon), rescaled(best_fixed(shape).measured(), Privacy(PureDP(epsilon)))
+    domain, apart = plans[WORKLOADS[0]].domain, {plan.digest: plan for plan in plans.values()}.values()
     rows, columns = np.repeat(np.indices(shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1)
-    table = Table(made.domain, {"row": rows, "column": columns})
-    cells = queries(made.domain, row="identity", column="identity").products[0]
+    table = Table(domain, {"row": rows, "column": columns})
     found: dict[str, dict[str, list[float]]] = {}
     regimes: list[str] = []
-    for trial in range(trials):
+    for trial in range(max(what.trials, what.releases)):
         asked = {workload: rectangles_of(workload, shape, [*seed, trial]) for workload in WORKLOADS}
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
-        outcome, single = (mechanism_of(one).ready(one)(Series.simulated(terms_of(one), table, entropy)) for one in (made, apart))
-        regimes.append(outcome.finding.facts()["regime"])
-        ours = {one: of.estimator().estimate(cells).values for one, of in ((WORKLOADS[0], single), (WORKLOADS[1], outcome))}
-        tables = {
-            OURS: ours[WORKLOADS[1]],
-            "D": Estimate(simulate(fixed.measured(), table, entropy)).marginal(("row", "column")).reshape(shape),
-            **{one.label: one.run(x, epsilon, entropy) for one in TWO_DIMENSIONS if one.most_cells >= x.size},
-        }
-        for mechanism, estimate in tables.items():
+        answers: dict[str, dict[str, Reals]] = {}
+        if trial < what.releases:
+            outcomes = {plan.digest: carried_out(plan, table, entropy) for plan in apart}
+            regimes.append(outcomes[plans[WORKLOADS[1]].digest].finding.facts()["regime"])
+            tables = {digest: cells_of(outcome) for digest, outcome in outcomes.items()}
+            answers[OURS] = {workload: tables[plan.digest] for workload, plan in plans.items()}
+        if trial < what.trials:
+            others = {"D": Estimate(simulate(fixed, table, entropy)).marginal(("row", "column")).reshape(shape)}
+            others |= {one.label: one.run(x, epsilon, entropy) for one in TWO_DIMENSIONS if one.most_cells >= x.size}
+            answers |= {mechanism: dict.fromkeys(WORKLOADS, estimate) for mechanism, estimate in others.items()}
+        for mechanism, estimates in answers.items():
             for workload, rectangles in asked.items():
-                used = ours.get(workload, estimate) if mechanism == OURS else estimate
-                error = float(np.abs(rectangles.answers(used - x)).mean())
+                error = float(np.abs(rectangles.answers(estimates[workload] - x)).mean())
                 found.setdefault(mechanism, {}).setdefault(workload, []).append(error)
     return found, " ".join(f"{one}:{regimes.count(one)}" for one in sorted(set(regimes)))
+
+
+def carried_out(plan: Plan, table: Table, entropy: Entropy) -> Outcome:
+    """One release, simulated."""
+    return mechanism_of(plan).ready(plan)(Series.simulated(terms_of(plan), table, entropy))
+
+
+def cells_of(outcome: Outcome) -> Reals:
+    """The table that answers are sums of, without the error bars of its cells, which take long."""
+    estimator = outcome.estimator()
+    if isinstance(estimator, Grid):
+        return estimator.blocks.cells
+    return estimator.estimate(queries(outcome.plan.domain, row="identity", column="identity").products[0]).values
 
 
 def summary(name: str, x: Wholes, epsilon: str, found: Mapping[str, Mapping[str, list[float]]], regimes: str) -> Iterator[Row]:
@@ -172,6 +206,7 @@ def summary(name: str, x: Wholes, epsilon: str, found: Mapping[str, Mapping[str,
         }
         others = {one: mean for one, mean in means.items() if one not in (OURS, "D") and "not private" not in one}
         best = min(others, key=lambda one: others[one])
+        ours = found[OURS][workload]
         yield {
             "data": name,
             "records": int(x.sum()),
@@ -181,13 +216,17 @@ def summary(name: str, x: Wholes, epsilon: str, found: Mapping[str, Mapping[str,
             "best other": best,
             "ratio": means[OURS] / others[best],
             "ratio to D": means[OURS] / means["D"],
+            "worst release": max(ours) / float(np.median(ours)),
             **means,
             **spread,
         }
 
 
 def regret(rows: Sequence[Row]) -> list[Row]:
-    """For every budget and workload the geometric mean, over tables, of each mechanism's error over the least of all private ones."""
+    """For every budget and workload the geometric mean, over tables, of each mechanism's error over the least of all private ones.
+
+    And the largest of ours, of these ratios and of single releases over their median.
+    """
     names = [one for one in rows[0] if f"{one} se" in rows[0] and "not private" not in one]
     out = []
     for epsilon, workload in dict.fromkeys((row["epsilon"], row["workload"]) for row in rows):
@@ -202,6 +241,7 @@ def regret(rows: Sequence[Row]) -> list[Row]:
                 **means,
                 f"{OURS}, largest": round(max(ratios[OURS]), 3),
                 f"{OURS} / D": round(to_fixed, 3),
+                "worst release": round(max(row["worst release"] for row in own), 3),
             }
         )
     return out

@@ -29,10 +29,13 @@ def test_it_runs_and_writes_its_tables(tmp_path: Path) -> None:
     table = np.zeros((12, 9), dtype=np.int64)
     table[:5, :4] = 30
     told: list[str] = []
-    rows = compare({"small": table, "left out": table}, tmp_path / "out", Size(names=("small",), epsilons=("1",), trials=2), 0, told.append)
+    rows = compare(
+        {"small": table, "left out": table}, tmp_path / "out", Size(names=("small",), epsilons=("1",), trials=2, releases=3), 0, told.append
+    )
     assert [(row["data"], row["workload"], row["records"]) for row in rows] == [("small", one, 600) for one in WORKLOADS]
     for row in rows:
         assert row["ratio"] == row["dawa"] / row[row["best other"]]
+        assert row["worst release"] >= 1
         assert all(row[one] > 0 and row[f"{one} se"] >= 0 for one in ("dawa", "D", "Identity", "AGrid"))
     with (tmp_path / "out" / "errors.csv").open(encoding="utf-8") as file:
         written = list(csv.DictReader(file))
