@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
+from leastnoise._estimate._blocks import joined_blocks
 from leastnoise._kernel import Entropy, RectanglePartition
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._kernel._partition import noise_scale
@@ -25,6 +26,8 @@ Reals = npt.NDArray[np.float64]
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AdaptiveBlocks:
     """Noisy counts of blocks that nest, in three layers, finest first: parts, groups of parts, and the blocks of the first round; public.
+
+    Blocks of the first round that are one part are one block here.
 
     Attributes:
         shape: height and width.
@@ -109,12 +112,13 @@ def adaptive_blocks(
     layers, kind = divided(tree, base, coarse, rest / exact_positive("records", records), deep)
     fine, fine_scale = _measured(cells, layers[0], [rest, rest * (1 - groups)], kind[0], entropy)  # W3
     group, group_scale = _measured(cells, layers[1], [None, rest * groups], kind[1], entropy)
+    blocks_of, together, together_scale = joined_blocks(tree.starts[base], coarse.astype(np.float64), coarse_scale, layers[0])
     return AdaptiveBlocks(
         shape=tree.shape,
         order=tree.order,
-        starts=(*layers, tree.starts[base]),
-        values=(fine, group, coarse),
-        scales=(fine_scale, group_scale, coarse_scale),
+        starts=(*layers, blocks_of),
+        values=(fine, group, together.astype(np.int64)),
+        scales=(fine_scale, group_scale, together_scale),
         spent=spent,
     )
 

@@ -8,7 +8,7 @@ from experiments.selections.adaptive_blocks import adaptive_blocks
 from experiments.selections.partition_variants import labels_of
 
 from leastnoise._check import InputError
-from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, kept_shares, laplace_variances
+from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, joined_blocks, kept_shares, laplace_variances
 from leastnoise._kernel import SeededEntropy
 from leastnoise._linop import block_tree
 
@@ -167,3 +167,26 @@ def test_shares_of_rectangles_answer_like_the_cells():
 def test_bad_layers_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_joined_blocks_have_the_variance_of_their_sum():
+    """Laplace noise of that scale; and deviations are above the first blocks where these are of several levels too."""
+    starts, values, scales, parts = np.array([0, 2, 4, 6]), np.array([3.0, -1.0, 2.0, 9.0]), np.full(4, 0.7), np.array([0, 4, 6, 7])
+    begin, sums, scale = joined_blocks(starts, values, scales, parts)
+    assert (begin.tolist(), sums.tolist()) == ([0, 4, 6], [2.0, 2.0, 9.0])
+    np.testing.assert_allclose(laplace_variances(scale), np.array([2, 1, 1]) * laplace_variances(scales)[0])
+    for same, given in zip(joined_blocks(starts, values, scales, np.arange(8)), (starts, values, scales), strict=True):
+        assert np.array_equal(same, given)
+
+
+def test_deviations_above_first_blocks_of_several_levels_are_one_group():
+    """A first block of 64 cells beside 16 of 4: what is within the large one is shrunk by itself."""
+    tree = block_tree(8, 16, "halves")
+    base = np.concatenate([[0], np.arange(64, 128, 4)])
+    counts = np.concatenate([np.full(64, 9.0), np.repeat(np.where(np.arange(16) < 2, 900.0, 5.0), 4)])
+    _, *found = kept_shares(counts, np.ones(128), 128.0, np.arange(128), base, tree.starts)
+    for starts, factor in zip(tree.starts, found, strict=False):
+        above = np.isin(starts, 0) & (len(starts) < 3) | (starts >= 64) & (len(starts) < 32)
+        assert (factor[above] == 1.0).all()
+        if 4 < len(starts) < 64:  # of one or two halves everything is kept
+            assert (factor[starts < 64] == 0.0).all()

@@ -4,6 +4,7 @@ Cells are in an order in which every block is a run; a layer is given by where i
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,6 +55,28 @@ def block_counts(starts: Sequence[IntArray], values: Sequence[IntArray | FloatAr
         gap = (final - np.add.reduceat(estimate[place], first)) / np.add.reduceat(noise, first)
         final = estimate[place] + np.repeat(gap, np.diff(first, append=len(noise))) * noise
     return np.asarray(final)
+
+
+def joined_blocks(starts: IntArray, values: FloatArray, scales: FloatArray, parts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Blocks that were measured, those of one part together.
+
+    Args:
+        starts: where the blocks begin, shape (b,).
+        values: their noisy counts.
+        scales: of the noise.
+        parts: where parts begin: within a block, or where some block does.
+
+    Returns:
+        Starts of blocks that nest with the parts, their noisy counts, and scales of Laplace noise of the same variance.
+
+    >>> [one.tolist() for one in joined_blocks(np.array([0, 2, 4]), np.array([5.0, 1.0, 2.0]), np.ones(3), np.array([0, 1, 2]))[:2]]
+    [[0, 2], [5.0, 3.0]]
+    """
+    first = np.flatnonzero(np.isin(starts, parts))
+    if len(first) == len(starts):
+        return starts, values, scales
+    variances = np.add.reduceat(laplace_variances(scales), first)
+    return starts[first], np.add.reduceat(values, first), np.asarray(0.5 / np.arcsinh(np.sqrt(0.5 / variances)))
 
 
 def block_errors(starts: Sequence[IntArray], scales: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
@@ -116,7 +139,7 @@ def kept_shares(
         variances: of the noise in them, shape (k,).
         total: variance of the noise in their sum.
         starts: where they begin.
-        base: where the first blocks begin, which join finest blocks. Where k is below 3 everything is kept.
+        base: where the first blocks begin, which join finest blocks, each a block of some level. Where k is below 3 everything is kept.
         levels: as for ``bounded_cells``.
 
     Returns:
@@ -141,13 +164,14 @@ def kept_shares(
         own, other = (variance[middle] - variance[coarse], variance[end] - variance[middle])
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
         noise = (1 - part) ** 2 * own + part**2 * other
-        above = len(coarse) < len(base)
-        owner = np.zeros(len(coarse), dtype=np.int64) if above else np.searchsorted(base, coarse, side="right") - 1
+        owner = np.searchsorted(base, coarse, side="right") - 1
+        owner[end > np.append(base[1:], size)[owner]] = len(base)  # above the first blocks
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
-        number, q = (np.bincount(owner, one, len(base)) for one in (divided.astype(np.float64), ratio))
+        number, q = (np.bincount(owner, one, len(base) + 1) for one in (divided.astype(np.float64), ratio))
         factor = np.where(number > 2, np.maximum(1 - (number - 2) / np.maximum(q, 1e-12), 0.0), 1.0)
-        kept = above & (q > number + 2 * np.sqrt(5 * number))
-        found.append(np.where(divided & ~kept[owner], factor[owner], 1.0))
+        if q[-1] > number[-1] + 2 * math.sqrt(5 * number[-1]):
+            factor[-1] = 1.0
+        found.append(np.where(divided, factor[owner], 1.0))
     return found
 
 

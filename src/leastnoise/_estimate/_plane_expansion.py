@@ -15,7 +15,7 @@ import numpy as np
 from leastnoise._accuracy import block_variance
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._answer import Answer
-from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, kept_shares, laplace_variances, told_by
+from leastnoise._estimate._blocks import block_counts, block_errors, bounded_cells, joined_blocks, kept_shares, laplace_variances, told_by
 from leastnoise._estimate._hidden import Hidden
 from leastnoise._linop import Coarse, Ordered, Ranges, Total, along, apply, block_tree
 from leastnoise._measurements import Observation
@@ -168,7 +168,9 @@ class Grid:
         scales = [
             float(block.scale) / factor.weights for block, factor in zip(observation.measurements.blocks, (first, second), strict=True)
         ]
-        parts, groups = ranges.low[:count], np.union1d(ranges.low[count:], base)
+        parts = ranges.low[:count]
+        base, values[0], scales[0] = joined_blocks(base, values[0], scales[0], parts)
+        groups = np.union1d(ranges.low[count:], base)
         place = np.searchsorted(groups, ranges.low[count:])
         value, scale = np.zeros(len(groups)), np.full(len(groups), np.inf)
         value[place], scale[place] = values[1][count:], scales[1][count:]

@@ -1,11 +1,13 @@
-"""The public part of the adaptive grid: how it begins."""
+"""The public part of the adaptive grid: how it begins, and what it divides and joins."""
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._planner import plane_regime, records_a_part
+from leastnoise._linop import block_tree
+from leastnoise._planner import divided, first_level, plane_regime, records_a_part
 
 
 def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
@@ -25,3 +27,37 @@ def test_parts_hold_more_where_the_cost_is_nearer_to_the_records():
 def test_a_budget_below_zero_is_refused():
     with pytest.raises(InputError, match="epsilon must be a number above 0"):
         plane_regime(1, -1, 4)
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (9, 23)])
+def test_light_blocks_are_joined_as_far_as_the_tree_goes(shape: tuple[int, int]) -> None:
+    """Against the definition, cell by cell: the largest light block of the tree that holds a cell, else the first round's block of it."""
+    tree, random = block_tree(*shape, "halves"), np.random.default_rng(8)
+    base, size = first_level(tree, 16), shape[0] * shape[1]
+    ends = [np.append(starts[1:], size) for starts in tree.starts]
+    joined = 0
+    for _ in range(40):
+        counts = random.integers(-9, 12, len(tree.starts[base])) * random.integers(0, 2)
+        rate = Fraction(int(random.integers(1, 40)), 100)
+        (parts, groups), (many, _) = divided(tree, base, counts, rate)
+        want: set[int] = set()
+        cell = 0
+        while cell < size:
+            for level in range(base + 1):
+                place = int(np.searchsorted(tree.starts[level], cell, side="right")) - 1
+                first, stop = tree.starts[level][place], ends[level][place]
+                inside = (tree.starts[base] >= first) & (tree.starts[base] < stop)
+                if level == base or (inside.sum() > 1 and counts[inside].sum() * rate <= Fraction(1, 2)):
+                    break
+            want.add(int(first))
+            if level == base:
+                fine = parts[(parts >= first) & (parts < stop)]
+                assert len(fine) >= max(1, counts[inside].sum() * rate)
+                want |= set(fine.tolist())
+            else:
+                joined += 1
+                assert not many[np.searchsorted(parts, first)]
+            cell = int(stop)
+        assert set(parts.tolist()) == want
+        assert set(groups.tolist()) <= want
+    assert joined > 40

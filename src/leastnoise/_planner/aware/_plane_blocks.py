@@ -1,4 +1,4 @@
-"""An adaptive grid on the tree of halved blocks: how many blocks are measured first, and into what each is divided by its noisy count.
+"""An adaptive grid on the tree of halved blocks: how many blocks are measured first, and how noisy counts divide and join them.
 
 Everything here is a function of noisy counts and public numbers.
 """
@@ -10,10 +10,10 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._check import Exact, exact_positive, whole
-from leastnoise._check.arrays import IntArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import BlockTree, Operator, dense
 
-# The default rule; docs/decisions/0011, 0048 and 0053. Costs and records are in units of 1 / epsilon.
+# The default rule; docs/decisions/0011, 0048, 0053 and 0055. Costs and records are in units of 1 / epsilon.
 TEST_SHARE = Fraction(4, 100)
 _HARD = 0.6  # of the cells: above it nothing can be joined
 _CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
@@ -23,6 +23,7 @@ _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
 _NARROW, _FEWEST_NARROW, _MOST_NARROW = 4, 7, 8
 FIRST_SHARE, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2, 5), 4
 _FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
+_LIGHT = 0.5  # parts: blocks that deserve no more together are one
 
 
 def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False) -> tuple[str, int]:
@@ -101,7 +102,9 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 def divided(
     tree: BlockTree, base: int, counts: IntArray, rate: Fraction, deep: int = DEEP
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """What the second round measures: each block of a level is halved until its parts deserve no more.
+    """What the second round measures: each block of a level is halved until its parts deserve no more, and light blocks are joined.
+
+    A block of the tree that deserves at most half a part in all is one part, whatever it holds.
 
     Args:
         tree: of halved blocks.
@@ -115,13 +118,31 @@ def divided(
 
     >>> divided(block_tree(1, 4, "halves"), 1, np.array([90, 0]), Fraction(1, 2))[0][0].tolist()
     [0, 1, 2]
+    >>> divided(block_tree(1, 4, "halves"), 1, np.array([3, -2]), Fraction(1, 2))[0][0].tolist()
+    [0]
     """
+    first, starts = _joined(tree, base, np.asarray(counts * float(rate), dtype=np.float64)), tree.starts[base]
     deserved = np.maximum(counts, 1) * float(rate)
+    deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
     many = (depth >= whole("deep", deep, 1)).astype(np.int64)
-    layers = _refined(tree, base, depth), _refined(tree, base, depth // 2)
-    parts, groups = (many[np.searchsorted(tree.starts[base], layer, side="right") - 1] for layer in layers)
-    return layers, (parts, groups)
+    inner = starts[first != np.arange(len(starts))]
+    layers = tuple(np.setdiff1d(_refined(tree, base, most), inner, assume_unique=True) for most in (depth, depth // 2))
+    parts, groups = (many[np.searchsorted(starts, layer, side="right") - 1] for layer in layers)
+    return (layers[0], layers[1]), (parts, groups)
+
+
+def _joined(tree: BlockTree, base: int, deserved: FloatArray) -> IntArray:
+    """For each block of the base, by how many parts they deserve, the first one of those that are one part with it; mostly itself."""
+    first = np.arange(len(deserved))
+    alone = np.ones(len(deserved), dtype=np.bool_)
+    for level in range(base):
+        begin = np.searchsorted(tree.starts[base], tree.starts[level])
+        number = np.diff(begin, append=len(first))
+        light = np.repeat(np.add.reduceat(deserved, begin) <= _LIGHT, number) & alone
+        first[light] = np.repeat(begin, number)[light]
+        alone &= ~light
+    return first
 
 
 def _refined(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
