@@ -183,7 +183,7 @@ def test_deviations_above_first_blocks_of_several_levels_are_one_group():
     """A first block of 64 cells beside 16 of 4: what is within the large one is shrunk by itself."""
     tree = block_tree(8, 16, "halves")
     base = np.concatenate([[0], np.arange(64, 128, 4)])
-    counts = np.concatenate([np.full(64, 9.0), np.repeat(np.where(np.arange(16) < 2, 900.0, 5.0), 4)])
+    counts = np.concatenate([np.full(64, 9.0), np.repeat(np.where(np.arange(16) < 1, 900.0, 5.0), 4)])
     _, *found = kept_shares(counts, np.ones(128), 128.0, np.arange(128), base, tree.starts)
     for starts, factor in zip(tree.starts, found, strict=False):
         above = np.isin(starts, 0) & (len(starts) < 3) | (starts >= 64) & (len(starts) < 32)

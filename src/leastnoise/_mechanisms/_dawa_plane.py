@@ -311,7 +311,8 @@ def _adaptive_grid(blocks: int, cost: float, setting: PlaneSetting, series: Seri
     first = series.measure(setting.fitted(Factor(setting.attributes, coarse), epsilon * FIRST_SHARE))
     counts, rest = first.values[0].astype(np.int64), epsilon * (1 - FIRST_SHARE)
     records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
-    (parts, groups), (many, joined) = divided(tree, base, counts, rest / setting.plan.privacy.distance / records)
+    rate = rest / setting.plan.privacy.distance / records
+    (parts, groups), (many, joined) = divided(tree, base, counts, rate, narrow=setting.narrow)
     kept = joined == 1
     low = np.concatenate([parts, groups[kept]])
     high = np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[kept]]) - 1

@@ -29,8 +29,9 @@ def test_a_budget_below_zero_is_refused():
         plane_regime(1, -1, 4)
 
 
+@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("shape", [(16, 16), (9, 23)])
-def test_light_blocks_are_joined_as_far_as_the_tree_goes(shape: tuple[int, int]) -> None:
+def test_light_blocks_are_joined_as_far_as_the_tree_goes(shape: tuple[int, int], narrow: bool) -> None:
     """Against the definition, cell by cell: the largest light block of the tree that holds a cell, else the first round's block of it."""
     tree, random = block_tree(*shape, "halves"), np.random.default_rng(8)
     base, size = first_level(tree, 16), shape[0] * shape[1]
@@ -38,8 +39,8 @@ def test_light_blocks_are_joined_as_far_as_the_tree_goes(shape: tuple[int, int])
     joined = 0
     for _ in range(40):
         counts = random.integers(-9, 12, len(tree.starts[base])) * random.integers(0, 2)
-        rate = Fraction(int(random.integers(1, 40)), 100)
-        (parts, groups), (many, _) = divided(tree, base, counts, rate)
+        rate = Fraction(int(random.integers(1, 50)), 128)
+        (parts, groups), (many, _) = divided(tree, base, counts, rate, narrow=narrow)
         want: set[int] = set()
         cell = 0
         while cell < size:
@@ -47,7 +48,7 @@ def test_light_blocks_are_joined_as_far_as_the_tree_goes(shape: tuple[int, int])
                 place = int(np.searchsorted(tree.starts[level], cell, side="right")) - 1
                 first, stop = tree.starts[level][place], ends[level][place]
                 inside = (tree.starts[base] >= first) & (tree.starts[base] < stop)
-                if level == base or (inside.sum() > 1 and counts[inside].sum() * rate <= Fraction(1, 2)):
+                if level == base or (inside.sum() > 1 and counts[inside].sum() * rate <= (2 if narrow else Fraction(1, 2))):
                     break
             want.add(int(first))
             if level == base:

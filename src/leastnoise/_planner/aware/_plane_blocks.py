@@ -23,7 +23,7 @@ _FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
 _NARROW, _FEWEST_NARROW, _MOST_NARROW = 4, 7, 8
 FIRST_SHARE, GROUP_SHARE, DEEP = Fraction(1, 4), Fraction(2, 5), 4
 _FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
-_LIGHT = 0.5  # parts: blocks that deserve no more together are one
+_LIGHT, _LIGHT_NARROW = 0.5, 2.0  # parts: blocks that deserve no more together are one
 
 
 def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False) -> tuple[str, int]:
@@ -100,11 +100,11 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 
 
 def divided(
-    tree: BlockTree, base: int, counts: IntArray, rate: Fraction, deep: int = DEEP
+    tree: BlockTree, base: int, counts: IntArray, rate: Fraction, deep: int = DEEP, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
     """What the second round measures: each block of a level is halved until its parts deserve no more, and light blocks are joined.
 
-    A block of the tree that deserves at most half a part in all is one part, whatever it holds.
+    A block of the tree that deserves at most half a part in all, or two where no query is of many cells, is one part.
 
     Args:
         tree: of halved blocks.
@@ -112,6 +112,7 @@ def divided(
         counts: noisy counts of its blocks; public.
         rate: parts a record: the epsilon of the second round over what a part should hold of its noise.
         deep: so many halvings are many; the groups are made by half as many.
+        narrow: whether no query is of many cells (`single_cells`).
 
     Returns:
         Starts of parts and groups, and for each of them 1 if its block has many halvings, else 0: only such groups are measured.
@@ -121,7 +122,8 @@ def divided(
     >>> divided(block_tree(1, 4, "halves"), 1, np.array([3, -2]), Fraction(1, 2))[0][0].tolist()
     [0]
     """
-    first, starts = _joined(tree, base, np.asarray(counts * float(rate), dtype=np.float64)), tree.starts[base]
+    own, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
+    first = _joined(tree, base, own, _LIGHT_NARROW if narrow else _LIGHT)
     deserved = np.maximum(counts, 1) * float(rate)
     deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
@@ -132,14 +134,14 @@ def divided(
     return (layers[0], layers[1]), (parts, groups)
 
 
-def _joined(tree: BlockTree, base: int, deserved: FloatArray) -> IntArray:
+def _joined(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> IntArray:
     """For each block of the base, by how many parts they deserve, the first one of those that are one part with it; mostly itself."""
     first = np.arange(len(deserved))
     alone = np.ones(len(deserved), dtype=np.bool_)
     for level in range(base):
         begin = np.searchsorted(tree.starts[base], tree.starts[level])
         number = np.diff(begin, append=len(first))
-        light = np.repeat(np.add.reduceat(deserved, begin) <= _LIGHT, number) & alone
+        light = np.repeat(np.add.reduceat(deserved, begin) <= most, number) & alone
         first[light] = np.repeat(begin, number)[light]
         alone &= ~light
     return first
