@@ -1,6 +1,7 @@
 """Sums cut at a private threshold: one payment for both steps, error bars that cover the noise given the threshold, and every refusal."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +35,7 @@ BY_SEX = ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
 def carried_out(workload: ln.Workload, budget: object, seed: int) -> tuple[Truncated, dict[str, object], Series]:
     plan = sums.plan_truncated_sums(workload, Privacy(budget))  # type: ignore[arg-type]
     series = Series.simulated(terms_of(plan), TABLE, SeededEntropy(seed))
-    outcome = sums.carry_out(sums.setting_of(plan), series)
+    outcome = sums.TruncatedSums().ready(plan)(series)
     found = outcome.estimator()
     assert isinstance(found, Truncated)
     return found, outcome.finding.facts(), series
@@ -168,11 +169,55 @@ def test_refusals_are_read() -> None:
         sums.plan_truncated_sums(BY_SEX, pure, "dawa")
 
 
+def some_ranges(seed: int, top: int) -> object:
+    """Ranges that leave cells out, or overlap."""
+    ends = np.sort(np.random.default_rng(seed).integers(0, top + 1, (int(1 + seed % 3), 2)), axis=1)
+    return ln.ranges([(int(low), int(high)) for low, high in ends])
+
+
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "rho"])
-def test_every_threshold_that_may_be_chosen_has_a_plan(budget: object) -> None:
-    # what is paid must not fail afterwards: prefix sums of the number beside sums by group, whose joint table gains nothing
-    domain = ln.Domain(pay=ln.Bins(0, 1000, 12), group=["a", "b", "c"], measures={"wages": ln.Measure("pay", 0, 1000)})
-    asked = ln.queries(domain, pay="prefix", sum="wages") + ln.queries(domain, group="identity", sum="wages")
-    setting = sums.setting_of(sums.plan_truncated_sums(asked, Privacy(budget)))  # type: ignore[arg-type]
-    for cell in sums.candidate_cells(setting.edges):
+@pytest.mark.parametrize(
+    ("top", "ask"),
+    [
+        # prefix sums of the number beside sums by group, whose joint table gains nothing
+        (11, lambda d: ln.queries(d, pay="prefix", sum="wages") + ln.queries(d, group="identity", sum="wages")),
+        (11, lambda d: ln.queries(d, group="identity", pay="all_ranges", sum="wages") + ln.queries(d, sum="wages")),
+        (60_000, lambda d: ln.queries(d, group="identity", sum="wages") + ln.queries(d, sum="wages")),
+        *[(30, lambda d, s=s: ln.queries(d, group="identity", pay=some_ranges(s, 30), sum="wages")) for s in range(5)],
+        (30, lambda d: ln.queries(d, pay=some_ranges(4, 30), sum="wages") + ln.queries(d, group="identity", sum="wages")),
+    ],
+)
+def test_every_threshold_that_may_be_chosen_has_a_plan(budget: object, top: int, ask: Callable[[ln.Domain], ln.Workload]) -> None:
+    """What is paid must not fail afterwards."""
+    domain = ln.Domain(pay=ln.Integers(0, top), group=["a", "b", "c"], measures={"wages": ln.Measure("pay", 0, top)})
+    setting = sums.setting_of(sums.plan_truncated_sums(ask(domain), Privacy(budget)))  # type: ignore[arg-type]
+    places = sums.candidate_cells(setting.edges)
+    for high in (-1e9, 0.0, 1e9):
+        choice = sums.chooser(setting)(np.full(len(places) - 1, high))
+        assert np.isfinite(choice.noise).all()
+        assert (np.diff(choice.noise) >= -1e-9 * choice.noise[1:]).all()
+        assert choice.noise[0] > 0
+    for cell in places:
         assert sums.sums(setting, int(setting.edges[cell])).blocks
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "rho"])
+def test_sums_by_group_of_a_number_with_many_cells_are_released(budget: object) -> None:
+    """No cell is told from another: the noise is that of the threshold, whatever the number of cells."""
+    domain = ln.Domain(pay=ln.Integers(0, 59_999), group=["a", "b", "c"], measures={"wages": ln.Measure("pay", 0, 59_999)})
+    plan = sums.plan_truncated_sums(ln.queries(domain, group="identity", sum="wages"), Privacy(budget))  # type: ignore[arg-type]
+    amounts = np.random.default_rng(1).integers(0, 3000, 4000)
+    table = Table(domain, {"pay": amounts.astype(np.int32), "group": amounts % 3}, {"wages": amounts})
+    outcome = sums.TruncatedSums().ready(plan)(Series.simulated(terms_of(plan), table, SeededEntropy(2)))
+    (product,) = plan.workload
+    found = outcome.estimator().estimate(product)
+    truth = np.bincount(amounts % 3, amounts, 3)
+    assert (np.abs(found.values - truth) < 6 * np.hypot(found.noise_std, found.approximation_std)).all()
+    assert int(outcome.finding.facts()["threshold"]) < 30_000
+
+
+def test_what_no_release_could_plan_is_refused_when_it_is_planned() -> None:
+    domain = ln.Domain(pay=ln.Integers(0, 4999), measures={"wages": ln.Measure("pay", 0, 4999)})
+    asked = ln.queries(domain, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages")
+    with pytest.raises(InputError, match="at most 4096 cells"):
+        sums.plan_truncated_sums(asked, Privacy(ln.PureDP(1)))

@@ -5,7 +5,7 @@ noise that the strategy for every candidate would have, the threshold of least p
 measures the sums, every value cut at the limit of its cell, by a hierarchy made for these limits (docs/decisions/0012).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -81,7 +81,8 @@ def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = ST
         progress: called with the name once.
 
     Raises:
-        InputError: counts are asked for too, or the number is no attribute of the domain.
+        InputError: counts are asked for too, or the number is no attribute of the domain, or queries without a known structure are asked
+            for along over 4096 of its cells.
 
     >>> domain = Domain(pay=Bins(0, 1000, 10), measures={"wages": Measure("pay", 0, 1000)})
     >>> plan_truncated_sums(queries(domain, pay="prefix", sum="wages"), Privacy(PureDP(1))).details["steps"][0]
@@ -89,7 +90,9 @@ def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = ST
     """
     if strategy != STRATEGY:
         raise refuse("strategy", strategy, f"'{STRATEGY}'")
-    found = setting(workload, privacy, _STEPS, STRATEGY).plan
+    checked = setting(workload, privacy, _STEPS, STRATEGY)
+    asked_along(workload, checked.attribute)
+    found = checked.plan
     if progress is not None:
         progress(STRATEGY)
     return found
@@ -104,11 +107,15 @@ def setting_of(plan: Plan) -> Setting:
     return same_plan(setting(plan.workload, plan.privacy, _STEPS, STRATEGY), plan)
 
 
-def carry_out(setting: Setting, series: Series) -> Outcome:
+Chooser = Callable[[np.ndarray], ThresholdChoice]
+
+
+def carry_out(setting: Setting, choose: Chooser, series: Series) -> Outcome:
     """Choose the threshold, and measure the sums under it.
 
     Args:
         setting: from ``setting_of``.
+        choose: from ``chooser``.
         series: paid, or simulated.
 
     Returns:
@@ -120,7 +127,7 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
     if tail is not None:
         observed.append(series.measure(tail))
         counts = observed[0].values[0] / tail.grid
-    choice = _choice(setting, places, counts)
+    choice = choose(counts)
     observed.append(series.measure(sums(setting, choice.threshold)))
     kept = [(start + 1, stop + 1) for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True)]
     losses = [(start, stop, float(choice.excess[start:stop].sum())) for start, stop in kept]
@@ -148,14 +155,16 @@ def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
     )
 
 
-def _choice(setting: Setting, places: IntArray, counts: np.ndarray) -> ThresholdChoice:
-    """The threshold of least predicted error."""
+def chooser(setting: Setting) -> Chooser:
+    """The threshold of least predicted error from noisy counts; all that is public of it is computed before anything is paid."""
+    places, edges = candidate_cells(setting.edges), setting.edges
     gram, lost = asked_along(setting.plan.workload, setting.attribute)
     cells = Block((Factor((setting.attribute,), Identity(len(setting.edges))),), Fraction(1))
     noise = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, [(cells, 1.0)])
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
     quick = noise_along(setting.plan.workload, setting.attribute, setting.noise.norm)
-    return choose_threshold(gram, setting.edges, places, counts, quick, unit, lost=lost)
+    known = {int(most): quick(np.minimum(edges, most)) for most in edges[places]}
+    return lambda counts: choose_threshold(gram, edges, places, counts, lambda limits: known[int(limits.max())], unit, lost=lost)
 
 
 def sums(setting: Setting, threshold: int) -> Measurements:
@@ -186,7 +195,8 @@ class TruncatedSums:
 
     def ready(self, plan: Plan) -> Run:
         """See `setting_of` and `carry_out`."""
-        return partial(carry_out, setting_of(plan))
+        found = setting_of(plan)
+        return partial(carry_out, found, chooser(found))
 
     def explain(self, plan: Plan) -> Explanation:
         """Two steps."""

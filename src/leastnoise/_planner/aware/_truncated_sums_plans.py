@@ -11,8 +11,8 @@ from leastnoise._measurements import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
 from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
 from leastnoise._planner.aware._truncated_sums_threshold import quick_noise, weighted_gram
-from leastnoise._planner.line._cell_order import merge_equal_cells
-from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
+from leastnoise._planner.line._cell_order import all_alike, merge_equal_cells
+from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree, with_total
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
 from leastnoise._planner.line._gram import Gram, ScaledSum
 from leastnoise._planner.line._p_identity import fit_p_identity
@@ -73,10 +73,7 @@ def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntA
     >>> round(noise(np.full(8, 6)) / noise(np.full(8, 3)), 6)
     2.0
     """
-    gram, _ = asked_along(workload, attribute)
-    if gram.size > MOST_DENSE:
-        return lambda limits: quick_noise(gram, limits, norm)
-    small, group = merge_equal_cells(gram)
+    small, group = _merged(workload, attribute)
     return lambda limits: quick_noise(small, _largest(limits, group, small.size), norm)
 
 
@@ -103,7 +100,8 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
     >>> found.blocks[0][0].rows > 64, found.blocks[0][0].limits.attribute
     (True, 'pay')
     """
-    merged = _merged_limits(workload, attribute, limits)
+    small, group = _merged(workload, attribute)
+    merged = _largest(limits, group, small.size)
 
     def own_limits(gram: Gram) -> IntArray:
         return next((one for one in (limits, merged) if len(one) == gram.size), np.full(gram.size, int(limits.max())))
@@ -146,7 +144,8 @@ def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, norm: 
 
 def _optimum(name: str, gram: Gram, limits: IntArray, norm: int) -> Fitted:
     """The best strategy on W T, in whole coefficients on the sums themselves."""
-    return Fitted(Factor((name,), *whole_rows(best_rows(gram, limits, norm), limits, norm)))
+    rows = with_total(best_rows(gram, limits, norm), 1 / limits)
+    return Fitted(Factor((name,), *whole_rows(rows, limits, norm)))
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int, effort: float = 0.3) -> FloatArray:
@@ -179,16 +178,16 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
     return Dense(whole), np.maximum(1, np.rint(weights / weights.max() * heaviest)).astype(np.int64)
 
 
-def _merged_limits(workload: Workload, attribute: str, limits: IntArray) -> IntArray:
-    """The limits of the groups of cells that no query tells apart, which are planned as one: the largest of each."""
+def _merged(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
+    """What is asked of the groups of cells that no query tells apart, which are planned as one, and the group of every cell."""
     gram, _ = asked_along(workload, attribute)
-    if gram.size > MOST_DENSE:
-        return limits
-    small, group = merge_equal_cells(gram)
-    return _largest(limits, group, small.size)
+    if gram.size > MOST_DENSE and not all_alike(gram):
+        return gram, np.arange(gram.size)
+    return merge_equal_cells(gram)
 
 
 def _largest(limits: IntArray, group: IntArray, size: int) -> IntArray:
+    """The largest limit of each group."""
     merged = np.zeros(size, dtype=np.int64)
     np.maximum.at(merged, group, limits)
     return merged

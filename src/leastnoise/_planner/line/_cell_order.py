@@ -39,6 +39,8 @@ def merge_equal_cells(gram: Gram) -> tuple[DenseGram, IntArray]:
     >>> group.tolist(), small.array.tolist()
     ([0, 0, 1], [[2.0, 1.0], [1.0, 1.0]])
     """
+    if all_alike(gram):
+        return DenseGram(gram.diagonal()[:1, None], gram.queries), np.zeros(gram.size, dtype=np.int64)
     matrix = gram.dense()
     _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -46,6 +48,16 @@ def merge_equal_cells(gram: Gram) -> tuple[DenseGram, IntArray]:
     place[order] = np.arange(len(order))
     kept = first[order]
     return DenseGram(matrix[np.ix_(kept, kept)], gram.queries), place[group.reshape(-1)]
+
+
+def all_alike(gram: Gram) -> bool:
+    """Whether no query tells any cell from another, at any size: every cell is asked for as often as the first, and together with it.
+
+    >>> all_alike(WidthGram(10**6, 10**6)), all_alike(PrefixGram(3))
+    (True, False)
+    """
+    own, first = gram.diagonal(), np.eye(1, gram.size)
+    return bool((own == own[0]).all() and (gram.rows(first)[0] == own[0]).all())
 
 
 def line_order(gram: Gram) -> IntArray:

@@ -18,6 +18,8 @@ import numpy as np
 from leastnoise._check.arrays import FloatArray
 from leastnoise._planner.line._gram import Gram
 
+_ROUNDING = 2.0**-50  # of a sum of squares
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaledTree:
@@ -94,14 +96,15 @@ def tree_error(
         gradient: Whether to compute the derivatives.
 
     Returns:
-        The error, and its derivative by every squared scale (an empty list without ``gradient``). The error is convex in them.
+        The error, and its derivative by every squared scale (an empty list without ``gradient``). The error is convex in them. It is
+        what coarse nodes leave of the cells' own, and never below what rounding leaves of it.
 
     >>> tree_error(WidthGram(2, 2), (1, 2), [np.ones(2), np.array([0.5])])[0]
     1.0
     """
     size = gram.size
     vector = 1 / squares[0]
-    error = float(gram.diagonal() @ vector)
+    error = known = float(gram.diagonal() @ vector)
     stored: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]] = []
     for width, z in zip(widths[1:], squares[1:], strict=True):
         product = gram.block_products(vector, width)
@@ -110,6 +113,7 @@ def tree_error(
         error -= float((z * m) @ shrink)
         stored.append((vector, product, k, m, shrink))
         vector = vector * block_spread(shrink, width, size)
+    error = max(error, known * _ROUNDING)
     if not gradient:
         return error, []
     slopes: list[FloatArray] = []
