@@ -5,8 +5,9 @@ noise that the strategy for every candidate would have, the threshold of least p
 measures the sums, every value cut at the limit of its cell, by a hierarchy made for these limits (docs/decisions/0012).
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -15,14 +16,14 @@ import numpy as np
 
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import block_variance
-from leastnoise._check import refuse
+from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
 from leastnoise._estimate import Estimator, Finding, Outcome, Said, Truncated, join
 from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity, Ranges
-from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._bucketed_sums import BucketedSums, goes_along
 from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Run
@@ -156,11 +157,16 @@ def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
 
 
 def chooser(setting: Setting) -> Chooser:
-    """The threshold of least predicted error from noisy counts; all that is public of it is computed before anything is paid."""
+    """The threshold of least predicted error from noisy counts; all that is public of it is computed before anything is paid.
+
+    Raises:
+        InputError: there is a threshold whose sums could not be measured.
+    """
+    _fitted(setting, [(_every_cell(setting, setting.edges), 1.0)])
     places, edges = candidate_cells(setting.edges), setting.edges
     gram, lost = asked_along(setting.plan.workload, setting.attribute)
     cells = Block((Factor((setting.attribute,), Identity(len(setting.edges))),), Fraction(1))
-    noise = fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, [(cells, 1.0)])
+    noise = _fitted(setting, [(cells, 1.0)])
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
     quick = noise_along(setting.plan.workload, setting.attribute, setting.noise.norm)
     known = {int(most): quick(np.minimum(edges, most)) for most in edges[places]}
@@ -168,14 +174,32 @@ def chooser(setting: Setting) -> Chooser:
 
 
 def sums(setting: Setting, threshold: int) -> Measurements:
-    """The sums under the limits of a threshold.
+    """The sums under the limits of a threshold, by the first of three ways whose noise can be drawn exactly.
+
+    The best for the weights of what is asked; the best for equal weights, as those far apart ask for noise out of all proportion; and every
+    cell by itself, which `chooser` has seen to work.
 
     Raises:
         InputError: the public bounds are too large for exact arithmetic.
     """
-    limits = np.minimum(setting.edges, threshold)
-    strategy = limited_strategy(setting.plan.workload, setting.attribute, limits, setting.noise.norm)
-    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, strategy.blocks)
+    workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
+    even = Workload(workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload))
+    for asked in (workload, even):
+        with suppress(InputError):
+            strategy = limited_strategy(asked, setting.attribute, limits, setting.noise.norm)
+            return _fitted(setting, strategy.blocks)
+    return _fitted(setting, [(_every_cell(setting, limits), 1.0)])
+
+
+def _fitted(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
+    return fit(setting.plan.domain, setting.plan.privacy.share(1 - TAIL_SHARE), setting.noise, blocks)
+
+
+def _every_cell(setting: Setting, limits: IntArray) -> Block:
+    """The sum of every cell of what is asked about."""
+    domain, asked = setting.plan.domain, {setting.attribute, *(name for product in setting.plan.workload for name in product.attributes)}
+    factors = tuple(Factor((name,), Identity(domain.kind(name).size)) for name in domain.names if name in asked)
+    return Block(factors, Fraction(1), setting.measure, Limits(limits, setting.attribute))
 
 
 class TruncatedSums:

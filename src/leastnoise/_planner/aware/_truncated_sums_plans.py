@@ -12,7 +12,7 @@ from leastnoise._planner._strategy import Strategy
 from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
 from leastnoise._planner.aware._truncated_sums_threshold import quick_noise, weighted_gram
 from leastnoise._planner.line._cell_order import all_alike, merge_equal_cells
-from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree, with_total
+from leastnoise._planner.line._factors import MOST_DENSE, Fit, Fitted, _tree, fitted, gram_of, level_tree
 from leastnoise._planner.line._gaussian_optimal import fit_gaussian_optimum
 from leastnoise._planner.line._gram import Gram, ScaledSum
 from leastnoise._planner.line._p_identity import fit_p_identity
@@ -25,6 +25,7 @@ _MOST_OPTIMUM = {1: 1024, 2: 512}  # cells: seconds
 _ROOM = 2**62 // MOST_ROWS
 _LEAST_BITS = 6
 _NOTHING = 1e-9  # of a row's coefficients
+_BESIDE = 1e-4  # of the budget
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
@@ -144,12 +145,14 @@ def _with(fit: Fit, workload: Workload, attribute: str, limits: IntArray, norm: 
 
 def _optimum(name: str, gram: Gram, limits: IntArray, norm: int) -> Fitted:
     """The best strategy on W T, in whole coefficients on the sums themselves."""
-    rows = with_total(best_rows(gram, limits, norm), 1 / limits)
-    return Fitted(Factor((name,), *whole_rows(rows, limits, norm)))
+    return Fitted(Factor((name,), *whole_rows(best_rows(gram, limits, norm), limits, norm)))
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int, effort: float = 0.3) -> FloatArray:
-    """The best strategy of sensitivity 1 on W T, in real coefficients on the sums themselves, shape (rows, n).
+    """The best strategy of sensitivity 1 on W T that determines every sum, in real coefficients on the sums themselves, shape (rows, n).
+
+    Queries of lower rank, which are best under Gaussian noise where few are asked for, have a ten-thousandth of the budget on every cell
+    besides: rounded to whole coefficients they would not tell what is asked any more.
 
     >>> best_rows(DenseGram(np.eye(1), 1), np.array([4]), 1).tolist()
     [[0.25]]
@@ -158,7 +161,10 @@ def best_rows(gram: Gram, limits: IntArray, norm: int, effort: float = 0.3) -> F
         return 1 / limits[None, :]
     weighted = weighted_gram(gram, limits)
     rows = fit_p_identity(weighted, effort=effort).matrix() if norm == 1 else fit_gaussian_optimum(weighted).factor
-    return np.asarray(rows[np.abs(rows).max(axis=1) > _NOTHING] / limits)
+    rows = rows[np.abs(rows).max(axis=1) > _NOTHING]
+    if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
+        rows = np.vstack([rows * math.sqrt(1 - _BESIDE), math.sqrt(_BESIDE) * np.eye(gram.size)])
+    return np.asarray(rows / limits)
 
 
 def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:

@@ -50,14 +50,16 @@ def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
     """The cells whose upper edges are worth trying as thresholds: steps of about a fifth, up to the public maximum.
 
     Args:
-        edges: upper edges of the cells, in units, increasing and above 0.
+        edges: upper edges of the cells, in units, not falling and above 0.
         ratio: of one step to the next.
 
     Returns:
-        Places of cells, increasing, the last one the last cell.
+        Places of cells, increasing, the last one the last cell; of cells with one upper edge the last.
 
     >>> candidate_cells(100 * np.arange(1, 41)).tolist()
     [0, 1, 2, 3, 4, 5, 7, 8, 10, 12, 15, 18, 22, 27, 32, 39]
+    >>> candidate_cells(np.array([1, 1, 2, 2, 2])).tolist()
+    [1, 4]
     """
     high = float(edges[-1])
     least = max(float(edges[0]), high / LEAST)
@@ -66,7 +68,7 @@ def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
     after = np.minimum(np.searchsorted(edges, wanted), len(edges) - 1)
     before = np.maximum(after - 1, 0)
     nearest = np.where(wanted - edges[before] < edges[after] - wanted, before, after)
-    return np.unique(nearest)
+    return np.unique(np.searchsorted(edges, edges[nearest], side="right") - 1)
 
 
 def falling_counts(counts: FloatArray, edges: FloatArray | IntArray) -> FloatArray:

@@ -12,7 +12,6 @@ from functools import lru_cache, singledispatch
 import numpy as np
 
 from leastnoise._accuracy import apply_gram
-from leastnoise._check.arrays import FloatArray
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Nested, Operator, Prefix, Ranges, Total, Tree, dense
 from leastnoise._measurements import Factor
 from leastnoise._planner._strategy import NotApplicable
@@ -308,24 +307,10 @@ def gaussian_optimum(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     matrix, lower, _ = optimal_factor(gram, gap=1e-3 if gram.size <= 1024 else 3e-3)
-    return Fitted(Factor((name,), Dense(to_dyadic(with_total(matrix, np.ones(gram.size)), bits))), lower**2 * gram.queries)
-
-
-def with_total(matrix: FloatArray, cells: FloatArray) -> FloatArray:
-    """Queries of L2 norm 1 that tell the total, so that least squares has its product form.
-
-    Those that do not have a millionth of the norm on every cell besides.
-
-    Args:
-        matrix: of the queries, shape (rows, n).
-        cells: what one entry in every column may be at a norm of 1, shape (n,).
-
-    >>> with_total(np.eye(2), np.ones(2)).shape, with_total(np.eye(1, 2), np.ones(2)).shape
-    ((2, 2), (3, 2))
-    """
-    if len(matrix) < len(cells) and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7:
-        return np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.diag(cells)])
-    return matrix
+    if len(matrix) < gram.size and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7:
+        # Queries that do not even tell the total: a millionth of the norm on every cell, so that least squares has its product form.
+        matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
+    return Fitted(Factor((name,), Dense(to_dyadic(matrix, bits))), lower**2 * gram.queries)
 
 
 def square_root(name: str, gram: Gram, norm: int, bits: int = 20) -> Fitted:
