@@ -23,7 +23,7 @@ from leastnoise._kernel import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._linop import dense
 from leastnoise._planner import SumBuckets
-from leastnoise._planner.aware._truncated_sums_threshold import candidate_cells, choose_threshold, quick_noise
+from leastnoise._planner.aware._truncated_sums_threshold import SURE, candidate_cells, choose_threshold, quick_noise
 from leastnoise._workload import queries
 
 Reals = npt.NDArray[np.float64]
@@ -105,10 +105,11 @@ def tail_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, entropy:
     first = epsilon * TAIL_SHARE
     counts = np.bincount(np.searchsorted(places, column.cells), minlength=len(places))[1:].astype(np.int64)
     noisy = counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)
-    noise = 2**0.5 / float(epsilon - first)
-    return choose_threshold(
-        sums.gram(), sums.edges, places, noisy.astype(float), lambda limits: _quick(small, int(limits.max())), noise
-    ).threshold
+    noise, sure = 2**0.5 / float(epsilon - first), SURE * 2**0.5 / float(first)
+    found = choose_threshold(
+        sums.gram(), sums.edges, places, noisy.astype(float), lambda limits: _quick(small, int(limits.max())), noise, sure=sure
+    )
+    return found.threshold
 
 
 @cache

@@ -21,7 +21,7 @@ from experiments.sums_mechanisms import TAIL_SHARE, Reals, WholeRows, Wholes, bu
 from experiments.sums_strategies import PrefixSums, sum_strategy
 from leastnoise._kernel import Entropy, SeededEntropy
 from leastnoise._kernel._laplace import discrete_laplace
-from leastnoise._planner.aware._truncated_sums_threshold import candidate_cells, choose_threshold, quick_noise
+from leastnoise._planner.aware._truncated_sums_threshold import SURE, candidate_cells, choose_threshold, quick_noise
 
 START = 50_000
 EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))
@@ -80,8 +80,9 @@ def _chosen(shape: Shape, sums: PrefixSums, epsilon: Fraction, entropy: Entropy)
     cells = np.searchsorted(sums.edges, shape.values)
     counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:].astype(np.int64)
     noisy = (counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)).astype(float)
-    noise = 2**0.5 / float(epsilon - first)
-    return choose_threshold(sums.gram(), sums.edges, places, noisy, lambda limits: _quick(sums, int(limits.max())), noise).threshold
+    noise, sure = 2**0.5 / float(epsilon - first), SURE * 2**0.5 / float(first)
+    found = choose_threshold(sums.gram(), sums.edges, places, noisy, lambda limits: _quick(sums, int(limits.max())), noise, sure=sure)
+    return found.threshold
 
 
 def _answers(way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:

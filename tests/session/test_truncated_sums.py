@@ -216,6 +216,17 @@ def test_sums_by_group_of_a_number_with_many_cells_are_released(budget: object) 
     assert int(outcome.finding.facts()["threshold"]) < 30_000
 
 
+def test_a_table_of_too_many_cells_is_planned_where_what_is_asked_of_it_is_little() -> None:
+    domain = ln.Domain(pay=ln.Integers(0, 59_999), group=ln.Coded(100_000), measures={"wages": ln.Measure("pay", 0, 59_999)})
+    asked = ln.queries(domain, group="identity", sum="wages")
+    setting = sums.setting_of(sums.plan_truncated_sums(asked, Privacy(ln.PureDP(1))))
+    assert (
+        sums.chooser(setting)(np.zeros(len(sums.candidate_cells(setting.edges)) - 1)).threshold
+        == setting.edges[sums.candidate_cells(setting.edges)[0]]
+    )
+    assert sums.sums(setting, 500).blocks
+
+
 def test_what_no_release_could_plan_is_refused_when_it_is_planned() -> None:
     domain = ln.Domain(pay=ln.Integers(0, 4999), measures={"wages": ln.Measure("pay", 0, 4999)})
     asked = ln.queries(domain, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages")

@@ -30,7 +30,7 @@ from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Progress, Search
 from leastnoise._mechanisms._sums import Setting, explained, same_plan, setting
 from leastnoise._plan import Plan
-from leastnoise._planner import ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
+from leastnoise._planner import SURE, ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
 from leastnoise._workload import Workload
 
 STRATEGY = "truncated_sums"
@@ -162,15 +162,23 @@ def chooser(setting: Setting) -> Chooser:
     Raises:
         InputError: there is a threshold whose sums could not be measured.
     """
-    _fitted(setting, [(_every_cell(setting, setting.edges), 1.0)])
     places, edges = candidate_cells(setting.edges), setting.edges
+    try:
+        _fitted(setting, [(_every_cell(setting, edges), 1.0)])
+    except InputError:  # too many cells, of which there may be a strategy all the same
+        sums(setting, int(edges[-1]))
     gram, lost = asked_along(setting.plan.workload, setting.attribute)
     cells = Block((Factor((setting.attribute,), Identity(len(setting.edges))),), Fraction(1))
-    noise = _fitted(setting, [(cells, 1.0)])
+    noise, tail = _fitted(setting, [(cells, 1.0)]), tail_counts(setting, places)
     unit = block_variance(noise, noise.blocks[0]) ** 0.5
+    sure = SURE * block_variance(tail, tail.blocks[0]) ** 0.5 if tail is not None else 0.0
     quick = noise_along(setting.plan.workload, setting.attribute, setting.noise.norm)
     known = {int(most): quick(np.minimum(edges, most)) for most in edges[places]}
-    return lambda counts: choose_threshold(gram, edges, places, counts, lambda limits: known[int(limits.max())], unit, lost=lost)
+
+    def choose(counts: np.ndarray) -> ThresholdChoice:
+        return choose_threshold(gram, edges, places, counts, lambda limits: known[int(limits.max())], unit, lost=lost, sure=sure)
+
+    return choose
 
 
 def sums(setting: Setting, threshold: int) -> Measurements:

@@ -25,7 +25,7 @@ from leastnoise._planner.aware._plane_blocks import (
 )
 from leastnoise._planner.aware._sum_buckets import Kept, SumBuckets
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
-from leastnoise._planner.aware._truncated_sums_threshold import ThresholdChoice, candidate_cells, choose_threshold
+from leastnoise._planner.aware._truncated_sums_threshold import SURE, ThresholdChoice, candidate_cells, choose_threshold
 from leastnoise._planner.tables._tables import reweighted_strategy
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "GROUP_SHARE",
     "MOST_BUCKETS",
     "PLANNERS",
+    "SURE",
     "TEST_SHARE",
     "Kept",
     "NotApplicable",

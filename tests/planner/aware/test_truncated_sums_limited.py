@@ -117,6 +117,7 @@ def test_a_tail_without_a_mean_is_made_lighter() -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-0.5)
     assert falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
+    assert falling_counts(counts, edges, sure=0.99 * counts[-1])[-1] == counts[-1]
 
 
 def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:

@@ -25,6 +25,7 @@ from leastnoise._planner.line._matrix import singular_value_bound
 RATIO = 1.2
 _TAIL_INDEX = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
 _MOST_SPECTRUM = 512
+SURE = 6  # standard errors of a count: one empty interval in 10,000 has as much under Laplace noise
 LEAST = 1000  # the least candidate is at most this many times below the public maximum
 
 
@@ -71,12 +72,13 @@ def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
     return np.unique(np.searchsorted(edges, edges[nearest], side="right") - 1)
 
 
-def falling_counts(counts: FloatArray, edges: FloatArray | IntArray) -> FloatArray:
+def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, sure: float = math.inf) -> FloatArray:
     """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do.
 
     Args:
         counts: shape (k,), all with the same noise.
         edges: ends of the intervals, increasing and above 0, shape (k + 1,).
+        sure: what cannot be noise: larger counts are at least what they are.
 
     Returns:
         Shape (k,): the nearest counts whose density does not rise and, from where about half of the records are above, falls at least as
@@ -96,7 +98,7 @@ def falling_counts(counts: FloatArray, edges: FloatArray | IntArray) -> FloatArr
     start = int(np.argmax(above <= above[0] / 2)) if len(noisy) and (above <= above[0] / 2).any() else max(0, len(noisy) - 1)
     fitted = falling(noisy, np.diff(ends))
     fitted[start:] = falling(noisy[start:], -np.diff(ends**-_TAIL_INDEX)[start:])
-    return fitted
+    return np.where(noisy > sure, np.maximum(fitted, noisy), fitted)
 
 
 def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
@@ -168,6 +170,7 @@ def choose_threshold(
     noise: float,
     *,
     lost: Gram | None = None,
+    sure: float = math.inf,
 ) -> ThresholdChoice:
     """The candidate with the least predicted squared error.
 
@@ -180,6 +183,7 @@ def choose_threshold(
         noise: standard deviation of the noise on a query of sensitivity 1 with what is left of the budget.
         lost: the Gram matrix that squares of losses are added up with; None for M. It differs where sums are asked for by groups, which
             share the loss and each have noise of their own.
+        sure: counts above it are no noise, and taken as they are, however slowly the tail then falls.
 
     Raises:
         InputError: a number of counts that does not fit the candidates.
@@ -198,7 +202,7 @@ def choose_threshold(
         raise InputError(f"There must be one count for each interval between {len(places)} candidates; got {len(tail)}.")
     spans = np.diff(places)
     counts = np.zeros(len(edges))
-    for start, stop, count in zip(places[:-1], places[1:], falling_counts(tail, edges[places]), strict=True):
+    for start, stop, count in zip(places[:-1], places[1:], falling_counts(tail, edges[places], sure), strict=True):
         counts[start + 1 : stop + 1] = count / (stop - start)
     centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
     candidates = edges[places]
