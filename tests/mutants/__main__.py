@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--again", type=Path, help="the folder of an earlier run: take its survivors instead of a sample")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at once; the last step has one")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once, each with a copy of the project")
     parser.add_argument("--packages", nargs="+", default=TRUSTED, help="only mutants and tests of these")
     parser.add_argument("--quick", action="store_true", help="only quick tests, of the trusted packages alone: for a busy machine")
     parser.add_argument("--page", action="store_true", help="write the page of what an earlier run has decided, and run nothing")
@@ -44,7 +44,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = given.folder.resolve()
     if given.step:
-        os.chdir(folder / "tree")
+        os.chdir(_tree(folder, given.part))
         steps = {
             "record": partial(_record, packages=given.packages, quick=given.quick),
             "afresh": _afresh,
@@ -61,9 +61,9 @@ def main() -> None:
 
 def _run(folder: Path, given: argparse.Namespace) -> None:
     """All steps, each from where an earlier run was stopped."""
-    if not (folder / "tree").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED)
+    for part in range(given.jobs):  # the changes of one are not seen by another
+        if not _tree(folder, part).exists():
+            shutil.copytree(_tree(folder, 0) if part else ROOT, _tree(folder, part), ignore=NOT_COPIED)
     if not all((folder / f"lines-{part}.json").exists() for part in range(given.jobs)):
         _step("record", folder, given.jobs, *(["--quick"] if given.quick else []), "--packages", *given.packages)
     if not (folder / "sample.json").exists():
@@ -72,12 +72,17 @@ def _run(folder: Path, given: argparse.Namespace) -> None:
     for first in [*range(_CHUNK, number, _CHUNK), number]:
         for most in IN_PLACE:
             _step(f"in place {most:g}", folder, given.jobs, "--first", str(first))
-        _step("afresh", folder, 1, "--first", str(first))
+        _step("afresh", folder, given.jobs, "--first", str(first))
+
+
+def _tree(folder: Path, part: int) -> Path:
+    """The copy of the project of one process."""
+    return folder / f"tree-{part}"
 
 
 def _draw(folder: Path, given: argparse.Namespace) -> None:
     """The sample, or the survivors of an earlier run as they are in this tree."""
-    mutants = generate.all_mutants(folder / "tree" / "src" / "leastnoise", given.packages)
+    mutants = generate.all_mutants(_tree(folder, 0) / "src" / "leastnoise", given.packages)
     if given.again:
         last = report.states(given.again)
         names = {mutant.name for mutant in report.drawn(given.again) if last[mutant.key][0] not in report.DEAD}
@@ -97,19 +102,21 @@ def _draw(folder: Path, given: argparse.Namespace) -> None:
     (folder / "sample.json").write_text(json.dumps(facts, indent=1), "utf-8")
 
 
-def _step(name: str, folder: Path, jobs: int = 1, *more: str) -> None:
+def _step(name: str, folder: Path, jobs: int, *more: str) -> None:
     """Run a step in so many processes, which take turns at its tests or mutants."""
-    paths = os.pathsep.join(map(str, (folder / "tree" / "src", ROOT / "tests", ROOT)))
-    own = {"PYTHONPATH": paths, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+    paths = [os.pathsep.join(map(str, (_tree(folder, part) / "src", ROOT / "tests", ROOT))) for part in range(jobs)]
+    own = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
     command = [sys.executable, "-m", "mutants", "--step", name, "--folder", str(folder), "--jobs", str(jobs), *more]
-    started = [subprocess.Popen([*command, "--part", str(part)], env={**os.environ, **own}) for part in range(jobs)]
+    started = [
+        subprocess.Popen([*command, "--part", str(part)], env={**os.environ, **own, "PYTHONPATH": paths[part]}) for part in range(jobs)
+    ]
     codes = [one.wait() for one in started]
     if any(codes):
         sys.exit(f"The step {name!r} has failed; what is done is kept.")
 
 
 def _record(folder: Path, part: int, parts: int, _first: int, *, packages: list[str], quick: bool) -> None:
-    covering.record(folder / "tree", folder, part, parts, packages=packages, quick=quick)
+    covering.record(_tree(folder, part), folder, part, parts, packages=packages, quick=quick)
 
 
 def _in_place(folder: Path, part: int, parts: int, first: int, most: float) -> None:
@@ -126,29 +133,29 @@ def _in_place(folder: Path, part: int, parts: int, first: int, most: float) -> N
     left = [mutant for mutant, state, limit in last[part:first:parts] if state not in {*report.DEAD, "no function"} and limit < most]
     checked = any(most <= limit < _LAST for _, _, limit in last)
     if left:
-        trial.in_place(folder / "tree", cover, left if checked else [None, *left], most, tell)
+        trial.in_place(_tree(folder, part), cover, left if checked else [None, *left], most, tell)
 
 
-def _afresh(folder: Path, _part: int, _parts: int, first: int) -> None:
+def _afresh(folder: Path, part: int, parts: int, first: int) -> None:
     """What is no function's code, and every survivor once more, of the first that many: the first tests alone, then more of the file's.
 
     Before them those that could not run in place.
     """
-    cover = covering.Cover(folder)
-    last = sorted(_last(folder)[:first], key=lambda one: one[1] == "survived")
+    cover, tree = covering.Cover(folder), _tree(folder, part)
+    last = sorted(_last(folder)[part:first:parts], key=lambda one: one[1] == "survived")
     left = [mutant for mutant, state, limit in last if state not in report.DEAD and limit != _LAST]
     if left:
         trial.load_libraries()
-        found = trial.afresh(folder / "tree", cover, None, cover.tests(left[0])[:60], AFRESH)
+        found = trial.afresh(tree, cover, None, cover.tests(left[0])[:60], AFRESH)
         if found.state != "survived":
             sys.exit(f"The tests fail on the code as it is: {found.by}")
     for mutant in left:
         own = cover.tests(mutant)
         tests = [*own, *(test for test in cover.of_file(mutant) if test not in set(own))]
         tests.sort(key=lambda test: not test.startswith(covering.THREADED))
-        result = trial.afresh(folder / "tree", cover, mutant, tests[:60], AFRESH)
+        result = trial.afresh(tree, cover, mutant, tests[:60], AFRESH)
         if result.state == "survived" and len(tests) > 60:
-            result = trial.afresh(folder / "tree", cover, mutant, tests[60:], AFRESH)
+            result = trial.afresh(tree, cover, mutant, tests[60:], AFRESH)
         _write(folder, _LAST, mutant, result)
 
 

@@ -27,7 +27,7 @@ _HOW = """
 
 `tests/mutants/` has the program, `python -m mutants --help` its options (with `tests` on the path).
 
-1. The project is copied to `build/mutants/tree`, so that work on it can go on.
+1. The project is copied to `build/mutants`, so that work on it can go on.
 2. All tests and examples of the trusted packages and of the session run once under `coverage`, one context each: which test runs which
    line, and how long it takes. Tests that need more than {longest:.0f} CPU seconds with it are stopped and left out.
 3. A sample of all mutants is drawn, each as likely as any other, from a seed. The changes are those of the operators of mutmut 3.8.1.
