@@ -234,6 +234,16 @@ def test_whatever_libraries_write_for_nothing_is_null():
     assert cell_encoder(kind)(Column(nothing)).tolist() == [1] * len(nothing)
 
 
+@pytest.mark.parametrize(("unit", "form"), [("Y", "2024-01-01"), ("M", "2024-05-01"), ("W", "2024-04-25"), ("D", "2024-05-01")])
+def test_dates_of_coarse_units_have_the_text_of_their_first_day(unit, form):
+    assert text(np.datetime64("2024-05-01").astype(f"M8[{unit}]")) == form
+
+
+@pytest.mark.parametrize(("unit", "form"), [("h", "2024-05-01 13:00:00"), ("m", "2024-05-01 13:07:00"), ("s", "2024-05-01 13:07:05")])
+def test_times_of_coarse_units_have_the_text_of_their_first_second(unit, form):
+    assert text(np.datetime64("2024-05-01T13:07:05").astype(f"M8[{unit}]")) == form
+
+
 def test_doubles_have_the_text_that_python_writes_but_for_whole_ones():
     assert [text(one) for one in (0.1, np.float32(0.1), np.float16(0.5), 17.0, -1e39)] == ["0.1", "0.1", "0.5", "17", str(int(-1e39))]
     assert [text(one) for one in (1e40, -1e40, math.inf)] == ["1e+40", "-1e+40", "inf"]

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.pools import ARROW, DUCKDB, PANDAS, POLARS
 from adapters.sources import CONNECTION
-from leastnoise._adapters import _postgres, read
+from leastnoise._adapters import Wanted, _postgres, read
 from leastnoise._adapters._column import STRANGE
 from leastnoise._adapters._read import open_source
 from leastnoise._domain import Categories, Dates, Domain, Integers
@@ -136,3 +136,14 @@ def test_which_types_of_postgresql_are_counted_and_as_what(unicode):
     other = ["real", "uuid", "json", "bytea", "interval", "time without time zone", "ARRAY"]
     values = _postgres._values({kind: kind for kind in (*held, *texts, *other)}, unicode=unicode)
     assert {kind: value.held for kind, value in values.items()} == held | (texts if unicode else {})
+
+
+def test_booleans_of_eight_bits_are_what_their_bytes_say():
+    truth = Categories(["true", "false"], null="other", outside="other")
+    array = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None, -7], pa.int8()))
+    assert columns_of(read(pa.table({"a": array}), Domain(a=truth))).codes["a"].tolist() == [1, 0, 2, 0]
+
+
+def test_rows_are_counted_where_no_column_is_read():
+    table = read(pd.DataFrame({"a": ["F", "M", None]}), Domain(a=["F", "M"]), wanted=Wanted(attributes=[], measures=[]))
+    assert (columns_of(table).rows, dict(columns_of(table).codes)) == (3, {})

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sqlite3
+import stat
 import tracemalloc
 from fractions import Fraction
 from pathlib import Path
@@ -182,6 +183,17 @@ def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
         os.dup2(kept, 0)
         os.close(kept)
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_a_sign_can_be_locked_by_its_owner_alone(ledger) -> None:
+    """Whatever the process allows for its files: another one's lock would say that the release is still being made."""
+    mask = os.umask(0)
+    try:
+        with ledger.running():
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in ledger.path.parent.iterdir()}
+    finally:
+        os.umask(mask)
+    assert [mode for name, mode in modes.items() if ".run-" in name] == [0o600]
 
 
 def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:

@@ -27,6 +27,7 @@ from leastnoise._linop import (
     Haar,
     Identity,
     Operator,
+    Ordered,
     Prefix,
     Ranges,
     Toeplitz,
@@ -200,6 +201,14 @@ def test_sums_of_a_diagonal_beside_light_rows_do_not_wrap_around(power: int) -> 
     assert column_sums(operator, np.array([2**22, 1, 1]), power).tolist() == [2**62 + 1, 2]
     with pytest.raises(InputError, match="sums below 2\\^63"):
         column_sums(operator, np.array([2**23, 1, 1]), power)
+
+
+def test_ordered_operators_are_equal_in_the_same_order_alone() -> None:
+    """Factors that are equal are compared and charged as one."""
+    one = Ordered(Prefix(3), [2, 0, 1])
+    assert one == Ordered(Prefix(3), np.array([2, 0, 1]))
+    for other in (Ordered(Prefix(3), [0, 2, 1]), Ordered(Identity(3), [2, 0, 1]), Coarse(Prefix(3), [0, 1, 2], 3), Prefix(3), None):
+        assert one != other
 
 
 def test_contrasts_are_of_so_many_cells() -> None:

@@ -138,12 +138,13 @@ def test_every_shortcut_is_safe(data: st.DataObject, power: int, shortcut: str) 
     assert found >= claimed(plan, power) * (1 - 1e-12)  # and no shortcut is better than all pairs
 
 
-@pytest.mark.parametrize("bits", [1, 3, 8])
-def test_shares_are_rounded_to_the_far_side_and_to_few_numbers(bits: int) -> None:
-    found = np.random.default_rng(bits).integers(-(10**9), 10**9, size=(50, 2, 4))
+@pytest.mark.parametrize(("bits", "most"), [(1, 10**9), (3, 10**9), (8, 10**9), (8, 100)])
+def test_shares_are_rounded_to_the_far_side_and_to_few_numbers(bits: int, most: int) -> None:
+    found = np.random.default_rng(bits).integers(-most, most, size=(50, 2, 4))
     rounded = _apart._rounded(found, bits)
     norms, common = rounded[:, :, :2] - found[:, :, :2], found[:, :, 2:] - rounded[:, :, 2:]
     assert norms.min() >= 0 <= common.min()
+    assert not (rounded[:, :, 2:] % 2).any()
     for part, column in np.ndindex(2, 4):
         assert len(np.unique(rounded[:, part, column])) <= 2 ** (bits + 1) + 1
 
@@ -251,6 +252,30 @@ def test_distances_without_a_short_common_denominator_are_short_too() -> None:
     assert math.lcm(*(scale.numerator for scale in scales)).bit_length() > 512
     assert exact < found < exact * (1 + Fraction(1, 2**120))
     assert found.denominator == 2 ** (128 + 54 - 45)
+
+
+@pytest.mark.parametrize("bits", [512, 513])
+def test_distances_are_exact_up_to_a_length_of_the_common_denominator(bits: int) -> None:
+    tops = [3**33, 5**22, 7**18, 11**15, 13**14, 17**12, 19**12, 23**11, 29**10, 37**9]
+    tops.append(2 ** (bits - math.prod(tops).bit_length()))
+    scales = [Fraction(top, 31**8) for top in tops]
+    plan = plan_of(1, [Block((Factor(("a",), Dense(np.array([[1, place + 2]]))),), scale) for place, scale in enumerate(scales)])
+    exact, found = sum((place + 1) / scale for place, scale in enumerate(scales)), largest_distance(plan, 1)
+    assert math.lcm(*tops).bit_length() == bits
+    assert found is not None
+    assert found >= exact
+    assert (found == exact) == (bits == 512)
+
+
+def test_norms_beyond_64_bits_along_an_axis_too_long_to_be_listed_are_exact() -> None:
+    size, value, weight = 2500, 2897, 2**20 - 1
+    domain = Domain({"a": Coded(size)}, measures={"pay": Measure("pay", 0, value)})
+    limits = Limits(np.full(size, value), "a")
+    summed = Block((Factor(("a",), Total(size), np.array([weight])),), Fraction(1), "pay", limits)
+    wavelet = Block((Factor(("a",), Haar(size)),), Fraction(1))
+    assert 2**63 < (value * weight) ** 2 < 2**64
+    norm = int(np.max((dense(Haar(size)) ** 2).sum(axis=0)))
+    assert largest_distance(plan_of(2, [summed, wavelet], domain), 2) == 2 * (value * weight) ** 2 + 4 * norm
 
 
 @pytest.mark.parametrize(
