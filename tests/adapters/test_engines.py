@@ -1,5 +1,6 @@
 """The contract of sources that count: the same counts, to the last row, as reading the same rows here."""
 
+import datetime as dt
 import hashlib
 import itertools
 import subprocess
@@ -296,6 +297,16 @@ def test_a_unit_more_changes_the_numbers_of_few_keys_by_one(monkeypatch):
     assert set(seen) == {0, 1, 2, 3}
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_blanks_of_files_are_taken_from_keys_in_an_engine():
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'")
+    table = pa.table({"agent": ["a", "\ta", "a\u00a0", "\u202fa\r", "b", "\u2003b "], "id": [1, 2, 3, 4, 5, 6]})
+    connection, kind = ibis.duckdb.connect(), Unknown(9, reading=Reading(trim=True))
+    connection.con.register("held", table)
+    for source in (connection.table("held"), table):
+        assert keys_there(source, "agent", kind) == {"a": 4, "b": 1, "\u2003b": 1}
+
+
 @pytest.mark.parametrize("reading", [Reading(ignore_case=True), Reading(nulls=["a\\b"])], ids=str)
 def test_keys_that_have_no_sql_are_read(ibis_duckdb, reading):
     kind = Unknown(99, reading=reading)
@@ -401,6 +412,15 @@ def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have
     assert next(iter(_read.open_source(spark.where("i < 0")).chunks(["i"])), None) is None
 
 
+def test_columns_of_spark_without_a_rule_are_known_before_a_row_is_read(spark_session):
+    frame = spark_session.sql("SELECT array(1) AS a, 1 AS n, INTERVAL '1' DAY AS i, 'x' AS t, timestamp'2024-05-01 00:00:00' AS z")
+    opened = _read.open_source(frame)
+    assert {*opened.strange} == {"a", "i"}
+    (_, (z,)), *_ = opened.chunks(["z"])
+    assert z.zoned
+    assert np.asarray(z.data).astype("M8[us]").tolist() == [dt.datetime.fromisoformat("2024-04-30T15:00")]
+
+
 def test_a_failing_frame_says_nothing_of_a_row(spark_session):
     frame = spark_session.sql("SELECT CAST('MARK' || id AS INT) AS n, id = 1 AS b FROM range(3)")
     for tables in (None, {None: [("n",)]}):
@@ -410,12 +430,13 @@ def test_a_failing_frame_says_nothing_of_a_row(spark_session):
     assert spark_session.catalog.listTables() == []
 
 
-def test_texts_of_queries_that_mean_something_else_are_not_sent(spark_session, spark):
-    spark_session.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+@pytest.mark.parametrize("setting", ["escapedStringLiterals", "quotedRegexColumnNames"])
+def test_texts_of_queries_that_mean_something_else_are_not_sent(spark_session, spark, setting):
+    spark_session.conf.set(f"spark.sql.parser.{setting}", "true")
     try:
         found, here = counts(spark, Domain(b=KINDS[4]), {None: [("b",)]})
     finally:
-        spark_session.conf.unset("spark.sql.parser.escapedStringLiterals")
+        spark_session.conf.unset(f"spark.sql.parser.{setting}")
     assert not here
     assert found == counts(ARROW, Domain(b=KINDS[4]), {None: [("b",)]})[0]
 

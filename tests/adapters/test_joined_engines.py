@@ -130,6 +130,14 @@ def test_a_doubled_column_that_nobody_asks_for_does_no_harm_in_spark(spark_sessi
     assert found == counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})[0]
 
 
+def test_frames_of_two_sessions_of_spark_are_read(spark_session, spark):
+    """Neither session knows the other's views."""
+    partners = spark_session.newSession().createDataFrame(PARTNERS)
+    found, here = counts(ln.Joined(spark, partners, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
+    assert not here
+    assert found == counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})[0]
+
+
 def test_tables_that_ibis_holds_itself_are_read(ibis_duckdb):
     import ibis
 
