@@ -34,8 +34,8 @@ def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> 
     >>> setting_for(1000, 3, Fraction(1), growing=True).edges[[0, -1]].tolist()
     [1, 1000]
     """
-    ends = sorted({most * _LEAST ** (cell / (CELLS - 1)) / _LEAST for cell in range(CELLS)})
-    pay = Edges([0, *sorted({int(end) for end in ends})], closed="right") if growing else Bins(0, most, CELLS, closed="right")
+    ends = sorted({int(most * _LEAST ** (cell / (CELLS - 1)) / _LEAST) for cell in range(CELLS)})
+    pay = Edges([0, *ends], closed="right") if growing else Bins(0, most, CELLS, closed="right")
     domain = Domain(group=[f"g{one}" for one in range(groups)], pay=pay, measures={"amount": Measure("pay", 0, most)})
     return setting_of(plan_truncated_sums(queries(domain, group="identity", sum="amount"), Privacy(PureDP(epsilon))))
 

@@ -100,10 +100,15 @@ def recursive_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> 
 
 def tail_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
     """Ours: a tenth of the budget on counts of the tail, then the least predicted error for what is left."""
+    return chosen_threshold(column.cells, sums, epsilon, entropy)
+
+
+def chosen_threshold(cells: Wholes, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
+    """The same for records by their cells."""
     small = merged(sums)
     places = candidate_cells(sums.edges)
     first = epsilon * TAIL_SHARE
-    counts = np.bincount(np.searchsorted(places, column.cells), minlength=len(places))[1:].astype(np.int64)
+    counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:].astype(np.int64)
     noisy = counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)
     noise, sure = 2**0.5 / float(epsilon - first), SURE * 2**0.5 / float(first)
     found = choose_threshold(

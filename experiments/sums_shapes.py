@@ -17,11 +17,9 @@ import numpy as np
 
 from experiments.selections.threshold import geometric_candidates, sparse_vector
 from experiments.sums import monotone, relative_errors
-from experiments.sums_mechanisms import TAIL_SHARE, Reals, WholeRows, Wholes, bucketed_answers
+from experiments.sums_mechanisms import TAIL_SHARE, Reals, WholeRows, Wholes, bucketed_answers, chosen_threshold
 from experiments.sums_strategies import PrefixSums, sum_strategy
 from leastnoise._kernel import Entropy, SeededEntropy
-from leastnoise._kernel._laplace import discrete_laplace
-from leastnoise._planner.aware._truncated_sums_threshold import SURE, candidate_cells, choose_threshold, quick_noise
 
 START = 50_000
 EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))
@@ -69,22 +67,6 @@ def _rows(name: str, sums: PrefixSums, threshold: int) -> WholeRows:
     return WholeRows.of(sum_strategy(name, sums.matrix(), sums.gram(), limits, released=name == "tamm", effort=0.03), sums, limits)
 
 
-@cache
-def _quick(sums: PrefixSums, threshold: int) -> float:
-    return quick_noise(sums.gram(), sums.limits(threshold), 1)
-
-
-def _chosen(shape: Shape, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
-    """The threshold from noisy counts of the tail, by a tenth of the budget."""
-    places, first = candidate_cells(sums.edges), epsilon * TAIL_SHARE
-    cells = np.searchsorted(sums.edges, shape.values)
-    counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:].astype(np.int64)
-    noisy = (counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)).astype(float)
-    noise, sure = 2**0.5 / float(epsilon - first), SURE * 2**0.5 / float(first)
-    found = choose_threshold(sums.gram(), sums.edges, places, noisy, lambda limits: _quick(sums, int(limits.max())), noise, sure=sure)
-    return found.threshold
-
-
 def _answers(way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
     """Noisy answers, shape (trials, m)."""
     if way == "buckets":
@@ -95,7 +77,7 @@ def _answers(way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials
         if way == "tamm":
             threshold = int(sparse_vector(shape.values, epsilon * TAIL_SHARE, entropy, candidates=candidates, most=shape.most).limit)
         else:
-            threshold = _chosen(shape, sums, epsilon, entropy)
+            threshold = chosen_threshold(np.searchsorted(sums.edges, shape.values), sums, epsilon, entropy)
         found.append(_rows(way, sums, threshold).draw(shape.cut_sums(sums, threshold), epsilon * (1 - TAIL_SHARE), 1, entropy)[0])
     return np.array(found)
 

@@ -91,12 +91,11 @@ def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = ST
     """
     if strategy != STRATEGY:
         raise refuse("strategy", strategy, f"'{STRATEGY}'")
-    checked = setting(workload, privacy, _STEPS, STRATEGY)
-    asked_along(workload, checked.attribute)
-    found = checked.plan
+    found = setting(workload, privacy, _STEPS, STRATEGY)
+    asked_along(workload, found.attribute)  # what it refuses is refused when it is planned
     if progress is not None:
         progress(STRATEGY)
-    return found
+    return found.plan
 
 
 def setting_of(plan: Plan) -> Setting:
@@ -185,10 +184,11 @@ def sums(setting: Setting, threshold: int) -> Measurements:
     """The sums under the limits of a threshold, by the first of three ways whose noise can be drawn exactly.
 
     The best for the weights of what is asked; the best for equal weights, as those far apart ask for noise out of all proportion; and every
-    cell by itself, which `chooser` has seen to work.
+    cell by itself.
 
     Raises:
-        InputError: the public bounds are too large for exact arithmetic.
+        InputError: none of them can. `chooser` has seen that the last can or, where a table has too many cells for it, that the others can
+            at the public maximum.
     """
     workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
     even = Workload(workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload))
