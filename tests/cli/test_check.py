@@ -119,6 +119,39 @@ WARNED = {
 }
 
 
+@pytest.mark.parametrize(("strategy", "read"), [("truncated_sums", True), ("auto", False)])
+def test_a_number_that_a_strategy_decides_along_is_checked_and_not_called_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, strategy: str, read: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pay.csv").write_text("sex,pay\nF,3\nM,99\n", encoding="utf-8")
+    (tmp_path / "pay.toml").write_text(
+        f"""
+[source]
+path = "pay.csv"
+[privacy]
+epsilon = 1
+[plan]
+strategy = "{strategy}"
+[domain.sex]
+categories = ["F", "M"]
+[domain.pay]
+integers = [0, 60]
+[measures.wages]
+column = "pay"
+clip = [0, 60]
+[[workload]]
+queries = {{ sex = "identity" }}
+sum = "wages"
+""",
+        encoding="utf-8",
+    )
+    assert ("[domain.pay] is asked about by no query" in run("plan", "pay.toml").err) is not read
+    page = run("check", "pay.toml")
+    assert page.code == 0, page.err
+    assert ("PRIVATE  pay: " in page.out) is read
+
+
 @pytest.mark.parametrize("name", WARNED)
 def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(visits: Path, run: Run, name: str) -> None:
     before, after, said = WARNED[name]

@@ -21,7 +21,7 @@ from leastnoise._measurements import Block, Limits, Measurements, Observation
 from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Search
-from leastnoise._mechanisms._sums import Setting, explained, same_plan, setting
+from leastnoise._mechanisms._sums import Setting, explained, numbers_summed, same_plan, setting
 from leastnoise._plan import Plan
 from leastnoise._planner import SumBuckets
 from leastnoise._workload import Workload
@@ -148,6 +148,10 @@ class BucketedSums:
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
         """By name."""
         return strategy == STRATEGY
+
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:
+        """The number that is summed."""
+        return numbers_summed(workload)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """One step."""

@@ -407,6 +407,10 @@ class Dawa:
         """By name."""
         return strategy in STRATEGIES
 
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none
+        """None that is not asked about."""
+        return ()
+
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_dawa`."""
         return plan_dawa(workload, privacy, search.strategy, search.tell)

@@ -343,6 +343,10 @@ class DawaPlane:
         """By name, for workloads on two attributes."""
         return strategy in ON_ONE and on_two(workload)
 
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none
+        """None that is not asked about."""
+        return ()
+
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """See `plan_plane`."""
         return plan_plane(workload, privacy, search.strategy, search.tell)

@@ -25,6 +25,10 @@ class Linear:
         """Whatever no other mechanism takes."""
         return True
 
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none
+        """None that is not asked about."""
+        return ()
+
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """The plan of least expected error."""
         return choose(workload, privacy, search)[0]

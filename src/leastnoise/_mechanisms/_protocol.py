@@ -103,6 +103,9 @@ class Mechanism(Protocol):
     def takes(self, strategy: str, workload: Workload) -> bool:
         """Whether it is the mechanism for this strategy and workload."""
 
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:
+        """The attributes that it looks at to decide, whether or not they are asked about: they are read too."""
+
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the public plan.
 

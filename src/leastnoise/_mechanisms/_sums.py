@@ -69,6 +69,17 @@ def setting(workload: Workload, privacy: Privacy, steps: Sequence[tuple[str, Fra
     return Setting(plan, measure, attribute, edges)
 
 
+def numbers_summed(workload: Workload) -> tuple[str, ...]:
+    """The attributes that hold the numbers of the measures asked about.
+
+    >>> pay = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
+    >>> numbers_summed(queries(pay, sex="identity", sum="wages"))
+    ('pay',)
+    """
+    columns = {workload.domain.measure(name).column for name in workload.measures if name is not None}
+    return tuple(name for name in workload.domain.names if name in columns)
+
+
 def _asked(workload: Workload) -> str:
     return " and ".join("counts" if name is None else f"sums of {name}" for name in workload.measures)
 

@@ -28,7 +28,7 @@ from leastnoise._mechanisms._bucketed_sums import BucketedSums, goes_along
 from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Progress, Search
-from leastnoise._mechanisms._sums import Setting, explained, same_plan, setting
+from leastnoise._mechanisms._sums import Setting, explained, numbers_summed, same_plan, setting
 from leastnoise._plan import Plan
 from leastnoise._planner import SURE, ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
 from leastnoise._workload import Workload
@@ -218,6 +218,10 @@ class TruncatedSums:
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
         """By name."""
         return strategy == STRATEGY
+
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:
+        """The number that is summed."""
+        return numbers_summed(workload)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Without a threshold along the number alone; else see `plan_truncated_sums`."""

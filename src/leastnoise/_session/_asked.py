@@ -2,14 +2,16 @@
 
 from leastnoise._check import refuse
 from leastnoise._plan import Plan
+from leastnoise._session._planned import looks
+from leastnoise._session._spec import Spec
 from leastnoise._workload import Workload
 
 
 def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The attributes and measures that a plan or a workload asks about, in the order of the domain.
+    """The attributes and measures that a release of a spec, a plan or a workload reads, in the order of the domain.
 
     Args:
-        what: the plan or workload.
+        what: the spec, plan or workload; of a workload, which says no strategy, those that it asks about.
 
     Raises:
         InputError: something else.
@@ -19,10 +21,15 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     if isinstance(what, Plan):
         return what.used()
-    if not isinstance(what, Workload):
+    workload = what.workload if isinstance(what, Spec) else what
+    if not isinstance(workload, Workload):
         raise refuse("what to check", type(what).__name__, "a spec, a plan or a workload")
-    names = {name for product in what for name in product.attributes}
+    names = {name for product in workload for name in product.attributes}
+    if isinstance(what, Spec) and looks(what.strategy):
+        from leastnoise._mechanisms import mechanism_for  # with all that carries such plans out
+
+        names.update(mechanism_for(what.strategy, workload).decides_along(workload))
     return (
-        tuple(name for name in what.domain.names if name in names),
-        tuple(name for name in what.domain.measures if name in what.measures),
+        tuple(name for name in workload.domain.names if name in names),
+        tuple(name for name in workload.domain.measures if name in workload.measures),
     )

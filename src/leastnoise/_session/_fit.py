@@ -83,7 +83,7 @@ def check(
     workload = what.workload if isinstance(what, Spec) else what
     if isinstance(what, (Spec, Plan)):
         unit_column, max_rows, max_per_cell = what.privacy.unit_column, what.privacy.max_rows, what.privacy.max_per_cell
-    every, measures = asked_about(workload)
+    every, measures = asked_about(what)
     attributes = tuple(name for name in every if not isinstance(workload.domain.kind(name), Unknown))
     found = rows_fit(
         _given(source, what),

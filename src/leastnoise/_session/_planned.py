@@ -119,7 +119,7 @@ def planned(
     one_of("objective", objective, ("total", *OBJECTIVES))
     check_cell(workload, privacy)
     strategy = search.strategy
-    if _looks(strategy) and (objective != "total" or stated(privacy) is None):
+    if looks(strategy) and (objective != "total" or stated(privacy) is None):
         raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
     try:
         if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least
@@ -142,8 +142,12 @@ def _made(workload: Workload, privacy: Privacy, search: Search, objective: str, 
     return mechanism_for(search.strategy, workload).plan(workload, privacy, search)
 
 
-def _looks(strategy: str) -> bool:
-    """Whether a strategy looks at the data."""
+def looks(strategy: str) -> bool:
+    """Whether a strategy looks at the data.
+
+    >>> looks("auto"), looks("dawa")
+    (False, True)
+    """
     if strategy == "auto":
         return False
     from leastnoise._mechanisms import BY_NAME  # with all that carries such plans out

@@ -37,7 +37,7 @@ def spec_warnings(what: Spec) -> tuple[str, ...]:
     [domain.sex] has 'F' and 'f', which differ by case or blanks alone; if they mean the same, keep one and say ignore_case or trim = true.
     [domain.age] is asked about by no query: it is not read. Ask for it, or leave it out.
     """
-    attributes, measures = asked_about(what.workload)
+    attributes, measures = asked_about(what)
     found = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what)]
     for name in measures:
         low, high = what.domain.measure(name).low, what.domain.measure(name).high
