@@ -29,7 +29,6 @@ SIZES = (2, 3, 5, 8, 12, 16)
 ROWS = 500
 BUDGETS = (ln.Least(), ln.Least("rho"), ln.Least(delta="1e-6"), ln.Least(neighbours="replace"), ln.Least(level=0.8))
 LESS = Fraction(98, 100)
-SECONDS = 2  # of planning
 _DOUBT = 3.0  # standard deviations by which a share of releases may fall short by chance
 _BATCHES = 10
 
@@ -130,7 +129,7 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
     domain, tables = drawn(generator)
     privacy = BUDGETS[number % len(BUDGETS)]
     workload = sum((one.workload(domain) for one in tables[1:]), tables[0].workload(domain))
-    plan = ln.plan(workload, privacy, seconds=SECONDS)
+    plan = ln.plan(workload, privacy)
     rows = pd.DataFrame({name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names})
     rows["pay"] = generator.integers(0, int(domain.measures["pay"].high) + 1, ROWS)
     errors: list[list[FloatArray]] = [[] for _ in tables]
