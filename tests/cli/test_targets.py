@@ -32,6 +32,24 @@ def test_the_least_budget_is_planned_for_and_paid(folder, run):
     assert "target" in json.dumps(manifest["workload"])
 
 
+def test_targets_of_means_are_shown_and_tables_without_any_are_named(folder, run):
+    text = (folder / "people.toml").read_text(encoding="utf-8").split("[[workload]]")[0].replace(*LEAST)
+    means = (
+        '[measures.years]\ncolumn = "age"\nclip = [17, 90]\n[[workload]]\nmeans = { of = "years", by = ["sex"] }\nsize = 400\nmargin = 3\n'
+    )
+    (folder / "means.toml").write_text(text + means + "[[workload]]\nmarginals = { ways = 0 }\n", encoding="utf-8")
+    shown = run("plan", "means.toml")
+    assert re.search(r"margin 3\.000: [23][.]\d", shown.out)
+    assert "keeps the targets, and total has none: their errors are whatever that leaves." in " ".join(shown.err.split())
+    (told,) = json.loads(run("plan", "means.toml", "--json").out)["statistics"]
+    assert (told["target"], told["kept"]) == ({"margin": 3.0}, True)
+    assert 2.9 < told["margin"] <= 3
+    assert run("release", "means.toml", "--out", "out").code == 0
+    (released,) = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))["statistics"]
+    assert "margin" in json.dumps(released)
+    assert run("show", "out").code == 0
+
+
 def test_the_plan_says_which_targets_are_missed(folder, run):
     changed(folder, TARGET, ('epsilon = "1"', 'epsilon = "1/10"'))
     shown = run("plan", "people.toml").out

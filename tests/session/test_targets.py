@@ -18,7 +18,8 @@ from leastnoise._planner.covers import _designs
 from leastnoise._session import _balanced as balancing
 from leastnoise._session import _objectives as objectives
 from leastnoise._session import expected_seconds, planned
-from leastnoise._session._balanced import Goal, answering, balanced, goals_of, ratios
+from leastnoise._session._balanced import answering, balanced
+from leastnoise._session._goals import Goal, goals_of, ratios
 from leastnoise._session._objectives import price, prices, reached
 from leastnoise._session._targets import Least, least, of_size
 from leastnoise._workload import from_json, target

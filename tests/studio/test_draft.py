@@ -204,5 +204,10 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     less = changed(changed(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
     assert less.spec.workload.products[-1].weight == 3
-    with pytest.raises(InputError, match="Targets and sums are of tables"):
+    with pytest.raises(InputError, match="the margin of a mean must be given with a size"):
         changed(draft, {"target": "margin", "most": "5"}, [2])
+    with pytest.raises(InputError, match="Other targets, and sums, are of tables"):
+        changed(draft, {"target": "margin", "most": "5"}, [5])
+    strict = changed(sized, {"target": "margin", "most": str(mean / 2)}, [2])
+    row = view(Seen(1, strict, planned_spec(strict.spec)))["rows"][2]
+    assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])

@@ -22,7 +22,8 @@ SAID = texts("en")
 # What the studio may ask of the session: what is public. Nothing here takes a source.
 PUBLIC = {
     "LEAST", "Least", "Price", "Reached", "Spec", "answering", "parse_spec", "plan_warnings",
-    "planned", "price", "read_spec_text", "reached", "read_release", "read_toml", "spec_from_table", "spec_warnings", "stated",
+    "planned", "price", "read_spec_text", "reached", "reached_by_means", "read_release", "read_toml", "spec_from_table",
+    "spec_warnings", "stated",
 }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._promise import promised, structures, total_squared_error
 from leastnoise._accuracy._ratio import ratio_interval
 from leastnoise._accuracy._row_space import MOST_DENSE, RowSpace, row_space
-from leastnoise._accuracy._statistics import ROUNDING, StatisticError, statistic_errors
+from leastnoise._accuracy._statistics import ROUNDING, StatisticError, farthest, mean_error, statistic_errors
 from leastnoise._accuracy._structure import combined, quantity_structure, structure
 from leastnoise._accuracy._subset_sums import Terms, subset_sums
 from leastnoise._accuracy._told import Told, attributes_told, middle, middles, sums_told, told
@@ -71,6 +71,7 @@ __all__ = [
     "confidence_factor",
     "covariances",
     "explained",
+    "farthest",
     "gram_diagonal",
     "gram_generators",
     "interval_ends",
@@ -78,6 +79,7 @@ __all__ = [
     "joint_rows",
     "lower_bound",
     "marginals_of",
+    "mean_error",
     "measured_along",
     "middle",
     "middles",

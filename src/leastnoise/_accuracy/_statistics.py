@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from leastnoise._accuracy._told import middles
+from leastnoise._measurements import Measurements
 from leastnoise._plan import Plan, TableError
 from leastnoise._workload import Statistic
 
@@ -74,9 +75,42 @@ def _error(plan: Plan, asked: Statistic, tables: list[TableError]) -> float:
     if not asked.form.of_measure:
         return tables[0].rmse
     counts, sums = tables
-    measure = plan.domain.measure(asked.of)
+    return mean_error(plan.measured(), asked.of, counts.rmse, sums.rmse) * float(plan.domain.measure(asked.of).unit)
+
+
+def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
+    """Standard error of S - r C, sum and count of a group, at the mean r within the measure's bounds where it is largest.
+
+    Args:
+        measured: what tells of both.
+        measure: that is summed.
+        counts: standard error of C, in rows.
+        sums: standard error of S, in units of the measure.
+
+    Returns:
+        In units of the measure; over the size of the group it is the error of the mean by the delta method.
+
+    >>> domain = ln.Domain(measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> apart = ln.plan(ln.mean_queries(domain, "pay"), ln.PureDP(1), strategy="workload").measured()
+    >>> round(mean_error(apart, "pay", 1.0, 3.0), 3)
+    5.0
+    """
     # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0 where sums are not centred.
-    apart = middles(plan.measured(), asked.of).get(None, 0.0)
-    farthest = max(abs(measure.low_units - apart), abs(measure.high_units - apart))
-    variance = sums.rmse**2 + (farthest**2 - (1 - ROUNDING) * apart**2) * counts.rmse**2
-    return math.sqrt(max(0.0, variance)) * float(measure.unit)
+    apart = _middle(measured, measure)
+    variance = sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * apart**2) * counts**2
+    return math.sqrt(max(0.0, variance))
+
+
+def farthest(measured: Measurements, measure: str) -> float:
+    """How far a mean can be from the middle of the bounds, where sums are centred, else from 0; in units of the measure.
+
+    >>> domain = ln.Domain(measures={"pay": ln.Measure("pay", 0, 4)})
+    >>> [farthest(ln.plan(ln.mean_queries(domain, "pay"), ln.PureDP(1), strategy=name).measured(), "pay") for name in ("workload", "auto")]
+    [4.0, 2.0]
+    """
+    bounds, apart = measured.domain.measure(measure), _middle(measured, measure)
+    return max(abs(bounds.low_units - apart), abs(bounds.high_units - apart))
+
+
+def _middle(measured: Measurements, measure: str) -> float:
+    return middles(measured, measure).get(None, 0.0)

@@ -6,6 +6,7 @@ from leastnoise._cli._output import unique
 
 if TYPE_CHECKING:
     from leastnoise._plan import Plan
+    from leastnoise._session import Reached
 
 METHODS = {
     "means": "std_error of a mean in a group of size rows, at most: by the delta method, at the largest mean that the bounds allow",
@@ -41,19 +42,23 @@ def expected(made: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
                 "largest_is_bound": None if table is None else table.largest_is_bound,
                 "weight": float(product.weight),
                 "measure": product.measure,
-                **({} if target is None else {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}),
+                **_target(target),
             }
         )
     return found
 
 
-def expected_statistics(made: "Plan") -> list[dict[str, Any]]:
+def expected_statistics(made: "Plan", level: float = 0.95) -> list[dict[str, Any]]:
     """What is promised for every statistic: its name, what was asked for, its tables, the error of its counts, and what follows at a size.
+
+    Means with a target also have it, what the plan makes of it, and whether it is kept.
 
     Args:
         made: a plan.
+        level: of the intervals that margins are about.
     """
     from leastnoise._accuracy import statistic_errors
+    from leastnoise._session import reached_by_means
 
     if made.promise is None:
         return []
@@ -67,6 +72,11 @@ def expected_statistics(made: "Plan") -> list[dict[str, Any]]:
             "size": None if one.statistic.size is None else float(one.statistic.size),
             "std_error": one.std_error,
             "method": METHODS["means" if one.statistic.form.of_measure else "shares"],
+            **_target(target),
         }
-        for one in statistic_errors(made)
+        for one, target in zip(statistic_errors(made), reached_by_means(made, level), strict=True)
     ]
+
+
+def _target(found: "Reached | None") -> dict[str, Any]:
+    return {} if found is None else {"target": {found.kind: found.most}, found.kind: found.error, "kept": found.kept}

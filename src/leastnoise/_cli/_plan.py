@@ -172,7 +172,7 @@ def facts(made: "Plan", seconds: float, level: float) -> dict[str, Any]:
         "error_over_least_possible": ratio(made),
         "rmse": {table["name"]: table["rmse"] for table in tables},
         "tables": tables,
-        **({"statistics": statistics} if (statistics := expected_statistics(made)) else {}),
+        **({"statistics": statistics} if (statistics := expected_statistics(made, level)) else {}),
         "seconds": round(seconds, 3),
         **explained(found, [table["name"] for table in tables]),
     }
@@ -191,7 +191,7 @@ def show_plan(made: "Plan", seconds: float, level: float) -> None:
 
     tables, found = expected(made, level), mechanism_of(made).explain(made)
     told = show_steps(found, tables) if made.promise is None else _show_promise(made.promise, tables, ratio(made))
-    _show_statistics(expected_statistics(made))
+    _show_statistics(expected_statistics(made, level))
     rest = ", all of it" if made.measurements is None else ""
     show_facts(
         [
@@ -209,7 +209,11 @@ def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
     """What can be said beforehand of means, quantiles and distribution functions."""
     if statistics:
         columns = [("made of the tables", "fold"), ("known beforehand", "fold")]
-        show_table("", columns, [[one["name"], _beforehand(one)] for one in statistics])
+        rows = [[one["name"], _beforehand(one)] for one in statistics]
+        if any("target" in one for one in statistics):
+            columns.append(("target", "left"))
+            rows = [[*row, _target(one)] for row, one in zip(rows, statistics, strict=True)]
+        show_table("", columns, rows)
 
 
 def _beforehand(one: dict[str, Any]) -> str:

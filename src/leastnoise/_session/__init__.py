@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from leastnoise._session._expected import csv_blocks, reading_seconds, resuming_seconds
     from leastnoise._session._export import export
     from leastnoise._session._finish import Finished, finish_all, resume
-    from leastnoise._session._objectives import Price, Reached, price, prices, reached
+    from leastnoise._session._objectives import Price, Reached, price, prices, reached, reached_by_means
     from leastnoise._session._planned import compare, expected_seconds, plan, planned
     from leastnoise._session._reading import outcome_from_json, read_release
     from leastnoise._session._searches import Searched, search_plans
@@ -50,7 +50,7 @@ _HOMES = {
     "_session._expected": ("csv_blocks", "reading_seconds", "resuming_seconds"),
     "_session._export": ("export",),
     "_session._finish": ("Finished", "finish_all", "resume"),
-    "_session._objectives": ("Price", "Reached", "price", "prices", "reached"),
+    "_session._objectives": ("Price", "Reached", "price", "prices", "reached", "reached_by_means"),
     "_session._planned": ("compare", "expected_seconds", "plan", "planned"),
     "_session._reading": ("outcome_from_json", "read_release"),
     "_session._searches": ("Searched", "search_plans"),
@@ -106,6 +106,7 @@ __all__ = [
     "price",
     "prices",
     "reached",
+    "reached_by_means",
     "read_description",
     "read_plan",
     "read_release",

@@ -18,14 +18,15 @@ from fractions import Fraction
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy
-from leastnoise._accuracy import interval_multiplier, lower_bound, promised
-from leastnoise._check import InputError, refuse
+from leastnoise._accuracy import lower_bound, promised
+from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import Search, choose, noises, planning_seconds, reweighted, searched_again
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._workload import Product, Workload
+from leastnoise._session._goals import Goal, ratios
+from leastnoise._workload import Workload
 
 _WEIGHT_BITS = 20
 _LEAST_WEIGHT = 2.0**-10
@@ -36,36 +37,6 @@ _QUICK = 1 / 5  # of the time: strategies are compared in it
 _BESIDE = 1.25  # times as much as what is mostly the best takes
 _FINALISTS = 2
 _BEHIND = 1.1  # a strategy whose errors are so much above those of the best may still be the best with all its time
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What the error of a table is compared with.
-
-    Args:
-        most: the largest error wanted, in rows or in units of the measure; infinite where none is wanted.
-        level: None if the error is the root mean square of the standard errors; else it is the half width, at this level, of the widest
-            interval.
-    """
-
-    most: float
-    level: float | None = None
-
-    @property
-    def wanted(self) -> bool:
-        """Whether there is a limit at all."""
-        return math.isfinite(self.most)
-
-    def ratio(self, plan: Plan, place: int) -> float:
-        """Squared error over squared limit of a table: at most 1 where the goal is kept."""
-        table, measured = plan.expected_error().tables[place], plan.measured()
-        if self.level is None:
-            return (table.rmse / self.most) ** 2
-        return ((interval_multiplier(measured.noise, self.level) * table.largest_std + 0.5 / measured.grid) / self.most) ** 2
-
-    def std(self, noise: Noise) -> float:
-        """The standard error that keeps the goal, but for half a step of the noise."""
-        return self.most if self.level is None else self.most / interval_multiplier(noise, self.level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,40 +59,6 @@ class Balanced:
     def strategy(self) -> str:
         """The planner's name."""
         return self.plan.strategy
-
-
-def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
-    """The targets of a workload as goals.
-
-    Args:
-        workload: with a target for one table at least.
-        level: of the intervals whose half widths are limited.
-
-    Raises:
-        InputError: no table has a target, or a margin is below one row.
-
-    >>> goals_of(marginals(Domain(sex=["F", "M"]), ways=1).within(margin=50), 0.9)
-    (Goal(most=50.0, level=0.9),)
-    """
-    if all(product.target is None for product in workload):
-        raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
-    return tuple(goal(product, level) for product in workload)
-
-
-def goal(product: Product, level: float) -> Goal:
-    """The target of one table as a goal; no limit if it has none."""
-    if product.target is None:
-        return Goal(math.inf)
-    most = float(product.target.most) / product.unit
-    if product.target.kind == "margin" and most < 1:
-        advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
-        raise refuse(f"the margin of {product.name}", str(product.target.most), f"at least {product.unit:g}", advice)
-    return Goal(most, level if product.target.kind == "margin" else None)
-
-
-def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
-    """Squared error over squared limit of every table: float array of shape (tables,); at most 1 where the goal is kept."""
-    return np.array([goal.ratio(plan, place) for place, goal in enumerate(goals)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +276,7 @@ def _wanted(goals: Sequence[Goal]) -> FloatArray:
 
 def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
     """The workload whose weighted squared error is the sum of shares times ratios, but for a factor."""
-    stds = np.array([goal.std(noise) for goal in goals])
+    stds = np.array([goal.std(noise, place) for place, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(one.measure) for one in workload])
     weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
     weights = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
@@ -350,7 +287,8 @@ def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noi
 def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
     """A lower bound of the largest ratio: that of the weighted sum over the tables with goals, over the sum of the weights of their ratios.
 
-    It holds because a table's largest standard error is at least the root mean square, and half a step of the noise at least nothing.
+    It holds because a table's largest standard error is at least the root mean square, half a step of the noise at least nothing, and
+    the ratio of a mean at least that of its tables, as `MeanGoal` says.
     """
     wanted = tuple(product for product, goal in zip(asked, goals, strict=True) if goal.wanted)
     return lower_bound(Workload(asked.domain, wanted), privacy, noise) / math.fsum(_counted(asked, goals, noise))
@@ -359,5 +297,6 @@ def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise)
 def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
     """The weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
     return [
-        product.importance * product.rows * goal.std(noise) ** 2 if goal.wanted else 0.0 for product, goal in zip(asked, goals, strict=True)
+        product.importance * product.rows * goal.std(noise, place) ** 2 if goal.wanted else 0.0
+        for place, (product, goal) in enumerate(zip(asked, goals, strict=True))
     ]

@@ -10,7 +10,8 @@ from leastnoise._accuracy import LEVEL
 from leastnoise._check import InputError, quoted, refuse
 from leastnoise._mechanisms import Search, choose, planning_seconds
 from leastnoise._plan import Plan
-from leastnoise._session._balanced import Goal, answering, balanced, balanced_seconds, goal, goals_of, nearly_balanced
+from leastnoise._session._balanced import answering, balanced, balanced_seconds, nearly_balanced
+from leastnoise._session._goals import Goal, goal, goals_of, mean_goals
 from leastnoise._session._targets import part
 from leastnoise._workload import Workload
 
@@ -32,7 +33,7 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
     >>> usual.expected_error().tables[0].rmse > 1.5 * fair.expected_error().tables[0].rmse
     True
     """
-    if any(product.target is not None for product in workload):
+    if workload.has_targets:
         goals = goals_of(workload, level)
     else:
         alone = {question: choose(own, privacy, search)[0] for question, own in _alone(workload).items()}
@@ -48,7 +49,7 @@ def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float
     True
     """
     found = balanced_seconds(workload, privacy, search)
-    if all(product.target is None for product in workload):
+    if not workload.has_targets:
         found += sum(planning_seconds(own, privacy, search) for own in _alone(workload).values())
     return found
 
@@ -60,7 +61,7 @@ def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a plan makes of the target of a table.
+    """What a plan makes of the target of a table, or of means.
 
     Args:
         kind: "margin" or "rmse".
@@ -95,6 +96,26 @@ def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
             continue
         most = float(product.target.most)
         found.append(Reached(product.target.kind, most, most * math.sqrt(goal(product, level).ratio(plan, place))))
+    return tuple(found)
+
+
+def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
+    """What a plan makes of the targets of the means that its workload asks for, in a group of their size; None for a statistic without one.
+
+    Args:
+        plan: with its promise.
+        level: of the intervals that margins are about.
+
+    >>> domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", 0, 100)})
+    >>> (found,) = reached_by_means(plan(mean_queries(domain, "pay", by=["sex"], size=1000, rmse="0.2"), PureDP(1)), 0.95)
+    >>> round(found.error, 3), found.kept
+    (0.141, True)
+    """
+    known = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
+    found: list[Reached | None] = []
+    for one in plan.workload.statistics:
+        made = None if one.target is None else Reached(one.target.kind, float(one.target.most), known[one].error(plan))
+        found.append(made)
     return tuple(found)
 
 

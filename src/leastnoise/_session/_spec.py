@@ -370,16 +370,17 @@ def _part(domain: Domain, value: object, where: str) -> Workload:
 
 def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
     """Means, quantiles or a distribution function."""
-    foreign = [name for name in table if name not in (kind, "weight", "size")]
+    said = ["weight", "size", *(["margin", "rmse"] if kind == "means" else [])]
+    foreign = [name for name in table if name not in (kind, *said)]
     if foreign:
-        advice = "Targets and sums are of tables: give them to queries that ask for the same table."
-        raise refuse(f"a key of {where}, which asks for {kind},", foreign[0], f"one of {kind}, weight and size", advice)
+        advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."
+        raise refuse(f"a key of {where}, which asks for {kind},", foreign[0], f"one of {', '.join([kind, *said])}", advice)
     keys = ["of", "at", "by"] if kind == "quantiles" else ["of", "by"]
     try:
         asked: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:
             if name not in asked:
                 raise InputError(f"{kind} must have {name}; it has {', '.join(table[kind]) or 'nothing'}.")
-        return _STATISTICS[kind](domain, **asked, **{name: table[name] for name in ("weight", "size") if name in table})
+        return _STATISTICS[kind](domain, **asked, **{name: table[name] for name in said if name in table})
     except InputError as error:
         raise InputError(f"{where}: {error}") from None

@@ -66,10 +66,23 @@ def plan_warnings(what: Spec, made: Plan) -> tuple[str, ...]:
     >>> plan_warnings(spec, planned_spec(spec))
     ()
     """
-    found = budget_warnings(made.privacy, what.rows) if stated(what.privacy) is None else ()
+    found = (*budget_warnings(made.privacy, what.rows), *_without_target(what)) if stated(what.privacy) is None else ()
     laplace = made.measurements is None or made.measurements.noise is Noise.DISCRETE_LAPLACE
     idle = (_IDLE,) if made.privacy.max_per_cell is not None and laplace else ()
     return *found, *idle, *error_warnings(made, what.rows)
+
+
+def _without_target(what: Spec) -> Iterator[str]:
+    """Where the budget is the least that keeps targets, tables that are part of none have what is left over."""
+    kept = {product.question for one in what.workload.statistics if one.target is not None for product in what.workload.tables_of(one)}
+    without = [product.name for product in what.workload if product.target is None and product.question not in kept]
+    if without:
+        more = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
+        yield (
+            f"The budget is the least that keeps the targets, and {', '.join(without[:_NAMED])}{more} "
+            f"{'have' if len(without) > 1 else 'has'} none: their errors are whatever that leaves. Give every table a margin, relative or "
+            "rmse, and means a margin or rmse, or see that the errors suffice."
+        )
 
 
 def _of_join(what: Spec) -> Iterator[str]:
@@ -85,6 +98,7 @@ _IDLE = (
     "max_per_cell makes nothing cheaper under this plan's Laplace noise, and cuts rows. Leave it out, or give a budget for Gaussian noise: "
     "rho, or delta beside epsilon."
 )
+_NAMED = 3
 _BOUNDS = "Check the bounds, and the unit they are in."
 
 

@@ -11,7 +11,8 @@ from leastnoise._check import Exact, InputError, one_of, refuse
 from leastnoise._domain import PerCell
 from leastnoise._mechanisms import Search, noises
 from leastnoise._plan import Plan
-from leastnoise._session._balanced import Balanced, Goal, answering, balanced, dual, even, goals_of, ratios, rebalanced
+from leastnoise._session._balanced import Balanced, answering, balanced, dual, even, rebalanced
+from leastnoise._session._goals import Goal, goals_of, ratios
 from leastnoise._workload import Workload
 
 _DIGITS = 4
@@ -121,7 +122,7 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> F
         A budget of four decimal digits.
 
     Raises:
-        InputError: no table has a target, or no budget up to 2^20 keeps all of them.
+        InputError: nothing has a target, or no budget up to 2^20 keeps all of them.
 
     Edge cases: a margin below one row is refused, because half a step of the noise belongs to every interval.
 

@@ -7,10 +7,11 @@ from typing import Any
 from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._plan import Plan
 from leastnoise._release import Texts, bet_words, budget_words, goodness, texts
-from leastnoise._session import Price, plan_warnings, spec_warnings, stated
+from leastnoise._session import Price, plan_warnings, reached_by_means, spec_warnings, stated
 from leastnoise._studio._draft import Draft, Question, Row, Setting
 from leastnoise._studio._margins import Margin, margins
 from leastnoise._studio._planning import Seen
+from leastnoise._workload import Statistic
 
 
 def view(seen: Seen) -> dict[str, Any]:
@@ -101,20 +102,26 @@ def _row(
     }
 
 
-def _promised(row: Row, setting: Setting, plan: Plan | None, level: float, said: Texts) -> dict[str, str]:
+def _promised(row: Row, setting: Setting, plan: Plan | None, level: float, said: Texts) -> dict[str, Any]:
     """What is promised for means, quantiles or a distribution function, in the place of the verdict on a target; nothing for tables."""
     if row.statistic is None or not setting.on or plan is None or plan.promise is None:
         return {}
     asked = row.statistic
-    found = next((one for one in statistic_errors(plan) if replace(one.statistic, size=None) == replace(asked, size=None)), None)
+    known = zip(statistic_errors(plan), reached_by_means(plan, level), strict=True)
+    found, target = next(((one, target) for one, target in known if _bare(one.statistic) == _bare(asked)), (None, None))
     if found is None:
         return {}
     if found.std_error is None:
         return {"verdict": said.say("st_needs_size")}
     margin = interval_multiplier(plan.measured().noise, level) * found.std_error
     if asked.form.of_measure:
-        return {"verdict": said.say("st_margin_of_mean", margin=said.error(margin))}
+        missed = target is not None and not target.kept
+        return {"verdict": said.say("st_margin_of_mean", margin=said.error(margin)), "missed": missed}
     return {"verdict": said.say("st_margin_of_share", margin=said.percent(margin, 2))}
+
+
+def _bare(asked: Statistic) -> Statistic:
+    return replace(asked, size=None, target=None)
 
 
 def _verdict(margin: Margin, said: Texts) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from leastnoise._check import Exact, InputError, exact, exact_positive, one_of, refuse
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, number_text
 from leastnoise._workload._query_sets import QuerySet, identity, prefix
+from leastnoise._workload._target import Target, target
 
 MEASURES_ARE_DECLARED = "Declare it with public bounds: [measures.pay] clip = [0, 100000] in a spec, ln.Measure in Python."
 Cell = tuple[Fraction | int, Fraction | int]
@@ -49,6 +50,7 @@ class Statistic:
         by: the attributes whose cells are the groups, in the order of the domain.
         at: the shares of quantiles, exact; else empty.
         size: a public number, how many rows a group is expected to have, or None; for what is said beforehand.
+        target: how exact a mean in a group of that size must be, in the measure's amounts; None for no target.
 
     Raises:
         InputError: something that is not of this kind.
@@ -62,6 +64,7 @@ class Statistic:
     by: tuple[str, ...] = ()
     at: tuple[Fraction, ...] = ()
     size: Fraction | None = None
+    target: Target | None = None
 
     def __post_init__(self) -> None:
         if FORMS[one_of("the kind of a statistic", self.kind, tuple(FORMS))].at_shares != bool(self.at):
@@ -69,6 +72,11 @@ class Statistic:
         if not all(0 < share <= 1 for share in self.at) or len(set(self.at)) != len(self.at):
             shown = ", ".join(number_text(share) for share in self.at)
             raise refuse("at", shown, "different shares above 0 and at most 1, such as 0.5 for the median")
+        if self.target is not None and not self.form.of_measure:
+            raise InputError(f"{self.kind} have no targets: their errors depend on the data. Give one to queries for the same table.")
+        if self.target is not None and self.size is None:
+            advice = "The error of a mean depends on the rows of its group: say a public size, for example size = 1000."
+            raise refuse(f"the {self.target.kind} of a mean", f"{self.target.most} without a size", "given with a size", advice)
 
     @property
     def form(self) -> StatisticForm:
@@ -103,7 +111,8 @@ class Statistic:
         """
         at = {"at": [str(share) for share in self.at]} if self.at else {}
         size = {} if self.size is None else {"size": str(self.size)}
-        return {self.kind: {"of": self.of, **at, "by": list(self.by), **size}}
+        wanted = {} if self.target is None else self.target.to_json()
+        return {self.kind: {"of": self.of, **at, "by": list(self.by), **size, **wanted}}
 
 
 def _crossed(domain: Domain, by: Sequence[str], of: str) -> tuple[tuple[str, ...], tuple[QuerySet, ...]]:
@@ -111,7 +120,15 @@ def _crossed(domain: Domain, by: Sequence[str], of: str) -> tuple[tuple[str, ...
     return names, tuple(prefix() if name == of else identity() for name in names)
 
 
-def statistic(domain: Domain, kind: str, of: object, at: Sequence[Exact] | None, by: Sequence[str], size: Exact | None) -> Statistic:
+def statistic(
+    domain: Domain,
+    kind: str,
+    of: object,
+    at: Sequence[Exact] | None,
+    by: Sequence[str],
+    size: Exact | None,
+    wanted: Target | None = None,
+) -> Statistic:
     """Check what is asked for against the domain.
 
     Args:
@@ -121,9 +138,11 @@ def statistic(domain: Domain, kind: str, of: object, at: Sequence[Exact] | None,
         at: the shares of quantiles; None of others.
         by: attributes whose cells are the groups.
         size: a public number of rows, or None.
+        wanted: of means, how exact they must be in a group of that size; or None.
 
     Raises:
-        InputError: no such measure or attribute, no numbers, shares that are none, or groups of the number itself.
+        InputError: no such measure or attribute, no numbers, shares that are none, groups of the number itself, or a target of others than
+            means or without a size.
 
     >>> statistic(Domain(age=Integers(1, 4)), "quantiles", "age", ["0.5"], [], None).at
     (Fraction(1, 2),)
@@ -145,7 +164,7 @@ def statistic(domain: Domain, kind: str, of: object, at: Sequence[Exact] | None,
         raise refuse("at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]')
     shares = tuple(exact("at", share) for share in at or ())
     known_size = None if size is None else exact_positive("size", size)
-    return Statistic(kind=kind, of=str(of), by=names, at=shares, size=known_size)
+    return Statistic(kind=kind, of=str(of), by=names, at=shares, size=known_size, target=wanted)
 
 
 def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
@@ -156,7 +175,8 @@ def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
     """
     ((kind, asked),) = value.items()
     one_of("the kind of a statistic", kind, tuple(FORMS))
-    return statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"))
+    wanted = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
+    return statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted)
 
 
 def attributes_of(domain: Domain, names: Sequence[str], what: str) -> tuple[str, ...]:

@@ -7,10 +7,20 @@ from leastnoise._check import Exact
 from leastnoise._domain import Domain
 from leastnoise._workload._query_sets import identity, prefix
 from leastnoise._workload._statistic import Statistic, statistic
+from leastnoise._workload._target import target
 from leastnoise._workload._workload import Workload, queries
 
 
-def mean_queries(domain: Domain, of: str, *, by: Sequence[str] = (), weight: Exact = 1, size: Exact | None = None) -> Workload:
+def mean_queries(
+    domain: Domain,
+    of: str,
+    *,
+    by: Sequence[str] = (),
+    weight: Exact = 1,
+    size: Exact | None = None,
+    margin: Exact | None = None,
+    rmse: Exact | None = None,
+) -> Workload:
     """Means of a measure by group: the counts and the sums that they follow from are asked for, and answered too.
 
     Args:
@@ -19,15 +29,17 @@ def mean_queries(domain: Domain, of: str, *, by: Sequence[str] = (), weight: Exa
         by: attributes whose cells are the groups; none for the mean of all rows.
         weight: of both tables.
         size: a public number, how many rows a group is expected to have; the plan says the error of a mean for it.
+        margin: a target: half width of the interval of a mean, at the release's level, in a group of that many rows, whatever the mean.
+        rmse: in place of it, the standard error.
 
     Raises:
-        InputError: no such measure or attribute.
+        InputError: no such measure or attribute, or a target that is not above 0 or has no size.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
     >>> [product.name for product in ln.mean_queries(domain, "pay", by=["sex"])]
     ['sex', 'sum of pay by sex']
     """
-    asked = statistic(domain, "means", of, None, by, size)
+    asked = statistic(domain, "means", of, None, by, size, target(margin=margin, rmse=rmse))
     groups = {name: identity() for name in asked.by}
     return _workload(asked, queries(domain, groups, weight=weight) + queries(domain, groups, weight=weight, sum=of))
 

@@ -74,6 +74,11 @@ class Workload:
     def __iter__(self) -> Iterator[Product]:
         return iter(self.products)
 
+    @property
+    def has_targets(self) -> bool:
+        """Whether a table, or means, have a target."""
+        return any(one.target is not None for one in self.products) or any(one.target is not None for one in self.statistics)
+
     @cached_property
     def rows(self) -> int:
         """Number of queries."""

@@ -1,0 +1,176 @@
+"""Means have targets: the least budget keeps them, a little less does not, and releases of groups of the public size are as exact."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import ZCDP, PureDP
+from leastnoise._check import InputError
+from leastnoise._session import parse_spec, plan_warnings, planned_spec
+from leastnoise._session._balanced import answering
+from leastnoise._session._goals import MeanGoal, mean_goals
+from leastnoise._session._objectives import reached_by_means
+from leastnoise._session._targets import least
+from leastnoise._workload import Statistic, Target
+
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
+# Bounds from 0, above it, and on both sides of it; amounts of half a unit.
+MEASURES = {"pay": ln.Measure("pay", 0, 1000), "age": ln.Measure("age", 16, 70), "gain": ln.Measure("gain", -50, 200, unit="1/2")}
+DOMAIN = ln.Domain(store=["a", "b", "c"], sex=["F", "M"], measures=MEASURES)
+SIZE = 400
+MARGINS = {"pay": 25, "age": 2, "gain": 8}
+BUDGETS = {"pure": ln.Least(), "rho": ln.Least("rho"), "replace": ln.Least(neighbours="replace")}
+
+
+def asked(measure: str, **target: int) -> ln.Workload:
+    return ln.mean_queries(DOMAIN, measure, by=["store"], size=SIZE, **target)
+
+
+@pytest.mark.parametrize("kind", BUDGETS)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_least_budget_keeps_a_margin_of_means_and_a_little_less_does_not(measure: str, kind: str) -> None:
+    workload, privacy = asked(measure, margin=MARGINS[measure]) + ln.marginals(DOMAIN, ways=2).within(rmse=50), BUDGETS[kind]
+    found = least(workload, privacy)
+    (kept,) = reached_by_means(found.plan, 0.95)
+    assert kept is not None
+    assert kept.kept
+    assert kept.error > 0.9 * MARGINS[measure]  # the other table needs less
+    less = answering(workload, found.plan, privacy.privacy(found.size * Fraction(98, 100)))
+    (missed,) = reached_by_means(less, 0.95)
+    assert missed is not None
+    assert not missed.kept
+    assert 0 < found.bound <= found.size
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("budget", [PureDP("3/4"), ZCDP("1/50")], ids=["pure", "gaussian"])
+def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(measure: str, budget: ln.PureDP | ln.ZCDP) -> None:
+    """At the mean where they are largest, with the covariance of both; and no table has more than its limit where the target is kept."""
+    bounds = MEASURES[measure]
+    for strategy in ("workload", "auto"):
+        made = ln.plan(asked(measure, rmse=1), budget, strategy=strategy)
+        (goal,) = mean_goals(made.workload, 0.95)
+        drawn = np.array([sums_and_counts(made, seed, measure) for seed in range(100)]).reshape(-1, 2)
+        spreads = [
+            np.std(drawn[:, 0] - mean * drawn[:, 1]) / SIZE for mean in np.linspace(float(bounds.low), float(bounds.high), 21).tolist()
+        ]
+        assert goal.error(made) == pytest.approx(max(spreads), rel=0.15)  # 300 draws
+        tables = made.expected_error().tables
+        for place, limit in zip(goal.places, goal.limits, strict=True):
+            assert tables[place].rmse <= limit * goal.error(made) * (1 + 1e-9)
+
+
+def sums_and_counts(made: ln.Plan, seed: int, measure: str) -> np.ndarray:
+    """Noise of sums, in amounts, and of counts, of every store; nobody is in the table."""
+    nobody = pd.DataFrame({"store": pd.Series(dtype=str), "sex": pd.Series(dtype=str), measure: pd.Series(dtype=float)})
+    released = ln.release(made, nobody, seed=seed)
+    counts, sums = (released.tables[name].frame("pandas")["answer"].to_numpy() for name in ("store", f"sum of {measure} by store"))
+    return np.stack([sums, counts], axis=-1)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_releases_of_groups_of_the_size_have_intervals_within_the_margin_that_cover(measure: str) -> None:
+    bounds, random = MEASURES[measure], np.random.default_rng(5)
+    plan = ln.plan(asked(measure, margin=MARGINS[measure]), ln.Least())
+    low, high = float(bounds.low), float(bounds.high)
+    values = np.concatenate([np.full(SIZE, high), random.integers(int(low), int(high) + 1, SIZE), np.full(SIZE, low)])
+    people = pd.DataFrame({"store": np.repeat(["a", "b", "c"], SIZE), "sex": "F", measure: values})
+    exact = values.reshape(3, SIZE).mean(axis=1)
+    halves, covered = [], []
+    for seed in range(100):
+        made = ln.release(plan, people, seed=seed).statistics[0].frame("pandas")
+        halves.append((made["high"] - made["low"]) / 2)
+        covered.append((made["low"] <= exact + 1e-9) & (exact - 1e-9 <= made["high"]))
+    assert np.mean(covered) > 0.93
+    # Ends at the bounds are cut there, so the middle group alone shows the width: it is that of its noisy count, near the margin at most.
+    middle = np.array(halves)[:, 1]
+    assert middle.mean() <= MARGINS[measure] * 1.02
+    assert middle.max() <= MARGINS[measure] * 1.35
+
+
+def test_where_the_noise_of_the_count_is_as_large_as_the_group_no_margin_is_kept() -> None:
+    plan = ln.plan(ln.mean_queries(DOMAIN, "pay", by=["store"], size=2, margin=1000), PureDP("1/10"))
+    (found,) = reached_by_means(plan, 0.95)
+    assert found is not None
+    assert found.error > 1000
+
+
+def test_a_table_has_the_stricter_of_its_own_target_and_that_of_its_means() -> None:
+    means = asked("pay", margin=25)
+    alone, counts = (least(one, ln.Least()).size for one in (means, ln.queries(DOMAIN, store="identity").within(rmse=8)))
+    both = least(means + ln.queries(DOMAIN, store="identity").within(rmse=8), ln.Least())
+    assert both.size >= max(alone, counts) * Fraction(99, 100)
+    assert both.size < alone + counts
+
+
+def test_the_worst_ratio_counts_means() -> None:
+    exact, other = asked("pay", margin=5), ln.marginals(DOMAIN, ways=2).within(rmse=50)
+    fair = ln.plan(exact + other, PureDP(1), objective="worst")
+    usual = ln.plan(exact + other, PureDP(1))
+    before, after = (one[0] for one in (reached_by_means(usual, 0.95), reached_by_means(fair, 0.95)))
+    assert before is not None
+    assert after is not None
+    assert after.error < before.error
+
+
+def test_a_plan_keeps_the_target_in_its_file() -> None:
+    made = ln.plan(asked("age", margin=2), PureDP(1))
+    again = ln.Plan.from_json(made.to_json())
+    assert again == made
+    assert again.workload.statistics[0].target == Target("margin", 2)
+
+
+def test_others_than_means_have_no_target() -> None:
+    with pytest.raises(InputError, match="cdf have no targets: their errors depend on the data"):
+        Statistic(kind="cdf", of="store", size=Fraction(9), target=Target("rmse", 1))
+    with pytest.raises(InputError, match="the rmse of a mean must be given with a size"):
+        asked("pay", rmse=1) + ln.mean_queries(DOMAIN, "pay", rmse=1)
+
+
+SPEC = """
+[privacy]
+epsilon = "least"
+[domain.store]
+categories = ["a", "b", "c"]
+[domain.sex]
+categories = ["F", "M"]
+[measures.pay]
+clip = [0, 1000]
+[[workload]]
+means = { of = "pay", by = ["store"] }
+size = 400
+margin = 25
+[[workload]]
+marginals = { ways = 1, of = ["sex"] }
+"""
+
+
+def test_tables_without_a_target_are_named() -> None:
+    what = parse_spec(SPEC, Path())
+    (said,) = plan_warnings(what, planned_spec(what))
+    assert said.startswith("The budget is the least that keeps the targets, and sex has none: their errors are whatever that leaves.")
+
+
+def test_no_table_is_named_where_all_have_targets_or_the_budget_is_given() -> None:
+    for text in (SPEC + "rmse = 20\n", SPEC.replace('"least"', "1")):
+        what = parse_spec(text, Path())
+        assert not any("none: their errors" in sentence for sentence in plan_warnings(what, planned_spec(what)))
+
+
+def test_limits_hold_for_every_way_to_err() -> None:
+    """Of any covariance of sum and count the error of the mean, where it is largest, is at least what the limits say."""
+    random = np.random.default_rng(3)
+    for measure, bounds in MEASURES.items():
+        goal = MeanGoal.of(asked(measure, rmse=1).statistics[0], Target("rmse", 1), asked(measure, rmse=1), 0.95)
+        ends = (bounds.low_units, bounds.high_units)
+        for _ in range(200):
+            root = random.normal(size=(2, 2)) * [[1.0], [random.choice([0.001, 0.1, 1.0])]]
+            own = root @ root.T
+            worst = max(own[0, 0] - 2 * end * own[0, 1] + end**2 * own[1, 1] for end in ends) ** 0.5 * float(bounds.unit) / SIZE
+            assert own[1, 1] ** 0.5 <= goal.limits[0] * worst * (1 + 1e-9)
+            assert own[0, 0] ** 0.5 <= goal.limits[1] * worst * (1 + 1e-9)
