@@ -23,7 +23,7 @@ from leastnoise._kernel import Entropy
 from leastnoise._kernel._laplace import discrete_laplace
 from leastnoise._linop import dense
 from leastnoise._planner import SumBuckets
-from leastnoise._planner.aware._truncated_sums_threshold import SURE, candidate_cells, choose_threshold, quick_noise
+from leastnoise._planner.aware._truncated_sums_threshold import SURE, TailLaw, candidate_cells, choose_threshold, quick_noise
 from leastnoise._workload import queries
 
 Reals = npt.NDArray[np.float64]
@@ -112,7 +112,7 @@ def chosen_threshold(cells: Wholes, sums: PrefixSums, epsilon: Fraction, entropy
     noisy = counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)
     noise, sure = 2**0.5 / float(epsilon - first), SURE * 2**0.5 / float(first)
     found = choose_threshold(
-        sums.gram(), sums.edges, places, noisy.astype(float), lambda limits: _quick(small, int(limits.max())), noise, sure=sure
+        sums.gram(), sums.edges, places, noisy.astype(float), lambda limits: _quick(small, int(limits.max())), noise, law=TailLaw(sure)
     )
     return found.threshold
 

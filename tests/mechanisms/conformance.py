@@ -42,6 +42,14 @@ ROWS = (
         audited={"measurements"},
     ),
     Row(
+        mechanism="GroupedSums",
+        strategy="grouped_sums",
+        workload=queries(PAID, sex="identity", sum="wages"),
+        table=table_over(PAID, {"wages": "pay"}),  # type: ignore[dict-item]
+        refused=(SUMS_BY_GROUP, "answers the sums of the cells of one table of other attributes than pay"),
+        audited={"measurements"},
+    ),
+    Row(
         mechanism="TruncatedSums",
         strategy="truncated_sums",
         workload=SUMS_BY_GROUP,

@@ -18,7 +18,7 @@ from leastnoise._table import Table
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
-SUMS = ("truncated_sums", "bucketed_sums")
+SUMS = ("truncated_sums", "bucketed_sums", "grouped_sums")
 ON_TWO = ("dawa", "dawa_tree")
 
 
@@ -44,7 +44,9 @@ def random_plan(random: np.random.Generator, strategy: str) -> Plan:
     parts = []
     for _ in range(int(random.integers(1, 4))):
         along: dict[str, Any] = {"number": asked_along(random, "number", size)}
-        if (on_two or strategy == "truncated_sums") and random.random() < 0.7:
+        if strategy == "grouped_sums":
+            along = {"group": "identity"}
+        elif (on_two or strategy == "truncated_sums") and random.random() < 0.7:
             along["group"] = asked_along(random, "group", groups)
         weight = random.choice(["1", "1/1000", "1000"])
         parts.append(ln.queries(domain, sum="amount" if strategy in SUMS else None, weight=weight, **along))

@@ -274,6 +274,7 @@ def test_a_release_does_the_same_on_every_neighbouring_frame(
 LINEAR = marginals(DOMAIN, ways=2, of=["sex", "age"]) + queries(DOMAIN, pay="prefix") + queries(DOMAIN, sex="identity", sum="wages")
 AGES, PLANE = queries(DOMAIN, age="prefix") + queries(DOMAIN, age="identity"), queries(DOMAIN, age="prefix", pay="prefix")
 SUMS, SUMS_BY_GROUP = queries(DOMAIN, pay="prefix", sum="wages"), queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
+SUMS_OF_GROUPS = queries(DOMAIN, sex="identity", sum="wages")
 MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "linear": (LINEAR, PureDP(1), "marginals"),
     "linear, rho": (LINEAR, ZCDP("1/3"), "marginals"),
@@ -286,6 +287,7 @@ MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "plane, drawn": (PLANE, PureDP(1), "dawa_tree"),
     "bucketed_sums": (SUMS, PureDP(1), "bucketed_sums"),
     "truncated_sums": (SUMS_BY_GROUP, PureDP(1), "truncated_sums"),
+    "grouped_sums": (SUMS_OF_GROUPS, PureDP(1), "truncated_sums"),
     "truncated_sums, rho": (SUMS_BY_GROUP, ZCDP("1/3"), "truncated_sums"),
 }
 

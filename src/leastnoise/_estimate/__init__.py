@@ -1,6 +1,7 @@
 """Reconstruction and post-processing: least squares, and what users may ask for beside it."""
 
 from leastnoise._estimate._answer import Answer, Estimator, estimates
+from leastnoise._estimate._by_group import ByGroup, measured_by_group
 from leastnoise._estimate._cdf import Cdf, Quantile, cdf, few_draws, simulated_noise
 from leastnoise._estimate._expansion import Expanded, Independent
 from leastnoise._estimate._hidden import Hidden, choice_hides
@@ -25,6 +26,7 @@ from leastnoise._estimate._up_to import HasLeastSquares
 __all__ = [
     "REPETITIONS",
     "Answer",
+    "ByGroup",
     "Cdf",
     "Estimate",
     "Estimator",
@@ -59,6 +61,7 @@ __all__ = [
     "join",
     "locally_non_negative",
     "means",
+    "measured_by_group",
     "monotone",
     "nnls",
     "non_negative",

@@ -3,6 +3,7 @@
 from leastnoise._mechanisms._bucketed_sums import BucketedSums
 from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._dawa_plane import DawaPlane
+from leastnoise._mechanisms._grouped_sums import GroupedSums
 from leastnoise._mechanisms._linear import Linear
 from leastnoise._mechanisms._protocol import Mechanism
 from leastnoise._mechanisms._truncated_sums import TruncatedSums
@@ -13,6 +14,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     DawaPlane(),
     Dawa(),
     BucketedSums(),
+    GroupedSums(),
     TruncatedSums(),
     Linear(),
 )

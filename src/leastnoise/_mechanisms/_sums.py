@@ -10,11 +10,17 @@ from leastnoise._accounting import Budget, Noise, Privacy, parameters
 from leastnoise._check import InputError
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers
-from leastnoise._measurements import MOST_ROWS
+from leastnoise._fitting import fit
+from leastnoise._linop import Ranges
+from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements
 from leastnoise._mechanisms._choose import noises
 from leastnoise._mechanisms._protocol import Explanation
 from leastnoise._plan import Plan
 from leastnoise._workload import Workload
+
+TAIL_SHARE = Fraction(1, 10)
+STEPS = (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
+"""Of sums with a threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,15 @@ def _cells_of(workload: Workload, name: str, strategy: str) -> tuple[str, IntArr
         whole[-1] = measure.high_units  # what lies above is counted in the last cell
     edges = np.array([*whole, *[measure.high_units] * (kind.size - len(whole))], dtype=np.int64)
     return measure.column, np.maximum.accumulate(edges)
+
+
+def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
+    """Counts of the records between one candidate threshold and the next; None where there is one candidate only."""
+    if len(places) < 2:
+        return None
+    factor = Factor((setting.attribute,), Ranges(len(setting.edges), places[:-1] + 1, places[1:].copy()))
+    plan = setting.plan
+    return fit(plan.domain, plan.privacy.share(TAIL_SHARE), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
 def same_plan(found: Setting, plan: Plan) -> Setting:

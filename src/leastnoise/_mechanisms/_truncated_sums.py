@@ -22,20 +22,28 @@ from leastnoise._domain import Domain
 from leastnoise._estimate import Estimator, Finding, Outcome, Said, Truncated, join
 from leastnoise._fitting import fit
 from leastnoise._kernel import Series
-from leastnoise._linop import Identity, Ranges
+from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._bucketed_sums import BucketedSums, goes_along
 from leastnoise._mechanisms._findings import Looked, read_finding
+from leastnoise._mechanisms._grouped_sums import GroupedSums, goes_by_group
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Progress, Search
-from leastnoise._mechanisms._sums import Setting, explained, numbers_summed, same_plan, setting
+from leastnoise._mechanisms._sums import STEPS, TAIL_SHARE, Setting, explained, numbers_summed, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
-from leastnoise._planner import SURE, ThresholdChoice, asked_along, candidate_cells, choose_threshold, limited_strategy, noise_along
+from leastnoise._planner import (
+    SURE,
+    TailLaw,
+    ThresholdChoice,
+    asked_along,
+    candidate_cells,
+    choose_threshold,
+    limited_strategy,
+    noise_along,
+)
 from leastnoise._workload import Workload
 
 STRATEGY = "truncated_sums"
-TAIL_SHARE = Fraction(1, 10)
-_STEPS = (("tail", TAIL_SHARE), ("sums", 1 - TAIL_SHARE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +99,7 @@ def plan_truncated_sums(workload: Workload, privacy: Privacy, strategy: str = ST
     """
     if strategy != STRATEGY:
         raise refuse("strategy", strategy, f"'{STRATEGY}'")
-    found = setting(workload, privacy, _STEPS, STRATEGY)
+    found = setting(workload, privacy, STEPS, STRATEGY)
     asked_along(workload, found.attribute)  # what it refuses is refused when it is planned
     if progress is not None:
         progress(STRATEGY)
@@ -104,7 +112,7 @@ def setting_of(plan: Plan) -> Setting:
     Raises:
         InputError: it is not what this version would plan for its workload.
     """
-    return same_plan(setting(plan.workload, plan.privacy, _STEPS, STRATEGY), plan)
+    return same_plan(setting(plan.workload, plan.privacy, STEPS, STRATEGY), plan)
 
 
 Chooser = Callable[[np.ndarray], ThresholdChoice]
@@ -141,20 +149,6 @@ def carry_out(setting: Setting, choose: Chooser, series: Series) -> Outcome:
     return Outcome(setting.plan, join(observed, setting.plan.privacy), found)
 
 
-def tail_counts(setting: Setting, places: IntArray) -> Measurements | None:
-    """Counts of the records between one candidate threshold and the next; None where there is one candidate only."""
-    if len(places) < 2:
-        return None
-    size = len(setting.edges)
-    factor = Factor((setting.attribute,), Ranges(size, places[:-1] + 1, places[1:].copy()))
-    return fit(
-        setting.plan.domain,
-        setting.plan.privacy.share(TAIL_SHARE),
-        setting.noise,
-        [(Block((factor,), Fraction(1)), 1.0)],
-    )
-
-
 def chooser(setting: Setting) -> Chooser:
     """The threshold of least predicted error from noisy counts; all that is public of it is computed before anything is paid.
 
@@ -175,7 +169,7 @@ def chooser(setting: Setting) -> Chooser:
     known = {int(most): quick(np.minimum(edges, most)) for most in edges[places]}
 
     def choose(counts: np.ndarray) -> ThresholdChoice:
-        return choose_threshold(gram, edges, places, counts, lambda limits: known[int(limits.max())], unit, lost=lost, sure=sure)
+        return choose_threshold(gram, edges, places, counts, lambda limits: known[int(limits.max())], unit, lost=lost, law=TailLaw(sure))
 
     return choose
 
@@ -224,9 +218,11 @@ class TruncatedSums:
         return numbers_summed(workload)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Without a threshold along the number alone; else see `plan_truncated_sums`."""
+        """Without a threshold along the number alone, and in buckets under it for one table; else see `plan_truncated_sums`."""
         if goes_along(workload):
             return BucketedSums().plan(workload, privacy, search)
+        if goes_by_group(workload):
+            return GroupedSums().plan(workload, privacy, search)
         return plan_truncated_sums(workload, privacy, search.strategy, search.tell)
 
     def ready(self, plan: Plan) -> Run:

@@ -12,6 +12,7 @@ from leastnoise._planner.aware._buckets import (
     on_rectangles,
     total_cost,
 )
+from leastnoise._planner.aware._group_buckets import GroupBuckets, KeptByGroup, choose_group_threshold
 from leastnoise._planner.aware._plane_blocks import (
     DEEP,
     FIRST_SHARE,
@@ -25,7 +26,7 @@ from leastnoise._planner.aware._plane_blocks import (
 )
 from leastnoise._planner.aware._sum_buckets import Kept, SumBuckets
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
-from leastnoise._planner.aware._truncated_sums_threshold import SURE, ThresholdChoice, candidate_cells, choose_threshold
+from leastnoise._planner.aware._truncated_sums_threshold import SURE, TailLaw, ThresholdChoice, candidate_cells, choose_threshold
 from leastnoise._planner.tables._tables import reweighted_strategy
 
 __all__ = [
@@ -36,16 +37,20 @@ __all__ = [
     "PLANNERS",
     "SURE",
     "TEST_SHARE",
+    "GroupBuckets",
     "Kept",
+    "KeptByGroup",
     "NotApplicable",
     "Planner",
     "Strategy",
     "SumBuckets",
+    "TailLaw",
     "Task",
     "ThresholdChoice",
     "asked_along",
     "bucket_gram",
     "candidate_cells",
+    "choose_group_threshold",
     "choose_threshold",
     "difference_costs",
     "divided",

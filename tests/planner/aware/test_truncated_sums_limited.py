@@ -17,6 +17,7 @@ from leastnoise._planner.aware import _truncated_sums_plans as plans
 from leastnoise._planner.aware._truncated_sums_limited import fit_limited_tree
 from leastnoise._planner.aware._truncated_sums_plans import asked_along, limited_strategy, noise_along
 from leastnoise._planner.aware._truncated_sums_threshold import (
+    TailLaw,
     candidate_cells,
     choose_threshold,
     falling,
@@ -117,7 +118,7 @@ def test_a_tail_without_a_mean_is_made_lighter() -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-0.5)
     assert falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
-    assert falling_counts(counts, edges, sure=0.99 * counts[-1])[-1] == counts[-1]
+    assert falling_counts(counts, edges, TailLaw(sure=0.99 * counts[-1]))[-1] == counts[-1]
 
 
 def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:

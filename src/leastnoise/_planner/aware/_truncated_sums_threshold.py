@@ -23,7 +23,6 @@ from leastnoise._planner.line._greedy_h import fit_greedy_h
 from leastnoise._planner.line._matrix import singular_value_bound
 
 RATIO = 1.2
-_TAIL_INDEX = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
 _MOST_SPECTRUM = 512
 SURE = 6  # standard errors of a count: one empty interval in 10,000 has as much under Laplace noise
 LEAST = 1000  # the least candidate is at most this many times below the public maximum
@@ -72,17 +71,30 @@ def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
     return np.unique(np.searchsorted(edges, edges[nearest], side="right") - 1)
 
 
-def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, sure: float = math.inf) -> FloatArray:
+@dataclass(frozen=True, slots=True)
+class TailLaw:
+    """What noisy counts of a tail are held to.
+
+    Args:
+        sure: what cannot be noise: larger counts are at least what they are.
+        index: of the heaviest Pareto tail that smaller ones may show.
+    """
+
+    sure: float = math.inf
+    index: float = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
+
+
+def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()) -> FloatArray:
     """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do.
 
     Args:
         counts: shape (k,), all with the same noise.
         edges: ends of the intervals, increasing and above 0, shape (k + 1,).
-        sure: what cannot be noise: larger counts are at least what they are.
+        law: how they fall.
 
     Returns:
         Shape (k,): the nearest counts whose density does not rise and, from where about half of the records are above, falls at least as
-        fast as t^-2, that of a Pareto tail of index 1: every lighter one has a mean, and every heavier one has none, so that its sums are
+        fast as t^-(1 + index). Of index 1: every lighter one has a mean, and every heavier one has none, so that its sums are
         whatever the public maximum makes them. Without that, noise in the empty part below a generous public maximum would be taken for a
         few records of enormous value.
 
@@ -97,8 +109,8 @@ def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, sure: float
     above = np.cumsum(noisy[::-1])[::-1]
     start = int(np.argmax(above <= above[0] / 2)) if len(noisy) and (above <= above[0] / 2).any() else max(0, len(noisy) - 1)
     fitted = falling(noisy, np.diff(ends))
-    fitted[start:] = falling(noisy[start:], -np.diff(ends**-_TAIL_INDEX)[start:])
-    return np.where(noisy > sure, np.maximum(fitted, noisy), fitted)
+    fitted[start:] = falling(noisy[start:], -np.diff(ends**-law.index)[start:])
+    return np.where(noisy > law.sure, np.maximum(fitted, noisy), fitted)
 
 
 def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
@@ -170,7 +182,7 @@ def choose_threshold(
     noise: float,
     *,
     lost: Gram | None = None,
-    sure: float = math.inf,
+    law: TailLaw = TailLaw(),
 ) -> ThresholdChoice:
     """The candidate with the least predicted squared error.
 
@@ -183,7 +195,7 @@ def choose_threshold(
         noise: standard deviation of the noise on a query of sensitivity 1 with what is left of the budget.
         lost: the Gram matrix that squares of losses are added up with; None for M. It differs where sums are asked for by groups, which
             share the loss and each have noise of their own.
-        sure: counts above it are no noise, and taken as they are, however slowly the tail then falls.
+        law: what the counts are held to.
 
     Raises:
         InputError: a number of counts that does not fit the candidates.
@@ -202,7 +214,7 @@ def choose_threshold(
         raise InputError(f"There must be one count for each interval between {len(places)} candidates; got {len(tail)}.")
     spans = np.diff(places)
     counts = np.zeros(len(edges))
-    for start, stop, count in zip(places[:-1], places[1:], falling_counts(tail, edges[places], sure), strict=True):
+    for start, stop, count in zip(places[:-1], places[1:], falling_counts(tail, edges[places], law), strict=True):
         counts[start + 1 : stop + 1] = count / (stop - start)
     centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
     candidates = edges[places]

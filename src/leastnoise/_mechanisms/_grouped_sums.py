@@ -1,0 +1,189 @@
+"""Sums by groups that are not drowned: a threshold chosen privately, and buckets under it, of which groups keep what is worth its noise.
+
+Two steps under one payment. A tenth of the budget counts the rows between candidate thresholds; from these noisy counts one threshold for
+all groups follows. The rest measures the sums of buckets of the number under it, by group. What each group keeps is seen from the paid
+answers, and costs nothing (docs/decisions/0056).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from leastnoise._accounting import Privacy
+from leastnoise._accuracy import block_variance
+from leastnoise._check import InputError
+from leastnoise._domain import Domain
+from leastnoise._estimate import ByGroup, Estimator, Finding, Outcome, Said, join, measured_by_group
+from leastnoise._fitting import fit
+from leastnoise._kernel import Series
+from leastnoise._linop import Identity
+from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
+from leastnoise._mechanisms._findings import Looked, read_finding
+from leastnoise._mechanisms._protocol import Explanation, Run
+from leastnoise._mechanisms._search import Search
+from leastnoise._mechanisms._sums import STEPS, TAIL_SHARE, Setting, explained, same_plan, setting, tail_counts
+from leastnoise._plan import Plan
+from leastnoise._planner import SURE, GroupBuckets, candidate_cells, choose_group_threshold
+from leastnoise._workload import Workload, identity
+
+STRATEGY = "grouped_sums"
+_MOST_GROUPS = 2**14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped(Looked):
+    """Values above a threshold were cut to it, and each group keeps some of the buckets under it.
+
+    Args:
+        measure: that is summed.
+        attribute: with the same number.
+        threshold: in units.
+        kept: how many buckets each group keeps, in row-major order.
+        missing: what each group's sum may be short of, in units, in that order.
+        estimated_loss: what the cut is estimated to have taken from all groups together, in units.
+    """
+
+    regime = "grouped"
+    further = False  # sums without some of the values are not those that are asked for
+    reading = "aware_reading_grouped"
+
+    measure: str
+    attribute: str
+    threshold: int
+    kept: tuple[int, ...]
+    missing: tuple[float, ...]
+    estimated_loss: float
+
+    def not_covered(self, domain: Domain) -> list[Said]:
+        """What the cut and what was left out do to sums."""
+        unit = domain.measure(self.measure).unit
+        lost = float(f"{float(self.estimated_loss * unit):.3g}")
+        return [("grouped", {"name": self.measure, "cut": Fraction(self.threshold * unit), "lost": lost})]
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """The sums of what each group keeps."""
+        return ByGroup.of(observation, self.attribute, self.kept, self.missing)
+
+
+def goes_by_group(workload: Workload) -> bool:
+    """Whether sums of one measure are asked for by one table of few enough groups, or in total, and not along its own number.
+
+    >>> domain = Domain(sex=["F", "M"], pay=Integers(0, 9), measures={"wages": Measure("pay", 0, 9)})
+    >>> goes_by_group(queries(domain, sex="identity", sum="wages")), goes_by_group(queries(domain, pay="prefix", sum="wages"))
+    (True, False)
+    """
+    if len(workload.measures) != 1 or workload.measures[0] is None:
+        return False
+    column = workload.domain.measure(workload.measures[0]).column
+    (names, *others) = {product.attributes for product in workload}
+    cells = all(one == identity() for product in workload for one in product.query_sets)
+    return not others and cells and column not in names and workload.products[0].rows <= _MOST_GROUPS
+
+
+def _setting(workload: Workload, privacy: Privacy) -> Setting:
+    found = setting(workload, privacy, STEPS, STRATEGY)
+    if not goes_by_group(workload):
+        raise InputError(
+            f"{STRATEGY} answers the sums of the cells of one table of other attributes than {found.attribute}, of at most {_MOST_GROUPS} "
+            "cells, and nothing else. Ask for other sums with truncated_sums, which cuts values at one threshold for all of them."
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Under:
+    """What is measured under a threshold.
+
+    Args:
+        buckets: of the number.
+        measurements: their sums by group.
+        noise: standard error of a group's sum of all buckets, in units.
+    """
+
+    buckets: GroupBuckets
+    measurements: Measurements
+    noise: float
+
+
+def under(found: Setting, threshold: int) -> Under:
+    """The sums of buckets under a threshold, with the second part of the budget.
+
+    Raises:
+        InputError: their noise cannot be drawn exactly.
+    """
+    domain, (product, *_) = found.plan.domain, found.plan.workload
+    buckets = GroupBuckets.of(found.attribute, found.edges, threshold)
+    along = {name: Factor((name,), Identity(domain.kind(name).size)) for name in product.attributes}
+    along[found.attribute] = buckets.factor(found.noise.norm)
+    block = Block(
+        tuple(along[name] for name in domain.names if name in along), Fraction(1), found.measure, Limits(buckets.limits, found.attribute)
+    )
+    made = fit(domain, found.plan.privacy.share(1 - TAIL_SHARE), found.noise, [(block, 1.0)])
+    squares = block_variance(made, made.blocks[0]) / along[found.attribute].weights.astype(np.float64) ** 2
+    return Under(buckets, made, float(np.sqrt(squares.sum())))
+
+
+def carry_out(found: Setting, thresholds: Mapping[int, Under], series: Series) -> Outcome:
+    """Choose the threshold, measure the sums under it, and see from them what each group keeps.
+
+    Args:
+        found: from a plan that was checked.
+        thresholds: what is measured under each that may be chosen.
+        series: paid, or simulated.
+    """
+    places, groups = candidate_cells(found.edges), found.plan.workload.products[0].rows
+    tail = tail_counts(found, places)
+    observed, counts, counted = [], np.zeros(0), 0.0
+    if tail is not None:
+        observed.append(series.measure(tail))
+        counts, counted = observed[0].values[0] / tail.grid, block_variance(tail, tail.blocks[0]) ** 0.5
+    choice = choose_group_threshold(found.edges, counts, groups, lambda one: thresholds[one].noise, sure=SURE * counted)
+    chosen = thresholds[choice.threshold]
+    observed.append(series.measure(chosen.measurements))
+    sums, noise = measured_by_group(observed[-1], found.attribute)
+    kept = chosen.buckets.kept(sums.reshape(groups, -1), noise)
+    missing = kept.missing + kept.shares * choice.excess.sum()
+    finding = Grouped(
+        measure=found.measure,
+        attribute=found.attribute,
+        threshold=choice.threshold,
+        kept=tuple(kept.buckets.tolist()),
+        missing=tuple(float(f"{one:.3g}") for one in missing),
+        estimated_loss=float(choice.excess.sum()),
+    )
+    return Outcome(found.plan, join(observed, found.plan.privacy), finding)
+
+
+class GroupedSums:
+    """The mechanism for sums of one measure by one table of groups."""
+
+    names = (STRATEGY,)
+
+    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
+        """By name."""
+        return strategy == STRATEGY
+
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
+        """Two steps."""
+        found = _setting(workload, privacy).plan
+        if search.tell is not None:
+            search.tell(STRATEGY)
+        return found
+
+    def ready(self, plan: Plan) -> Run:
+        """It must be what this version would plan, and what is measured under every threshold that may be chosen is made now."""
+        found = same_plan(_setting(plan.workload, plan.privacy), plan)
+        candidates = found.edges[candidate_cells(found.edges)].tolist()
+        return partial(carry_out, found, {threshold: under(found, threshold) for threshold in candidates})
+
+    def explain(self, plan: Plan) -> Explanation:
+        """Two steps."""
+        return explained(plan)
+
+    def finding(self, facts: Mapping[str, Any]) -> Finding:
+        """The threshold, and what was kept."""
+        return read_finding((Grouped,), facts)
