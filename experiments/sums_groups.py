@@ -1,14 +1,16 @@
-"""Truncated sums by many groups: the threshold of `truncated_sums`, TaMM's from the sparse vector technique, and the best candidate.
+"""Sums by groups: buckets under a threshold, of which each group keeps some; one threshold alone, ours and TaMM's; and the best candidate.
 
-    python -m experiments.sums_groups [--groups 20 500] [--trials 30]
+    python -m experiments.sums_groups [--groups 20 500] [--trials 30] [--sizes falling] [--others]
 
-The amounts of `experiments.sums_shapes` in groups of sizes like 1, 1/2, 1/3 ...; the error is the root of the mean square over the groups:
-given a threshold it is what was cut from each and the noise of nine tenths of the budget, so it is computed and not drawn. The number has
-100 equal cells, or 100 whose ends grow by one ratio, which fit a public maximum that is far too large.
+The amounts of `experiments.sums_shapes`, or others that nothing was chosen on, in groups of sizes like 1, 1/2, 1/3 ... (falling), of one
+size (even), or of such sizes and with amounts that differ between groups (scaled). The error is the root of the mean square over the groups,
+over that of the best threshold for the case. Given a threshold it is what was cut from each and the noise of nine tenths of the budget, so
+it is computed; of buckets it is drawn. The number has 100 equal cells, or 100 whose ends grow by one ratio, which fit a public maximum that
+is far too large.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -19,13 +21,47 @@ from experiments.sums_shapes import EPSILONS, START, Shape, shapes
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Edges, Measure
 from leastnoise._kernel import SeededEntropy
+from leastnoise._mechanisms._grouped_sums import chosen, measurable
 from leastnoise._mechanisms._sums import Setting
 from leastnoise._mechanisms._truncated_sums import chooser, plan_truncated_sums, setting_of
 from leastnoise._planner import candidate_cells
 from leastnoise._workload import queries
 
 CELLS = 100
+SIZES = ("falling", "even", "scaled")
 _LEAST = 1000  # the first cell of growing ones ends so many times below the maximum
+_SPREAD = 0.7  # of the logarithm of the scale of groups
+
+
+def other_shapes(seed: int = 7) -> Iterator[Shape]:
+    """What nothing was chosen on."""
+    random = np.random.default_rng(seed)
+    humps = np.concatenate([random.lognormal(9.5, 0.4, 20_000), random.lognormal(13.0, 0.3, 1000)])
+    flat = 1000 * random.random(10_000)
+    for name, values, most in (
+        ("gamma", random.gamma(2, 20_000, 50_000), 1_000_000),
+        ("gamma", random.gamma(2, 20_000, 20_000), 20_000_000),
+        ("Weibull 0.5", 20_000 * random.weibull(0.5, 50_000), 4_000_000),
+        ("two humps", humps, 5_000_000),
+        ("uniform", flat, 1000),
+        ("uniform", flat, 10_000),
+        ("few, Pareto 1.5", 5000 * random.random(2000) ** (-1 / 1.5), 2_000_000),
+    ):
+        yield Shape(name, np.clip(np.rint(values), 1, most).astype(np.int64), most)
+
+
+def grouped(shape: Shape, groups: int, sizes: str, random: np.random.Generator) -> tuple[Shape, Wholes]:
+    """The amounts, and the group of each.
+
+    >>> bool((np.diff(np.bincount(grouped(next(other_shapes()), 3, "falling", np.random.default_rng(0))[1])) < 0).all())
+    True
+    """
+    shares = np.cumsum(np.ones(groups) if sizes == "even" else 1 / np.arange(1, groups + 1))
+    owner = np.searchsorted(shares / shares[-1], random.random(len(shape.values)))
+    if sizes != "scaled":
+        return shape, owner
+    values = shape.values * np.exp(random.normal(0, _SPREAD, groups))[owner]
+    return Shape(shape.name, np.clip(np.rint(values), 1, shape.most).astype(np.int64), shape.most), owner
 
 
 def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> Setting:
@@ -40,19 +76,33 @@ def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> 
     return setting_of(plan_truncated_sums(queries(domain, group="identity", sum="amount"), Privacy(PureDP(epsilon))))
 
 
-def error_of(threshold: int, shape: Shape, owner: Wholes, epsilon: Fraction) -> float:
+def error_of(threshold: int, shape: Shape, owner: Wholes, groups: int, epsilon: Fraction) -> float:
     """Root mean square over the groups, cut at a threshold."""
-    cut = np.bincount(owner, np.maximum(shape.values - threshold, 0))
+    cut = np.bincount(owner, np.maximum(shape.values - threshold, 0), groups)
     return float(np.sqrt(np.mean(cut**2) + 2 * (threshold / float(epsilon * (1 - TAIL_SHARE))) ** 2))
 
 
-def ours(setting: Setting, shape: Shape, epsilon: Fraction, trials: int, random: np.random.Generator) -> Iterator[int]:
-    """Thresholds of `truncated_sums`."""
-    places, choose = candidate_cells(setting.edges), chooser(setting)
-    cells = np.searchsorted(setting.edges, shape.values)
+def noisy_counts(setting: Setting, shape: Shape, epsilon: Fraction, random: np.random.Generator) -> Callable[[], Reals]:
+    """Counts of the tail, drawn anew each time."""
+    places, cells = candidate_cells(setting.edges), np.searchsorted(setting.edges, shape.values)
     counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:]
+    return lambda: counts + random.laplace(0, 1 / float(epsilon * TAIL_SHARE), len(counts))
+
+
+def buckets(setting: Setting, shape: Shape, owner: Wholes, epsilon: Fraction, trials: int, random: np.random.Generator) -> Iterator[float]:
+    """Errors of releases of `grouped_sums`."""
+    groups, thresholds, counted = setting.plan.workload.products[0].rows, measurable(setting), 2**0.5 / float(epsilon * TAIL_SHARE)
+    cells, drawn = np.searchsorted(setting.edges, shape.values), noisy_counts(setting, shape, epsilon, random)
+    truth = np.bincount(owner, shape.values, groups)
     for _ in range(trials):
-        yield choose(counts + random.laplace(0, 1 / float(epsilon * TAIL_SHARE), len(counts))).threshold
+        threshold = chosen(setting, thresholds, drawn(), counted).threshold
+        under = thresholds[threshold]
+        sums = np.zeros((groups, len(under.noise)))
+        bucket = np.searchsorted(under.buckets.starts, cells, side="right") - 1
+        np.add.at(sums, (owner, bucket), np.minimum(shape.values, threshold))
+        noisy = sums + random.laplace(0, under.noise / 2**0.5, sums.shape)
+        kept = np.arange(len(under.noise)) < under.buckets.kept(noisy, under.noise).buckets[:, None]
+        yield float(np.sqrt(np.mean((np.where(kept, noisy, 0.0).sum(axis=1) - truth) ** 2)))
 
 
 def theirs(shape: Shape, epsilon: Fraction, trials: int) -> Iterator[int]:
@@ -62,23 +112,40 @@ def theirs(shape: Shape, epsilon: Fraction, trials: int) -> Iterator[int]:
         yield int(sparse_vector(shape.values, epsilon * TAIL_SHARE, SeededEntropy(seed), candidates=candidates, most=shape.most).limit)
 
 
-def lines(groups: int, trials: int, seed: int = 0) -> Iterator[str]:
-    """The rows of the table."""
-    yield "| amounts | public maximum | epsilon | TaMM + SVT | equal cells | growing cells |"
-    yield "|---|--:|---|--:|--:|--:|"
-    random = np.random.default_rng(seed)
-    shares = np.cumsum(1 / np.arange(1, groups + 1))
-    for shape in shapes(seed):
-        owner = np.searchsorted(shares / shares[-1], random.random(len(shape.values)))
+def errors(
+    shape: Shape, owner: Wholes, groups: int, epsilon: Fraction, trials: int, random: np.random.Generator
+) -> tuple[float, list[Reals]]:
+    """Of the best threshold; and of releases by TaMM, by one threshold and by buckets, each with equal and growing cells."""
+
+    def cut(threshold: int) -> float:
+        return error_of(threshold, shape, owner, groups, epsilon)
+
+    made = [setting_for(shape.most, groups, epsilon, growing=growing) for growing in (False, True)]
+    found = [[cut(one) for one in theirs(shape, epsilon, min(trials, 8))] if shape.most >= START else [np.nan]]
+    for one in made:
+        choose, drawn = chooser(one), noisy_counts(one, shape, epsilon, random)
+        found.append([cut(choose(drawn()).threshold) for _ in range(trials)])
+    found.extend(list(buckets(one, shape, owner, epsilon, trials, random)) for one in made)
+    return min(cut(int(edge)) for one in made for edge in one.edges), [np.array(one) for one in found]
+
+
+def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) -> Iterator[str]:
+    """The rows of the table, and what they come to."""
+    ways = ("TaMM + SVT", "threshold, equal cells", "growing", "buckets, equal cells", "growing")
+    yield f"| amounts | public maximum | epsilon | {' | '.join(ways)} |"
+    yield f"|---|--:|---|{'--:|' * len(ways)}"
+    random, means, roots = np.random.default_rng(seed), [], []
+    for whole in other_shapes() if others else shapes(seed):
+        shape, owner = grouped(whole, groups, sizes, random)
         for epsilon in EPSILONS:
-            made = [setting_for(shape.most, groups, epsilon, growing=growing) for growing in (False, True)]
-            best = min(error_of(int(edge), shape, owner, epsilon) for setting in made for edge in setting.edges)
-            found: list[Reals] = [
-                np.array([error_of(one, shape, owner, epsilon) for one in thresholds]) / best
-                for thresholds in (theirs(shape, epsilon, min(trials, 8)), *(ours(one, shape, epsilon, trials, random) for one in made))
-            ]
-            shown = " | ".join(f"{one.mean():.2f}" for one in found)
-            yield f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | {shown} |"
+            best, found = errors(shape, owner, groups, epsilon, trials, random)
+            means.append([one.mean() / best for one in found])
+            roots.append([np.sqrt(np.mean(one**2)) / best for one in found])
+            yield f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | {' | '.join(f'{one:.2f}' for one in means[-1])} |"
+    for name, scores in (("mean over releases", means), ("root of the mean square over releases", roots)):
+        middle, worst = np.exp(np.nanmean(np.log(scores), axis=0)), np.nanmax(scores, axis=0)
+        shown = " | ".join(f"{one:.2f}, {other:.2f}" for one, other in zip(middle, worst, strict=True))
+        yield f"| *all: geometric mean, worst; {name}* | | | {shown} |"
 
 
 def main() -> None:
@@ -86,10 +153,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, nargs="+", default=[20, 500])
     parser.add_argument("--trials", type=int, default=30)
+    parser.add_argument("--sizes", choices=SIZES, default="falling")
+    parser.add_argument("--others", action="store_true")
     given = parser.parse_args()
     for groups in given.groups:
         print(f"\n{groups} groups\n")
-        for line in lines(groups, given.trials):
+        for line in lines(groups, given.trials, given.sizes, others=given.others):
             print(line, flush=True)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
+from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._estimate import ByGroup, Estimator, Finding, Outcome, Said, join, measured_by_group
 from leastnoise._fitting import fit
@@ -27,7 +28,7 @@ from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Search
 from leastnoise._mechanisms._sums import STEPS, TAIL_SHARE, Setting, explained, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
-from leastnoise._planner import SURE, GroupBuckets, candidate_cells, choose_group_threshold
+from leastnoise._planner import SURE, GroupBuckets, ThresholdChoice, candidate_cells, choose_group_threshold
 from leastnoise._workload import Workload, identity
 
 STRATEGY = "grouped_sums"
@@ -101,12 +102,12 @@ class Under:
     Args:
         buckets: of the number.
         measurements: their sums by group.
-        noise: standard error of a group's sum of all buckets, in units.
+        noise: standard errors of a group's sum of each bucket, in units, shape (m,).
     """
 
     buckets: GroupBuckets
     measurements: Measurements
-    noise: float
+    noise: FloatArray
 
 
 def under(found: Setting, threshold: int) -> Under:
@@ -123,8 +124,32 @@ def under(found: Setting, threshold: int) -> Under:
         tuple(along[name] for name in domain.names if name in along), Fraction(1), found.measure, Limits(buckets.limits, found.attribute)
     )
     made = fit(domain, found.plan.privacy.share(1 - TAIL_SHARE), found.noise, [(block, 1.0)])
-    squares = block_variance(made, made.blocks[0]) / along[found.attribute].weights.astype(np.float64) ** 2
-    return Under(buckets, made, float(np.sqrt(squares.sum())))
+    return Under(buckets, made, np.sqrt(block_variance(made, made.blocks[0])) / along[found.attribute].weights)
+
+
+def measurable(found: Setting) -> dict[int, Under]:
+    """What is measured under every threshold that may be chosen.
+
+    Raises:
+        InputError: some noise cannot be drawn exactly.
+    """
+    return {threshold: under(found, threshold) for threshold in found.edges[candidate_cells(found.edges)].tolist()}
+
+
+def chosen(found: Setting, thresholds: Mapping[int, Under], counts: FloatArray, counted: float) -> ThresholdChoice:
+    """The threshold that noisy counts tell to take.
+
+    Args:
+        found: the release.
+        thresholds: what is measured under each that may be chosen.
+        counts: of rows between one candidate and the next.
+        counted: their standard error.
+    """
+
+    def noise(threshold: int) -> float:
+        return float(np.sqrt((thresholds[threshold].noise ** 2).sum()))
+
+    return choose_group_threshold(found.edges, counts, found.plan.workload.products[0].rows, noise, sure=SURE * counted)
 
 
 def carry_out(found: Setting, thresholds: Mapping[int, Under], series: Series) -> Outcome:
@@ -135,17 +160,16 @@ def carry_out(found: Setting, thresholds: Mapping[int, Under], series: Series) -
         thresholds: what is measured under each that may be chosen.
         series: paid, or simulated.
     """
-    places, groups = candidate_cells(found.edges), found.plan.workload.products[0].rows
-    tail = tail_counts(found, places)
+    tail = tail_counts(found, candidate_cells(found.edges))
     observed, counts, counted = [], np.zeros(0), 0.0
     if tail is not None:
         observed.append(series.measure(tail))
         counts, counted = observed[0].values[0] / tail.grid, block_variance(tail, tail.blocks[0]) ** 0.5
-    choice = choose_group_threshold(found.edges, counts, groups, lambda one: thresholds[one].noise, sure=SURE * counted)
-    chosen = thresholds[choice.threshold]
-    observed.append(series.measure(chosen.measurements))
+    choice = chosen(found, thresholds, counts, counted)
+    below = thresholds[choice.threshold]
+    observed.append(series.measure(below.measurements))
     sums, noise = measured_by_group(observed[-1], found.attribute)
-    kept = chosen.buckets.kept(sums.reshape(groups, -1), noise)
+    kept = below.buckets.kept(sums.reshape(-1, len(noise)), noise)
     missing = kept.missing + kept.shares * choice.excess.sum()
     finding = Grouped(
         measure=found.measure,
@@ -177,8 +201,7 @@ class GroupedSums:
     def ready(self, plan: Plan) -> Run:
         """It must be what this version would plan, and what is measured under every threshold that may be chosen is made now."""
         found = same_plan(_setting(plan.workload, plan.privacy), plan)
-        candidates = found.edges[candidate_cells(found.edges)].tolist()
-        return partial(carry_out, found, {threshold: under(found, threshold) for threshold in candidates})
+        return partial(carry_out, found, measurable(found))
 
     def explain(self, plan: Plan) -> Explanation:
         """Two steps."""
