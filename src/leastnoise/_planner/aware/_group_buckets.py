@@ -5,6 +5,7 @@ values. A group's sum adds its buckets up from below. Those whose values are lik
 few rows have less noise than large ones, and a threshold that is far too high does little harm. Public: no data is seen here.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from leastnoise._planner.line._factors import gram_of
 from leastnoise._planner.line._gram import ScaledSum
 
 _RATIO = 3.0
-_CLEAR = 8.0  # standard errors of a sum by itself: one empty one in 160,000 has as much under Laplace noise
+_FALSE = 1e-4  # of all releases, in which some sum of nothing is taken for clear under Laplace noise
 _TAIL_INDEX = 0.5  # leaving out mends a threshold that is too high, and nothing one that is too low
 _UNEVEN = 1 / 3  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
 _HEAVIEST = {1: 2**20, 2: 2**16}
@@ -109,7 +110,7 @@ class GroupBuckets:
             apart = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / told, 0.0)
             trust = apart / (apart + 1 / told)
             shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / told)
-        own = np.where(sums > _CLEAR * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0)
+        own = np.where(sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0)
         beyond = np.zeros((groups, len(noise) + 1))
         beyond[:, :-1] = np.maximum(shares[:, None] * profile, own)[:, ::-1].cumsum(axis=1)[:, ::-1]
         buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
@@ -121,7 +122,12 @@ class GroupBuckets:
         beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
         most = np.full(len(totals), np.inf)
         most[mode:] = falling(totals[mode:], np.log(self.ends / np.append(self.ends[0] / _RATIO, self.ends[:-1]))[mode:], noise[mode:])
-        return np.where(totals > _CLEAR * noise, beyond, np.minimum(most, beyond))
+        return np.where(totals > _clear(len(totals)) * noise, beyond, np.minimum(most, beyond))
+
+
+def _clear(count: int) -> float:
+    """Standard errors that no sum of nothing, of so many, is likely to have."""
+    return math.log(count / (2 * _FALSE)) / math.sqrt(2)
 
 
 def choose_group_threshold(
