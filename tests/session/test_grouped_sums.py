@@ -223,6 +223,16 @@ def test_releases_and_plans_of_earlier_versions_have_one_threshold_and_no_bucket
     assert (one.values == other.values).all()
 
 
+@pytest.mark.parametrize("kept", [[0] * (GROUPS - 1), [99] * GROUPS, [-1] * GROUPS, [2**70] * GROUPS, ["1"] * GROUPS, 3, None])
+def test_what_no_release_has_kept_is_refused_when_it_is_read(kept: object) -> None:
+    plan = found_for(ln.PureDP(1)).plan
+    value = written(run(plan, table_of(*people(200)), 5))
+    outcome_from_json(plan.to_json(), json.dumps(value))
+    value["outcome"] = {**value["outcome"], "kept": kept}
+    with pytest.raises(InputError, match="This is not an observation, or a damaged one"):
+        outcome_from_json(plan.to_json(), json.dumps(value))
+
+
 def test_what_it_is_not_made_for_is_planned_otherwise_or_refused() -> None:
     by_pay = ln.queries(DOMAIN, place="identity", pay="prefix", sum="wages")
     two = ASKED + ln.queries(DOMAIN, sex="identity", sum="wages")

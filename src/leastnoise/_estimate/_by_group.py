@@ -43,8 +43,13 @@ class ByGroup:
             attribute: the number that has buckets.
             kept: how many each group keeps, one number a group in row-major order.
             missing: what each group may be short of, in units, in that order.
+
+        Raises:
+            ValueError: another number of groups, or more buckets than there are.
         """
         sums, noise = measured_by_group(observation, attribute)
+        if not all(0 <= one <= len(noise) for one in kept):
+            raise ValueError(len(noise))
         names = tuple(factor.attributes[0] for factor in observation.measurements.blocks[-1].factors if factor.attributes != (attribute,))
         shape = sums.shape[:-1]
         lost = np.array(missing, dtype=np.float64).reshape(shape)
@@ -78,6 +83,6 @@ def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatAr
     """
     made, values = observation.measurements, observation.values[-1]
     block = made.blocks[-1]
-    place = next(axis for axis, factor in enumerate(block.factors) if factor.attributes == (attribute,))
+    place = [factor.attributes for factor in block.factors].index((attribute,))
     sums = np.moveaxis((values / made.grid).reshape([factor.operator.rows for factor in block.factors]), place, -1)
     return sums, np.sqrt(block_variance(made, block)) / block.factors[place].weights

@@ -26,7 +26,7 @@ from leastnoise._measurements import Block, Factor, Limits, Measurements, Observ
 from leastnoise._mechanisms._findings import Looked, read_finding
 from leastnoise._mechanisms._protocol import Explanation, Run
 from leastnoise._mechanisms._search import Search
-from leastnoise._mechanisms._sums import STEPS, TAIL_SHARE, Setting, explained, same_plan, setting, tail_counts
+from leastnoise._mechanisms._sums import STEPS, TAIL_SHARE, Setting, explained, numbers_summed, same_plan, setting, tail_counts
 from leastnoise._plan import Plan
 from leastnoise._planner import SURE, GroupBuckets, ThresholdChoice, candidate_cells, choose_group_threshold
 from leastnoise._workload import Workload, identity
@@ -190,6 +190,10 @@ class GroupedSums:
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
         """By name."""
         return strategy == STRATEGY
+
+    def decides_along(self, workload: Workload) -> tuple[str, ...]:
+        """The number that is summed."""
+        return numbers_summed(workload)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Two steps."""
