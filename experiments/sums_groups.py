@@ -3,10 +3,10 @@
     python -m experiments.sums_groups [--groups 20 500] [--trials 30] [--sizes falling] [--others]
 
 The amounts of `experiments.sums_shapes`, or others that nothing was chosen on, in groups of sizes like 1, 1/2, 1/3 ... (falling), of one
-size (even), or of such sizes and with amounts that differ between groups (scaled). The error is the root of the mean square over the groups,
-over that of the best threshold for the case. Given a threshold it is what was cut from each and the noise of nine tenths of the budget, so
-it is computed; of buckets it is drawn. The number has 100 equal cells, or 100 whose ends grow by one ratio, which fit a public maximum that
-is far too large.
+size (even), or of such sizes and with amounts that differ between groups (scaled). The error is the root of the mean square over the
+groups, over that of the best threshold for the case. Given a threshold it is what was cut from each and the noise of nine tenths of the
+budget, so it is computed; of buckets it is drawn. The number has 100 equal cells, or 100 whose ends grow by one ratio, which fit a public
+maximum that is far too large.
 """
 
 import argparse
