@@ -80,6 +80,14 @@ def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatAr
     Args:
         observation: its last block has the buckets of the attribute, and every cell of others.
         attribute: the number.
+
+    >>> domain = Domain(sex=["F", "M"], pay=Integers(0, 3), measures={"wages": Measure("pay", 0, 3)})
+    >>> halves = Factor(("pay",), Coarse(Identity(2), [0, 2], 4), [2, 1])
+    >>> block = Block((Factor(("sex",), Identity(2)), halves), scale=60, measure="wages")
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    >>> sums, noise = measured_by_group(Observation(plan, (np.array([8, 2, 4, 0]),), "", private=False), "pay")
+    >>> sums.tolist(), noise.round().tolist()
+    ([[8.0, 2.0], [4.0, 0.0]], [42.0, 85.0])
     """
     made, values = observation.measurements, observation.values[-1]
     block = made.blocks[-1]

@@ -65,9 +65,9 @@ class GroupBuckets:
             edges: the most that a row of each of its cells adds, in units, not falling, at least 1.
             threshold: the upper edge of one of `candidate_cells`.
 
-        >>> found = GroupBuckets.of("pay", np.arange(1, 41), 27)
+        >>> found = GroupBuckets.of("pay", np.arange(1, 41), 28)
         >>> found.starts.tolist(), found.ends.tolist(), int(found.limits.max())
-        ([0, 3, 9], [3, 9, 27], 27)
+        ([0, 3, 9], [3, 9, 28], 28)
         """
         places = candidate_cells(edges)
         places = places[edges[places] <= threshold]
@@ -149,7 +149,7 @@ def choose_group_threshold(
     >>> for counts in ([0.0] * 7, [90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0]):
     ...     choose_group_threshold(edges, np.array(counts), 1, lambda threshold: 3.0 * threshold, sure=99.0).threshold
     100
-    700
+    800
     """
     gram = gram_of(Total(len(edges)))
     lost = ScaledSum(((groups ** (_UNEVEN - 2), gram),))
