@@ -67,7 +67,7 @@ class GroupBuckets:
 
         >>> found = GroupBuckets.of("pay", np.arange(1, 41), 28)
         >>> found.starts.tolist(), found.ends.tolist(), int(found.limits.max())
-        ([0, 3, 9], [3, 9, 28], 28)
+        ([0, 1, 3, 9], [1, 3, 9, 28], 28)
         """
         places = candidate_cells(edges)
         places = places[edges[places] <= threshold]
