@@ -5,6 +5,7 @@ import pytest
 
 from leastnoise._linop import dense
 from leastnoise._planner import GroupBuckets, candidate_cells, choose_group_threshold
+from leastnoise._planner.aware._truncated_sums_threshold import TailLaw, falling_counts
 
 EDGES = np.array(sorted({int(8000 * 1000 ** (cell / 49) / 1000) for cell in range(50)}))
 
@@ -81,3 +82,17 @@ def test_more_groups_are_cut_lower_though_not_as_if_they_shared_evenly() -> None
     assert chosen[-1] < chosen[0]
     even = choose_group_threshold(EDGES, counts / 64, 1, lambda one: 20.0 * one, sure=np.inf).threshold
     assert chosen[2] > even
+
+
+def test_what_the_cut_takes_is_told_by_tails_that_have_a_mean() -> None:
+    """A heavier tail is good for the choice of a threshold, and would tell of a few records at the maximum wherever noise is large."""
+    places = candidate_cells(EDGES)
+    noisy = np.random.default_rng(4).laplace(3.0, 40.0, len(places) - 1)
+    found = choose_group_threshold(EDGES, noisy, 10, lambda one: 20.0 * one, sure=np.inf)
+    spans, centres = np.diff(places), (EDGES + np.concatenate([[0], EDGES[:-1]])) / 2
+    lost = []
+    for law in (TailLaw(), TailLaw(index=0.5)):
+        counts = np.concatenate([np.zeros(places[0] + 1), np.repeat(falling_counts(noisy, EDGES[places], law) / spans, spans)])
+        lost.append(counts * np.maximum(centres - found.threshold, 0.0))
+    assert found.excess == pytest.approx(lost[0])
+    assert lost[1].sum() > 1.5 * lost[0].sum() > 0

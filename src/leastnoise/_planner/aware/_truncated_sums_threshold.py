@@ -141,7 +141,8 @@ class ThresholdChoice:
         candidates: upper edges of the candidate cells, in units.
         bias: what the cut takes from all queries, root of the mean square, for each candidate.
         noise: standard error, root of the mean square, for each candidate.
-        excess: for the threshold chosen: what the cut takes from the records of each cell, in units, shape (n,).
+        excess: for the threshold chosen: what the cut is thought to take from the records of each cell, in units, shape (n,). Counts are
+            held to the tail of index 1 for that, whatever they were held to for the choice.
     """
 
     threshold: int
@@ -195,7 +196,7 @@ def choose_threshold(
         noise: standard deviation of the noise on a query of sensitivity 1 with what is left of the budget.
         lost: the Gram matrix that squares of losses are added up with; None for M. It differs where sums are asked for by groups, which
             share the loss and each have noise of their own.
-        law: what the counts are held to.
+        law: what the counts are held to for the choice.
 
     Raises:
         InputError: a number of counts that does not fit the candidates.
@@ -212,24 +213,29 @@ def choose_threshold(
     places = np.asarray(cells)
     if len(tail) != len(places) - 1:
         raise InputError(f"There must be one count for each interval between {len(places)} candidates; got {len(tail)}.")
-    spans = np.diff(places)
-    counts = np.zeros(len(edges))
-    for start, stop, count in zip(places[:-1], places[1:], falling_counts(tail, edges[places], law), strict=True):
-        counts[start + 1 : stop + 1] = count / (stop - start)
     centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
     candidates = edges[places]
-    bias, spread, excesses = [], [], []
+    counts = _by_cell(falling_counts(tail, candidates, law), places, len(edges))
+    bias, spread = [], []
     for threshold in candidates:
         excess = counts * np.maximum(centres - threshold, 0.0)
         squared = float(missed.rows(excess[None, :])[0] @ excess)
         bias.append(math.sqrt(max(squared, 0.0) / gram.queries))
         spread.append(noise * unit_noise(np.minimum(edges, threshold)))
-        excesses.append(excess)
-    best = int(np.argmin(np.square(bias) + np.square(spread))) if len(spans) else 0
+    best = int(np.argmin(np.square(bias) + np.square(spread)))
+    told = _by_cell(falling_counts(tail, candidates, TailLaw(law.sure)), places, len(edges))
     return ThresholdChoice(
         threshold=int(candidates[best]),
         candidates=candidates,
         bias=np.array(bias),
         noise=np.array(spread),
-        excess=excesses[best],
+        excess=told * np.maximum(centres - candidates[best], 0.0),
     )
+
+
+def _by_cell(counts: FloatArray, places: IntArray, cells: int) -> FloatArray:
+    """Counts of intervals between candidates, spread evenly over their cells."""
+    found = np.zeros(cells)
+    for start, stop, count in zip(places[:-1], places[1:], counts, strict=True):
+        found[start + 1 : stop + 1] = count / (stop - start)
+    return found
