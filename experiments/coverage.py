@@ -19,7 +19,7 @@ from experiments.coverage_aware import Case, along, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
 from experiments.coverage_sums import BUDGETS as SUMS
-from experiments.coverage_sums import CUT, amounts, of_all_values, of_cut_values, real_amounts
+from experiments.coverage_sums import CUT, amounts, of_all_values, of_cut_values, of_groups, real_amounts
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
 
 Row = dict[str, Any]
@@ -71,16 +71,17 @@ def looking(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
 
 
 def summing(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
-    """Sums along a number: cut at a threshold, and of all values."""
+    """Sums along a number, cut at a threshold and of all values, and by groups."""
     shapes = amounts(seed)
     if quick:
         few = {name: shapes[name] for name in ("log-normal", "few large")}
-        yield [row for of in (of_cut_values, of_all_values) for row in of(Case(group="made up", data=few, budget=PureDP("1/10")), seed)]
+        case = Case(group="made up", data=few, budget=PureDP("1/10"))
+        yield [row for of in (of_cut_values, of_all_values, of_groups) for row in of(case, seed)]
         return
     three = {name: shapes[name] for name in ("log-normal", "few large", "Pareto 1.2")}
     for budget in SUMS:
         every = Case(group="made up", data=shapes, budget=budget, trials=40)
-        cases: list[tuple[Callable[[Case, int], Iterator[Row]], Case]] = [(of_all_values, every)]
+        cases: list[tuple[Callable[[Case, int], Iterator[Row]], Case]] = [(of_all_values, every), (of_groups, every)]
         if data is not None:
             cases.append((of_all_values, replace(every, group="real", data=real_amounts(data, seed), trials=20)))
         if budget in CUT:

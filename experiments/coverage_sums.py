@@ -1,4 +1,4 @@
-"""What the intervals of sums along a number cover: of values cut at a threshold, and without one of the sums of all values."""
+"""What the intervals of sums cover: of values cut at a threshold, along a number and by groups, and along it of the sums of all values."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -23,6 +23,8 @@ KINDS = ("prefix sums", "cells")
 CELLS, MOST = 64, 64_000
 PAY = Domain(pay=Bins(0, MOST, CELLS, closed="right"), measures={"pay": Measure("pay", 0, MOST)})
 ASKED = queries(PAY, pay="prefix", sum="pay") + queries(PAY, pay="identity", sum="pay")
+GROUPS = 20
+GROUPED = Domain(group=[f"g{one}" for one in range(GROUPS)], pay=Bins(0, MOST, CELLS, closed="right"), measures=PAY.measures)
 BUDGETS: tuple[Budget, ...] = (
     *(PureDP(epsilon) for epsilon in ("1/100", "1/50", "1/20", "1/10", "1")),
     *(ZCDP(rho) for rho in ("1/1000", "1/100", "1/10")),
@@ -108,3 +110,25 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
         exact = partial(truth, values=values, codes=codes)
         with patch("leastnoise._mechanisms._truncated_sums.sums", fitted_once(sums)):
             yield from releases(case, name, made.strategy, made, Table(PAY, {"pay": codes}, {"pay": values}), exact, KINDS, [seed, 77])
+
+
+def of_groups(case: Case, seed: int) -> Iterator[Row]:
+    """Rows of sums by groups of sizes like 1, 1/2, 1/3 ...; the truth is that of the values cut at the threshold, as the release says.
+
+    Args:
+        case: its data are amounts.
+        seed: of the groups and of the noise.
+    """
+    asked = queries(GROUPED, group="identity", sum="pay")
+    made = mechanism_for("grouped_sums", asked).plan(asked, Privacy(case.budget), Search("grouped_sums"))
+    shares = np.cumsum(1 / np.arange(1, GROUPS + 1))
+    for place, (name, values) in enumerate(case.data.items()):
+        group = np.searchsorted(shares / shares[-1], np.random.default_rng([seed, 79, place]).random(len(values)))
+
+        def truth(outcome: Outcome, values: Wholes, group: npt.NDArray[np.int64]) -> list[Reals]:
+            cut = np.minimum(values, outcome.finding.facts()["threshold"])
+            return [np.bincount(group, cut, GROUPS).astype(np.float64)]
+
+        codes = {"group": group, "pay": -(-values // (MOST // CELLS)) - 1}
+        exact = partial(truth, values=values, group=group)
+        yield from releases(case, name, made.strategy, made, Table(GROUPED, codes, {"pay": values}), exact, ("groups",), [seed, 79, place])
